@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # run as a script, not imported by the test
     sys.path.insert(0, str(ROOT))
 
-from api.cli.arguments import EXIT_CODES  # noqa: E402
-from api.cli.main import COMMANDS, parser  # noqa: E402
+from api.cli.arguments import EXIT_CODES, GROUPS  # noqa: E402
+from api.cli.main import COMMANDS, leaves, parser  # noqa: E402
 from api.http.auth import Permission  # noqa: E402
 from api.http.openapi import describe  # noqa: E402
 from api.http.router import RouteSpec  # noqa: E402
@@ -45,6 +45,8 @@ from domain.records.record import Record  # noqa: E402
 REFERENCE = ROOT / "docs" / "reference"
 _SAID = "Written by docs/generate.py from the code. Do not edit: run `python docs/generate.py`."
 _MARK = f"<!-- {_SAID} -->"
+_PLACES: Final = ("url", "context", "local", "key_file")
+"""Options that many commands have."""
 _WORDS: Mapping[Any, str] = {
     str: "text",
     int: "whole number",
@@ -244,9 +246,11 @@ def _settings() -> Iterator[str]:
 def _commands() -> Iterator[str]:
     top = parser()
     yield from ("# Commands", "", f"{top.description} `medialedger COMMAND --help` says the same as this page.", "")
-    yield from table(
-        ("command", "what it does"), [(f"[{code(name)}](#medialedger-{name})", one.summary) for name, one in COMMANDS.items()]
-    )
+    for group in GROUPS:
+        yield from (f"**{group.capitalize()}**", "")
+        found = [(f"[{code(name)}](#medialedger-{name})", one.summary) for name, one in COMMANDS.items() if one.group == group]
+        yield from table(("command", "what it does"), found)
+    yield from _places()
     for name, one in _subcommands(top).items():
         yield from (f"## medialedger {name}", "", COMMANDS[name].description, "")
         yield from _usage(one, f"medialedger {name}")
@@ -254,6 +258,23 @@ def _commands() -> Iterator[str]:
     yield from ("## Exit codes", "")
     codes = [line.split(None, 1) for line in EXIT_CODES.splitlines()[1:]]
     yield from table(("code", "meaning"), [(code(number), meaning) for number, meaning in codes])
+
+
+def _places() -> Iterator[str]:
+    """What commands have in common."""
+    leaf = dict(leaves(dict(leaves(parser()))["events"]))["list"]
+    told = [(code(_called(action)), _meaning(action)) for action in leaf._actions if action.dest in _PLACES]
+    yield from ("## Where a command goes", "")
+    by_rest = [code(name) for name, one in COMMANDS.items() if one.by_rest]
+    elsewhere = [code(f"{name} {action}".strip()) for name, one in COMMANDS.items() for action in one.remote]
+    yield (
+        f"{', '.join(by_rest)} call the REST API: that of an address or a [context](#medialedger-context), else that of the "
+        f"product of this home. {', '.join(elsewhere)} call it where an address or a context is named, and work on the database of "
+        "this home otherwise. All other commands work on the database, or are about this machine: while a context is in use they "
+        "want `--local`. [How to](../how-to/use-the-command-line.md)."
+    )
+    yield ""
+    yield from table(("option", "meaning"), told)
 
 
 def _usage(one: argparse.ArgumentParser, spelled: str) -> Iterator[str]:
@@ -265,7 +286,7 @@ def _usage(one: argparse.ArgumentParser, spelled: str) -> Iterator[str]:
             yield from (f"**`{spelled} {name}`**: {told[name]}", "")
             yield from _usage(below, f"{spelled} {name}")
         return
-    taken = [action for action in one._actions if action.dest != "help"]
+    taken = [action for action in one._actions if action.dest not in ("help", *_PLACES) and action.help != argparse.SUPPRESS]
     if taken:
         yield from ("```", " ".join([spelled, *map(_part, taken)]), "```", "")
         yield from table(("argument", "meaning"), [(code(_called(action)), _meaning(action)) for action in taken])
@@ -284,17 +305,22 @@ def _nested(one: argparse.ArgumentParser) -> list[Any]:
 
 
 def _called(action: argparse.Action) -> str:
+    if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction):
+        return ", ".join(action.option_strings)
     value = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     if not action.option_strings:
         return value
     if action.choices is not None:
         value = "{" + ",".join(map(str, action.choices)) + "}"
-    return f"{action.option_strings[-1]} {value}"
+    return f"{', '.join(action.option_strings)} {value}"
 
 
 def _part(action: argparse.Action) -> str:
-    needed = action.required if action.option_strings else action.nargs != "?"
-    return _called(action) if needed else f"[{_called(action)}]"
+    called = _called(action).rpartition(", ")[2] if action.option_strings else _called(action)
+    if action.nargs in ("*", "+"):
+        called = f"{called} …"
+    needed = action.required if action.option_strings else action.nargs not in ("?", "*")
+    return called if needed else f"[{called}]"
 
 
 def _meaning(action: argparse.Action) -> str:

@@ -78,6 +78,13 @@ def positive(text: str) -> int:
     return value
 
 
+def moment_or_version(text: str) -> str:
+    """`v3` or `3` is a version, anything else a time; as the audit's parameters spell them."""
+    if found := fullmatch(r"v?([1-9][0-9]{0,17})", text):
+        return found[1]
+    return moment(text).isoformat()
+
+
 def moment(text: str) -> datetime:
     """Without an offset it is UTC."""
     found = datetime.fromisoformat(text)

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from api.cli.argument_types import parameter, position, positive, schedule_time, seconds, title, utf8
+from api.cli.argument_types import position, positive, schedule_time, seconds, title, utf8
+from api.cli.output_arguments import add_consent, add_form
 from domain.client.roles import Role
 
 EXIT_CODES = """\
 exit codes:
   0    done, or stopped after a signal
-  1    failed; one line on stderr with the reason
+  1    failed, or refused; one line on stderr with the reason
   2    the command line is wrong
   3    the log is not whole (audit verify, restore); the schema is not up to date (migrate --status)
-  4    something needs attention (status)
+  4    something needs attention (status, doctor)
   130  interrupted (Ctrl-C) before the product had started
 """
 NOT_WHOLE = 3
@@ -25,7 +26,14 @@ NEEDS_ATTENTION = 4
 ROLES = tuple(role.value for role in Role)
 PLACE = ("home", "host", "port")
 """Options of `place`, by the fields of the settings."""
-JOB_STATES = ("queued", "started", "completed", "pending", "broken", "scheduled", "paused")
+RUN, OPERATE, MEDIA_WORK, AUDIT_WORK, PERSON = GROUPS = (
+    "run the product",
+    "operate it",
+    "media and jobs",
+    "audit and data",
+    "this shell",
+)
+"""Groups of commands in the help."""
 
 
 def _no_arguments(parser: ArgumentParser) -> None:
@@ -34,13 +42,21 @@ def _no_arguments(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of the console script. `serves`: it runs until it is stopped, so it logs, and warns about unknown settings."""
+    """A command of the console script. `serves`: it runs until it is stopped, so it logs, and warns about unknown settings.
+
+    Its actions `by_rest` call the REST API, here or elsewhere; those of `remote` do so elsewhere, and work on the database here.
+    All others work on the database. `about_machine`: no context counts. `light`: `run(args)` needs no settings. ADR 0076."""
 
     summary: str
     description: str
     examples: str
     arguments: Callable[[ArgumentParser], None] = _no_arguments
     serves: bool = False
+    group: str = RUN
+    by_rest: tuple[str, ...] = ()
+    remote: tuple[str, ...] = ()
+    about_machine: bool = False
+    light: bool = False
 
 
 def place(parser: ArgumentParser) -> None:
@@ -62,15 +78,17 @@ def _archive(parser: ArgumentParser) -> None:
 
 def _projections(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="every view, its version and when it was built")
+    add_form(actions.add_parser("list", help="every view, its version and when it was built"))
     rebuild = actions.add_parser("rebuild", help="rebuild a view from the log, under live traffic")
     rebuild.add_argument("name", metavar="NAME", help="the view, as `medialedger projections list` names it")
 
 
 def _consumers(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="every consumer: its position, its processes, the number of parked records")
+    listed = actions.add_parser("list", help="every consumer: its position, its processes, the number of parked records")
     parked = actions.add_parser("parked", help="the records that could not be processed, with the error")
+    for one in (listed, parked):
+        add_form(one)
     parked.add_argument("name", metavar="NAME", nargs="?", help="as `medialedger consumers list` names it (default: of all)")
     replay = actions.add_parser("replay", help="process parked records again")
     replay.add_argument("name", metavar="NAME")
@@ -78,7 +96,7 @@ def _consumers(parser: ArgumentParser) -> None:
 
 
 def _status(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="as JSON: a list of objects with name, text and attention")
+    add_form(parser)
 
 
 def _restored(parser: ArgumentParser) -> None:
@@ -88,45 +106,6 @@ def _restored(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--reason", type=utf8, default="restored", metavar="TEXT", help="why, for the record (default: %(default)s)"
     )
-
-
-def _jobs(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listed = actions.add_parser("list", help="jobs, the latest first")
-    listed.add_argument("--client", type=utf8, metavar="NAME", help="of one client (default: of all)")
-    listed.add_argument("--state", choices=JOB_STATES)
-    listed.add_argument("--failed", action="store_true", help="only jobs that have failed")
-    listed.add_argument("--search", type=utf8, metavar="TEXT", help="find the text in content id, workflow and text parameters")
-    listed.add_argument("--items", type=positive, default=10, metavar="N", help="how many, at most 1000 (default: %(default)s)")
-    show = actions.add_parser("show", help="one job with its tasks: attempts, worker, progress, error")
-    logs = actions.add_parser("logs", help="the log of a job: its events, and the lines that its steps wrote")
-    logs.add_argument("--follow", action="store_true", help="go on until the job has ended, or Ctrl-C")
-    watch = actions.add_parser("watch", help="the progress of tasks, live: bars on a terminal, lines on a pipe")
-    watch.add_argument(
-        "ids", metavar="ID", nargs="*", type=positive, help="watch these until they have ended (default: all running jobs)"
-    )
-    watch.add_argument("--client", type=utf8, metavar="NAME", help="of one client (default: of all)")
-    submit = actions.add_parser("submit", help="submit a job, and with --wait follow it until it has ended")
-    submit.add_argument("workflow", metavar="WORKFLOW", type=utf8)
-    submit.add_argument(
-        "parameters",
-        metavar="NAME=VALUE",
-        nargs="*",
-        type=parameter,
-        help="a parameter: NAME=text, or NAME:=JSON, such as frames:=10; what is secret belongs into a file, arguments can be read",
-    )
-    submit.add_argument("--file", type=utf8, metavar="FILE", help="more parameters as a JSON object (- : standard input)")
-    submit.add_argument("--client", type=utf8, default="admin", metavar="NAME", help="whose job it is (default: %(default)s)")
-    submit.add_argument(
-        "--priority", type=int, choices=range(1, 11), default=5, metavar="N", help="1 to 10, 10 first (default: %(default)s)"
-    )
-    submit.add_argument("--wait", action="store_true", help="follow it; the exit code is 0 only if it completes")
-    rerun = actions.add_parser("rerun", help="break a job and submit another with the same parameters")
-    pause = actions.add_parser("pause", help="start no further task of a job; a running task goes on to its end")
-    resume = actions.add_parser("resume", help="queue a paused job again; failed and cancelled tasks are tried again")
-    stop = actions.add_parser("break", help="end a job now and kill its running step")
-    for one in (show, logs, rerun, pause, resume, stop):
-        one.add_argument("id", metavar="ID", type=positive)
 
 
 def _media(parser: ArgumentParser) -> None:
@@ -150,7 +129,7 @@ def _client(parser: ArgumentParser) -> None:
     trust = actions.add_parser("trust-actor", help="say whether the client may name its end user in the header X-Actor")
     trust.add_argument("name", metavar="NAME")
     trust.add_argument("trusted", choices=("yes", "no"))
-    actions.add_parser("list", help="every client, its roles and its keys (never the keys' text)")
+    add_form(actions.add_parser("list", help="every client, its roles and its keys (never the keys' text)"))
     rotate = actions.add_parser("rotate", help="create another key and show it, once")
     rotate.add_argument("name", metavar="NAME")
     rotate.add_argument(
@@ -158,7 +137,10 @@ def _client(parser: ArgumentParser) -> None:
     )
     revoke = actions.add_parser("revoke", help="revoke one key, or delete the client with all its keys")
     revoke.add_argument("name", metavar="NAME")
-    revoke.add_argument("key_id", metavar="KEY_ID", nargs="?", help="as `medialedger client list` shows it (default: the client)")
+    revoke.add_argument(
+        "key_id", metavar="KEY_ID", nargs="?", help="as `medialedger client list` shows it, or its beginning (default: the client)"
+    )
+    add_consent(revoke)
     drm = actions.add_parser("drm", help="show or change the client's DRM settings; an empty text restores a default")
     drm.add_argument("name", metavar="NAME")
     drm.add_argument("--playready-la-url", metavar="URL", help="LA_URL of PlayReady headers (default: none)")
@@ -205,6 +187,15 @@ def _worker_role(text: str) -> str:
     return text
 
 
+def _form(parser: ArgumentParser) -> None:
+    add_form(parser)
+
+
+def _settings(parser: ArgumentParser) -> None:
+    place(parser)
+    add_form(parser)
+
+
 def _load_sample(parser: ArgumentParser) -> None:
     parser.add_argument("--events", type=positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
     parser.add_argument(
@@ -218,6 +209,7 @@ API = Command(
     "processes with MEDIALEDGER_API_PROCESSES.",
     "MEDIALEDGER_DATABASE_URL=postgresql://user:password@db/medialedger medialedger api\n  MEDIALEDGER_PORT=8081 medialedger api",
     serves=True,
+    about_machine=True,
 )
 WORKERS = Command(
     "run only the workers",
@@ -239,13 +231,15 @@ WORKERS = Command(
     "medialedger workers\n  medialedger workers webhooks deliveries",
     _workers,
     serves=True,
+    about_machine=True,
 )
 SETTINGS = Command(
     "show every setting",
     "Shows every setting with its value, where the value comes from and what it means. Secrets are masked. With the options of "
     "`medialedger up` it shows what that command would have.",
-    "medialedger settings\n  medialedger settings --port 9000",
-    place,
+    "medialedger settings\n  medialedger settings --port 9000 --json",
+    _settings,
+    about_machine=True,
 )
 PROJECTIONS = Command(
     "list or rebuild the views",
@@ -253,6 +247,7 @@ PROJECTIONS = Command(
     "has to run for them.",
     "medialedger projections list\n  medialedger projections rebuild event",
     _projections,
+    group=OPERATE,
 )
 CONSUMERS = Command(
     "list the consumers of the log, replay parked records",
@@ -261,6 +256,8 @@ CONSUMERS = Command(
     "medialedger consumers list\n  medialedger consumers parked webhooks\n  medialedger consumers replay webhooks\n"
     "  medialedger consumers replay webhooks --stream event:1b671a64-40d5-491e-99b0-da01ff1f3341",
     _consumers,
+    group=OPERATE,
+    by_rest=("list", "parked", "replay"),
 )
 BACKUP = Command(
     "write the database to one file",
@@ -268,6 +265,7 @@ BACKUP = Command(
     "elsewhere. Media are not in it either, only the list of their names.",
     "medialedger backup /mnt/backups/monday.medialedger",
     _archive,
+    group=AUDIT_WORK,
 )
 RESTORE = Command(
     "make a database of a back-up",
@@ -276,6 +274,7 @@ RESTORE = Command(
     "refused before anything is made.",
     "medialedger restore /mnt/backups/monday.medialedger",
     _archive,
+    group=AUDIT_WORK,
 )
 RESTORED = Command(
     "tell the log that its database was restored",
@@ -284,16 +283,7 @@ RESTORED = Command(
     "them counts no more. No consumer keeps a checkpoint beyond the place where the epoch begins.",
     "medialedger restored\n  medialedger restored --since 1200 --reason 'back-up of 2 May'",
     _restored,
-)
-JOBS = Command(
-    "submit, watch and control jobs",
-    "Submits jobs, lists, shows and follows those of all clients, and pauses, resumes, breaks or reruns one. It works on the "
-    "database, also beside `medialedger up`; running workers react at once.",
-    "medialedger jobs list --client playout --state started\n  medialedger jobs list --failed --search film-17 --items 50\n"
-    "  medialedger jobs show 17\n  medialedger jobs logs 17 --follow\n  medialedger jobs watch\n  medialedger jobs watch 17 18\n"
-    "  medialedger jobs submit probe_media content_id=film-17 file=film-17/film-17.mp4 --wait\n"
-    "  medialedger jobs pause 17\n  medialedger jobs resume 17\n  medialedger jobs break 17\n  medialedger jobs rerun 17",
-    _jobs,
+    group=AUDIT_WORK,
 )
 MEDIA = Command(
     "bring media into the product",
@@ -301,6 +291,7 @@ MEDIA = Command(
     "media root is copied there for as long as the job lasts.",
     "medialedger media ingest film.mov --title 'The film' --publish\n  medialedger media ingest film.mov --title 'The film' --drm",
     _media,
+    group=MEDIA_WORK,
 )
 MIGRATE = Command(
     "bring the database's schema up to date",
@@ -308,6 +299,7 @@ MIGRATE = Command(
     "until none runs any more; then a process that serves does the rest in the background, or this command with --finish.",
     "medialedger migrate\n  medialedger migrate --status\n  medialedger migrate --finish",
     _migrate,
+    about_machine=True,
 )
 STATUS = Command(
     "look at the installation once, and say what needs attention",
@@ -315,11 +307,15 @@ STATUS = Command(
     "what needs attention and what to do; then the exit code is 4.",
     "medialedger status\n  medialedger status --json",
     _status,
+    group=OPERATE,
+    remote=("",),
 )
 BUILDS = Command(
     "list the builds that run on the database",
     "Lists the processes that run on the database with the numbers of their builds, and the oldest build that may start.",
     "medialedger builds",
+    _form,
+    group=OPERATE,
 )
 CLIENT = Command(
     "create, list and revoke clients and API keys",
@@ -328,6 +324,8 @@ CLIENT = Command(
     "  medialedger client rotate playout --expire-others-after 86400\n  medialedger client revoke playout 3f0c2a\n"
     "  medialedger client drm packager --playready-la-url https://drm.example.com/rightsmanager.asmx",
     _client,
+    group=OPERATE,
+    remote=("add", "list", "rotate", "revoke"),
 )
 KEYS = Command(
     "import and export content keys, rotate the master key",
@@ -337,6 +335,7 @@ KEYS = Command(
     "  medialedger keys export --client packager --content-id match-17 --output keys.xml\n"
     "  medialedger keys rotate --new-key-file /srv/medialedger/new-master.key\n  medialedger keys dry-run request.xml",
     _keys,
+    group=OPERATE,
 )
 LOAD_SAMPLE = Command(
     "write a sample schedule",
@@ -344,4 +343,5 @@ LOAD_SAMPLE = Command(
     "year 2031 on, or around a time with --around. A second time changes nothing; what is there keeps its times.",
     "medialedger load-sample\n  medialedger load-sample --events 500 --around 2026-11-25T12:00:00Z",
     _load_sample,
+    group=RUN,
 )

@@ -1,4 +1,4 @@
-"""`medialedger audit`: the history of an aggregate, the check of the log's hash chain, and what an auditor takes away."""
+"""`medialedger audit` on the database: the check of the log's hash chain, and what an auditor takes away."""
 
 from __future__ import annotations
 
@@ -11,48 +11,22 @@ import psycopg
 from api.cli.arguments import NOT_WHOLE
 from api.cli.audit_proofs import anchors_of_log, checkpoint, export, key, rotate_key, verifier
 from api.cli.database import first_line, open_database
-from api.cli.open_core import open_core
-from api.cli.printable import printable, printable_lines
+from api.cli.printable import printable
 from api.cli.progress import show_event_count
-from api.http.response import encode
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
-from domain.kernel.clock import iso
 from projections.audit.chain import LogDamaged
 from projections.audit.partition_file import FileDamaged, verify_file
-from projections.audit.queries import AuditQueries, Entry, EntryFilter
 from projections.audit.verify import Extent, verify
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    if args.action == "show":
-        return await _show(args, settings)
     if args.action == "verifier":
         return verifier()
     if args.action != "verify":
         actions = {"checkpoint": checkpoint, "key": key, "rotate-key": rotate_key, "export": export}
         return await actions[args.action](args, settings)
-    return await _verify(args, settings) if args.file is None else await _verify_file(args)
-
-
-async def _show(args: Namespace, settings: Settings) -> int:
-    async with open_core(settings) as wired:
-        audit = AuditQueries(wired.database.lists, wired.streams, wired.catalogue)
-        if args.aggregate is not None and args.aggregate not in wired.catalogue.aggregates:
-            raise StartError(f"there is no aggregate {args.aggregate}; known are {', '.join(wired.catalogue.aggregates)}")
-        query = EntryFilter(aggregate=args.aggregate, id=args.id, limit=args.limit)
-        entries = list(reversed((await audit.entries(query)).entries))
-    if not entries:
-        raise StartError("the log has no such events")
-    for entry in entries:
-        print(printable_lines(_line(entry)))
-    return 0
-
-
-def _line(entry: Entry) -> str:
-    head = f"{entry.position:>8}  {iso(entry.recorded_at)}  {entry.aggregate} {entry.id} v{entry.version}  {entry.type}"
-    by = entry.actor if entry.end_user is None else f"{entry.actor} for {entry.end_user}"
-    return f"{head}  by {by}  in {entry.transaction_id}\n          {encode(entry.data).decode()}"
+    return await _verify(args, settings) if args.file is None else await verify_exported(args)
 
 
 async def _verify(args: Namespace, settings: Settings) -> int:
@@ -78,7 +52,8 @@ async def _verify(args: Namespace, settings: Settings) -> int:
     return NOT_WHOLE
 
 
-async def _verify_file(args: Namespace) -> int:
+async def verify_exported(args: Namespace) -> int:
+    """The file of a partition; no database is needed."""
     try:
         header, elsewhere = await asyncio.to_thread(partial(verify_file, args.file, seen=show_event_count))
     except OSError as error:

@@ -6,8 +6,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from api.cli.argument_types import moment, position, positive, utf8
-from api.cli.arguments import Command
+from api.cli.argument_types import moment, moment_or_version, position, positive, utf8
+from api.cli.arguments import AUDIT_WORK, Command
+from api.cli.output_arguments import add_form, add_output_file
 
 
 def _audit(parser: ArgumentParser) -> None:
@@ -16,6 +17,8 @@ def _audit(parser: ArgumentParser) -> None:
     show.add_argument("aggregate", metavar="AGGREGATE", nargs="?", help="its kind, such as event or room")
     show.add_argument("id", metavar="ID", nargs="?")
     show.add_argument("--limit", type=positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
+    add_form(show)
+    _audit_reading(actions)
     verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 3 when it is broken")
     what = verify.add_mutually_exclusive_group()
     what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
@@ -27,6 +30,27 @@ def _audit(parser: ArgumentParser) -> None:
     _audit_proofs(actions)
 
 
+def _audit_reading(actions: Any) -> None:
+    events = actions.add_parser("events", help="entries of the whole log that every filter finds, the newest last")
+    events.add_argument("--aggregate", type=utf8, metavar="KIND", help="such as event or room")
+    events.add_argument("--id", type=utf8, metavar="ID", help="of one aggregate")
+    events.add_argument("--actor", type=utf8, metavar="NAME", help="who did it: a client, an end user, shell:<user> or system")
+    events.add_argument("--type", type=utf8, metavar="TYPE", help="what happened, such as event.state_changed")
+    events.add_argument("--transaction", type=utf8, metavar="ID", help="of one request")
+    events.add_argument("--from", dest="recorded_from", type=moment, metavar="TIME", help="recorded then or later")
+    events.add_argument("--to", dest="recorded_to", type=moment, metavar="TIME", help="recorded then or earlier")
+    events.add_argument("--after", type=position, metavar="POSITION", help="only what comes after this position, the oldest first")
+    events.add_argument("--limit", type=positive, default=50, metavar="N", help="how many at most (default: %(default)s)")
+    events.add_argument("--follow", action="store_true", help="go on with what is written from now on, until Ctrl-C")
+    diff = actions.add_parser("diff", help="what differs between two moments of one aggregate, and who changed it")
+    diff.add_argument("aggregate", metavar="AGGREGATE", type=utf8, help="its kind, such as event or room")
+    diff.add_argument("id", metavar="ID", type=utf8)
+    diff.add_argument("since", type=moment_or_version, metavar="FROM", help="a time, or a version: v1")
+    diff.add_argument("until", type=moment_or_version, metavar="TO", nargs="?", help="the same (default: now)")
+    for one in (events, diff):
+        add_form(one)
+
+
 def _audit_proofs(actions: Any) -> None:
     checkpoint = actions.add_parser("checkpoint", help="the last signed checkpoint of the log, and what it is anchored by")
     checkpoint.add_argument("--now", action="store_true", help="sign one first, if anything is new; needs the master key")
@@ -34,7 +58,7 @@ def _audit_proofs(actions: Any) -> None:
     key.add_argument("--all", action="store_true", help="the keys before it too, the oldest first")
     actions.add_parser("rotate-key", help="hand over to a new key by a checkpoint that both sign; needs the master key")
     export = actions.add_parser("export", help="write the log, or one stream with its proofs, for `verify.py`")
-    export.add_argument("--output", type=Path, metavar="PATH", help="the file, which must not exist yet (default: standard output)")
+    add_output_file(export)
     export.add_argument("--after", type=position, default=0, metavar="POSITION", help="only what comes after (default: all)")
     export.add_argument("--through", type=positive, metavar="POSITION", help="only what comes up to this position")
     export.add_argument("--from", dest="recorded_from", type=moment, metavar="TIME", help="only what was recorded then or later")
@@ -46,7 +70,7 @@ def _audit_proofs(actions: Any) -> None:
 
 def _log(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("partitions", help="every partition: its positions, times, sizes, and its seal")
+    add_form(actions.add_parser("partitions", help="every partition: its positions, times, sizes, and its seal"))
     actions.add_parser("seal", help="verify the full partitions that are not sealed, and seal them")
     export = actions.add_parser("export", help="write a sealed partition to a file, which can be verified without a database")
     export.add_argument("position", metavar="POSITION", type=positive, help="the first position of the partition")
@@ -57,13 +81,20 @@ AUDIT = Command(
     "read and check the log",
     "Shows the log, checks its hash chain, which reveals any change, and exports it with proofs for people outside.",
     "medialedger audit show room 1b671a64-40d5-491e-99b0-da01ff1f3341\n  medialedger audit show --limit 10\n"
+    "  medialedger audit events --actor desk --from 2031-05-01 --json\n"
+    "  medialedger audit events --type event.state_changed --follow\n"
+    "  medialedger audit diff event 3fa85f64-5717-4562-b3fc-2c963f66afa6 v1 v3\n"
     "  medialedger audit verify\n  medialedger audit verify --file events-1.gz\n"
     "  medialedger audit export --output log.ndjson\n  medialedger audit verifier",
     _audit,
+    group=AUDIT_WORK,
+    by_rest=("show", "events", "diff"),
+    remote=("verify", "verifier", "export", "checkpoint"),
 )
 LOG = Command(
     "list, seal and export the partitions of the log",
     "The log is in partitions by position. A full one can be sealed, which records what it holds, and a sealed one exported.",
     "medialedger log partitions\n  medialedger log seal\n  medialedger log export 1 --output events-1.gz",
     _log,
+    group=AUDIT_WORK,
 )

@@ -16,6 +16,7 @@ from api.cli.arguments import NOT_WHOLE
 from api.cli.database import first_line, open_database
 from api.cli.open_vault import open_vault
 from api.cli.printable import printable
+from api.cli.verifier_text import verifier_text
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.errors import NotFound, Unavailable
@@ -82,7 +83,7 @@ async def export(args: Namespace, settings: Settings) -> int:
 
 
 def verifier() -> int:
-    print(Path(__file__).with_name("verify_export.py").read_text(), end="")
+    print(verifier_text(), end="")
     return 0
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from api.cli.named_record import named_record
 from api.cli.open_vault import open_vault
+from api.cli.output import print_document
 from api.cli.printable import aligned, printable
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
@@ -50,7 +51,7 @@ async def run(args: Namespace, settings: Settings) -> int:
                 await outbound.close()
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
-    print(json.dumps(found, indent=2) if args.json else _table(found))
+    print_document(found, _table, form=args.form)
     silent = [point for point in found["points"] if point["fault"] is not None]
     if silent:
         print(f"medialedger: {len(silent)} of {len(found['points'])} publishing points told no state", file=sys.stderr)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from datetime import datetime
 
 from api.cli import shell
+from api.cli.client_list import print_clients
+from api.cli.consent import confirm
 from api.cli.open_core import open_core
+from api.cli.output import Document
 from api.cli.printable import printable
+from api.cli.unique_prefix import unique
 from api.kernel.api_keys import new_api_key
 from api.wiring.core import Core
 from api.wiring.settings import Settings
@@ -18,6 +23,7 @@ from domain.client.handlers import API_KEY, ClientHandlers
 from domain.drm.settings import DrmSettings
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError, NotFound
+from projections.clients.directory import ClientRow
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -45,10 +51,16 @@ async def _rotate(wired: Core, args: Namespace) -> None:
 
 async def _revoke(wired: Core, args: Namespace) -> None:
     """Without a key id, delete the client."""
+    client = await wired.directory.find(args.name)
+    if client is None:
+        raise NotFound(Client.KIND, args.name)
     if args.key_id is None:
+        confirm(args, f"delete the client {args.name} with all its keys")
         await _handlers(wired).delete(args.name, invocation=shell.invocation())
     else:
-        await _handlers(wired).revoke_key(args.name, args.key_id, invocation=shell.invocation())
+        key = unique([one.key_id for one in client.keys], args.key_id, what=f"key of {args.name}")
+        confirm(args, f"revoke the key {key} of {args.name}")
+        await _handlers(wired).revoke_key(args.name, key, invocation=shell.invocation())
     print("revoked")
 
 
@@ -59,17 +71,31 @@ async def _trust_actor(wired: Core, args: Namespace) -> None:
 async def _list(wired: Core, args: Namespace) -> None:
     clients = await wired.directory.all()
     last_used = await wired.directory.last_used([key.key_id for client in clients for key in client.keys])
-    for client in clients:
-        trusted = "  names its end users" if client.trust_actor else ""
-        print(f"{client.name}  {','.join(client.roles)}  since {iso(client.created_at)}{trusted}")
-        for key in client.keys:
-            print(
-                f"  {key.key_id}  made {iso(key.created_at)}  ends {_when(key.expires_at)}  used {_when(last_used.get(key.key_id))}"
-            )
+    print_clients([_document(client, last_used) for client in clients], form=args.form)
 
 
-def _when(moment: datetime | None) -> str:
-    return iso(moment) if moment is not None else "never"
+def _document(client: ClientRow, last_used: Mapping[str, datetime]) -> Document:
+    keys = [
+        {
+            "keyId": key.key_id,
+            "createdAt": iso(key.created_at),
+            "expiresAt": _when(key.expires_at),
+            "lastUsedAt": _when(last_used.get(key.key_id)),
+        }
+        for key in client.keys
+    ]
+    roles = [str(role) for role in client.roles]
+    return {
+        "name": client.name,
+        "roles": roles,
+        "trustActor": client.trust_actor,
+        "createdAt": iso(client.created_at),
+        "keys": keys,
+    }
+
+
+def _when(moment: datetime | None) -> str | None:
+    return iso(moment) if moment is not None else None
 
 
 def _handlers(wired: Core) -> ClientHandlers:

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentError, ArgumentParser
-from difflib import get_close_matches
-from typing import Any
+from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from domain.kernel.closest import closest
+
+
+class ShowVersion(Action):
+    """`--version`: looked up when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest=SUPPRESS, default=SUPPRESS, nargs=0, help="show the version, and end")
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> NoReturn:
+        from api.kernel.version import product_version
+
+        print(f"medialedger {product_version()}")
+        parser.exit()
 
 
 class CommandParser(ArgumentParser):
@@ -14,7 +29,7 @@ class CommandParser(ArgumentParser):
         try:
             super()._check_value(action, value)
         except ArgumentError as error:
-            close = get_close_matches(str(value), map(str, action.choices or ()), n=1, cutoff=0.7)
-            if close:
-                raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {close[0]}?") from None
+            found = closest(str(value), map(str, action.choices or ()))
+            if found is not None:
+                raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {found}?") from None
             raise error from None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from api.cli.job_progress import progress_text, state_of
+from api.cli.job_progress import progress_text, state_of, task_document
 from api.cli.open_core import open_core
+from api.cli.output import print_document
 from api.cli.printable import aligned, printable
 from api.cli.time_line import Entry, bar, clock, time_line, whole_length
 from api.wiring.settings import Settings
@@ -31,7 +31,7 @@ from projections.media_event.queries import EventQueries
 async def run(args: Namespace, settings: Settings) -> int:
     async with open_core(settings) as wired:
         found = await _Found.of(wired.database, args.event)
-    print(json.dumps(found.document(), indent=2, ensure_ascii=False) if args.json else "\n".join(found.lines()))
+    print_document(found.document(), lambda _: "\n".join(found.lines()), form=args.form)
     return 0
 
 
@@ -85,7 +85,7 @@ class _Found:
         if self._job is not None:
             yield f"job {self._job.id}: {state_of(self._job)}"
             for task in self._tasks:
-                progress = progress_text(task)
+                progress = progress_text(task_document(task))
                 yield f"  {printable(task.name)}: {task.state.name.lower()}{progress and '  '}{progress}"
 
     def _table(self) -> Iterator[tuple[str, ...]]:

@@ -7,7 +7,8 @@ from argparse import ArgumentParser
 from uuid import UUID
 
 from api.cli.argument_types import event_id, position, utf8
-from api.cli.arguments import Command
+from api.cli.arguments import OPERATE, Command
+from api.cli.output_arguments import add_consent, add_form
 
 
 def _channel(parser: ArgumentParser) -> None:
@@ -20,31 +21,33 @@ def _channel(parser: ArgumentParser) -> None:
         type=UUID,
         help="with the hosts that are provisioned for this Event in addresses with placeholders",
     )
-    test.add_argument("--json", action="store_true", help="print JSON, and no table")
+    add_form(test)
 
 
 def _sessions(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="those under way, then the last ones that ended")
-    listed.add_argument("--json", action="store_true", help="print JSON with all statistics, and no table")
+    add_form(listed)
     stop = actions.add_parser("stop", help="take an Event off the air; its state stays as it is")
     stop.add_argument("target", metavar="CHANNEL_OR_EVENT", type=utf8, help="the id of the Event, or the id or name of its channel")
+    add_consent(stop)
 
 
 def _provision(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="those with work under way, the longest waiting first, then the last ones without")
-    listed.add_argument("--json", action="store_true", help="print JSON, and no table")
+    add_form(listed)
     show = actions.add_parser("show", help="the infrastructure of an Event, with its resources")
     show.add_argument("event", metavar="EVENT", type=event_id)
-    show.add_argument("--json", action="store_true", help="print JSON, and no table")
+    add_form(show)
     plan = actions.add_parser("plan", help="what provisioning it now would make, change and remove; nothing is changed")
     plan.add_argument("event", metavar="EVENT", type=event_id)
     plan.add_argument("--allow-updates", action="store_true", default=None, help="as if what exists might be changed")
-    plan.add_argument("--json", action="store_true", help="print JSON, and no text")
+    add_form(plan)
     cancel = actions.add_parser("cancel", help="terminate it, or what is being provisioned")
     cancel.add_argument("event", metavar="EVENT", type=event_id)
-    cancel.add_argument("--json", action="store_true", help="print JSON, and no text")
+    add_form(cancel)
+    add_consent(cancel)
 
 
 def _origin(parser: ArgumentParser) -> None:
@@ -65,6 +68,7 @@ CHANNEL = Command(
     "worker `prober` does: with the key from the vault, and only at addresses that are allowed. Nothing is started or changed.",
     "medialedger channel test 'Main channel'\n  medialedger channel test 3fa85f64-5717-4562-b3fc-2c963f66afa6 --json",
     _channel,
+    group=OPERATE,
 )
 SESSIONS = Command(
     "list the sessions of encoders, stop one",
@@ -72,6 +76,7 @@ SESSIONS = Command(
     "off the air and leaves its state; its next change to the state 1 or 2 starts it again.",
     "medialedger sessions list\n  medialedger sessions list --json\n  medialedger sessions stop 'Main channel'",
     _sessions,
+    group=OPERATE,
 )
 PROVISION = Command(
     "list, show, plan and cancel the infrastructure of Events",
@@ -82,6 +87,8 @@ PROVISION = Command(
     "  medialedger provision plan 3fa85f64-5717-4562-b3fc-2c963f66afa6\n"
     "  medialedger provision cancel 3fa85f64-5717-4562-b3fc-2c963f66afa6",
     _provision,
+    group=OPERATE,
+    remote=("show", "cancel"),
 )
 ORIGIN = Command(
     "take and play live streams, without a database",
@@ -91,4 +98,5 @@ ORIGIN = Command(
     "medialedger origin\n  medialedger origin --token news",
     _origin,
     serves=True,
+    about_machine=True,
 )

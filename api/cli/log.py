@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from api.cli.database import Database, check_owner, open_database
+from api.cli.output import Column, Document, Kind, field, print_list
 from api.cli.progress import show_event_count
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
@@ -30,18 +31,47 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 def _run(database: Database, args: Namespace) -> None:
-    """The running product reads seals; its owner makes them."""
-    if sealing := args.action == "seal":
+    """As the owner of the tables: the running product may neither make seals nor look into partitions."""
+    if args.action == "seal":
         check_owner(database)
-    with StoredLog.connected(database.owner if sealing else database.url, purpose="log") as stored:
+    with StoredLog.connected(database.owner, purpose="log") as stored:
         match args.action:
             case "partitions":
-                for partition in partitions(stored):
-                    print(_line(partition))
+                print_list(map(_document, partitions(stored)), _COLUMNS, form=args.form, none="no partitions")
             case "seal":
                 _seal(stored)
             case _:
                 _export(stored, first=args.position, path=args.output)
+
+
+def _document(one: LogPartition) -> Document:
+    seal = one.seal
+    return {
+        "first": one.first,
+        "last": one.last,
+        "events": one.events,
+        "tableBytes": one.table_bytes,
+        "indexBytes": one.index_bytes,
+        "beginsAt": None if one.begins_at is None else iso(one.begins_at),
+        "endsAt": None if one.ends_at is None else iso(one.ends_at),
+        "state": "open" if not one.full else "full" if seal is None else "sealed",
+        "sealedAt": None if seal is None else iso(seal.sealed_at),
+        "chainHash": None if seal is None else seal.end.chain_hash.hex(),
+    }
+
+
+_COLUMNS = (
+    Column("first", field("first"), Kind.NUMBER),
+    Column("last", field("last"), Kind.NUMBER),
+    Column("events", field("events"), Kind.NUMBER),
+    Column("table bytes", field("tableBytes"), Kind.NUMBER),
+    Column("index bytes", field("indexBytes"), Kind.NUMBER),
+    Column("begins", field("beginsAt"), Kind.TIME),
+    Column("ends", field("endsAt"), Kind.TIME),
+    Column("state", field("state"), Kind.STATE),
+    Column("sealed", field("sealedAt"), Kind.TIME, wide=True),
+    Column("chain hash", field("chainHash")),
+)
 
 
 def _line(one: LogPartition) -> str:

@@ -1,71 +1,77 @@
-"""The console script `medialedger`: runs a command with the settings, and prints an expected error as one line."""
+"""The console script `medialedger`: finds out what a command needs and where it goes, and runs it.
+
+A command that only calls the API imports neither the settings nor the product: it is as quick as Python starts. ADR 0076."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib
-import logging
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
-import uvloop
-
-from api.cli import arguments, audit_arguments, live_arguments, publishing_arguments, up_arguments
-from api.cli.arguments import EXIT_CODES, PLACE, Command
-from api.cli.command_parser import CommandParser
+from api.cli import (
+    arguments,
+    audit_arguments,
+    catalogue_arguments,
+    job_arguments,
+    live_arguments,
+    publishing_arguments,
+    shell_arguments,
+    up_arguments,
+)
+from api.cli.arguments import EXIT_CODES, GROUPS, Command
+from api.cli.command_parser import CommandParser, ShowVersion
 from api.cli.garbage import collect_seldom
+from api.cli.output_arguments import add_local, add_target
 from api.cli.printable import printable_lines
-from api.kernel.log import JsonFormatter
-from api.kernel.version import product_version
-from api.wiring.settings import Settings
-from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import StartError
-from domain.kernel.errors import Unavailable
-from workers.adapters.embedded_postgres import EmbeddedPostgresError
-from workers.adapters.keyfiles import KeyFileError
-from workers.adapters.system_account import AccountError
 
-EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, AccountError, EmbeddedPostgresError)
-
-# A command is a line here, its arguments in api/cli/arguments.py or in the modules beside it, and
-# `async def run(args, settings) -> int` in the module of its name (`load-sample`: api/cli/load_sample.py), which is imported only
-# when it is called.
+# A command is a line here, and its arguments in one of the modules above. What it does is in the module of its name, which is
+# imported only when it is called: `run(args, api) -> int` in api/cli/by_rest/ for what calls the REST API, and
+# `async def run(args, settings) -> int` in api/cli/ for what works on the database (`load-sample`: api/cli/load_sample.py).
 COMMANDS: Mapping[str, Command] = {
     "up": up_arguments.UP,
     "demo": up_arguments.DEMO,
     "api": arguments.API,
     "workers": arguments.WORKERS,
-    "status": arguments.STATUS,
+    "origin": live_arguments.ORIGIN,
     "settings": arguments.SETTINGS,
     "migrate": arguments.MIGRATE,
+    "load-sample": arguments.LOAD_SAMPLE,
+    "status": arguments.STATUS,
+    "doctor": shell_arguments.DOCTOR,
+    "events": catalogue_arguments.EVENTS,
+    "webhooks": catalogue_arguments.WEBHOOKS,
+    "sessions": live_arguments.SESSIONS,
+    "channel": live_arguments.CHANNEL,
+    "provision": live_arguments.PROVISION,
+    "consumers": arguments.CONSUMERS,
+    "projections": arguments.PROJECTIONS,
     "builds": arguments.BUILDS,
     "client": arguments.CLIENT,
     "keys": arguments.KEYS,
+    "jobs": job_arguments.JOBS,
+    "workflows": job_arguments.WORKFLOWS,
+    "media": arguments.MEDIA,
+    "compose": publishing_arguments.COMPOSE,
+    "destination": publishing_arguments.DESTINATION,
+    "publish": publishing_arguments.PUBLISH,
     "audit": audit_arguments.AUDIT,
     "log": audit_arguments.LOG,
-    "projections": arguments.PROJECTIONS,
-    "consumers": arguments.CONSUMERS,
     "backup": arguments.BACKUP,
     "restore": arguments.RESTORE,
     "restored": arguments.RESTORED,
-    "jobs": arguments.JOBS,
-    "media": arguments.MEDIA,
-    "destination": publishing_arguments.DESTINATION,
-    "publish": publishing_arguments.PUBLISH,
-    "compose": publishing_arguments.COMPOSE,
-    "origin": live_arguments.ORIGIN,
-    "channel": live_arguments.CHANNEL,
-    "sessions": live_arguments.SESSIONS,
-    "provision": live_arguments.PROVISION,
-    "load-sample": arguments.LOAD_SAMPLE,
+    "context": shell_arguments.CONTEXT,
+    "open": shell_arguments.OPEN,
+    "completion": shell_arguments.COMPLETION,
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code."""
     os.umask(0o077)
     collect_seldom()  # before most imports
     words = sys.argv[1:] if argv is None else argv
@@ -74,15 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     args = parser().parse_args(words)
     try:
-        settings = Settings.from_process({name: text for name in PLACE if (text := getattr(args, name, None)) is not None})
-        if COMMANDS[args.command].serves:
-            set_up_log(settings.log_level)
-        if COMMANDS[args.command].serves or args.command == "settings":
-            _warn_of_unknown(settings)
-        module: Any = importlib.import_module(f"api.cli.{args.command.replace('-', '_')}")
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            code: int = runner.run(module.run(args, settings))
-    except EXPECTED_ERRORS as error:
+        return _run(args, COMMANDS[args.command])
+    except StartError as error:
         print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -90,52 +89,85 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `medialedger settings | head`
         return 0
-    return code
+
+
+def _run(args: Namespace, command: Command) -> int:
+    action = getattr(args, "action", None) or ""
+    if command.light:
+        module: Any = importlib.import_module(f"api.cli.{args.command}")
+        code: int = module.run(args)
+        return code
+    if not command.about_machine:
+        from api.cli.targets import local_api, remote_api
+
+        remote = remote_api(args)
+        if action in command.by_rest or (remote is not None and action in command.remote):
+            return _run_by_rest(args, remote or local_api())
+        if remote is not None:
+            spelled = f"medialedger {args.command} {action}".rstrip()
+            raise StartError(f"`{spelled}` works on the database, and not through {remote.label}: run it there, or give --local")
+    from api.cli.running import run_here
+
+    return run_here(args, command)
+
+
+def _run_by_rest(args: Namespace, api: Any) -> int:
+    module: Any = importlib.import_module(f"api.cli.by_rest.{args.command}")
+    try:
+        code: int = module.run(args, api)
+        sys.stdout.flush()
+        return code
+    finally:
+        api.close()
 
 
 def parser(commands: Mapping[str, Command] | None = None) -> ArgumentParser:
+    """Of all commands, or of these."""
+    known = COMMANDS if commands is None else commands
     top = CommandParser(
         prog="medialedger",
+        usage="medialedger COMMAND [ACTION] [options]",
         description="An event-sourced back end for live and on-demand video.",
-        epilog=f"settings are environment variables: medialedger settings\n\n{EXIT_CODES}",
+        epilog=f"{_groups(known)}\nsettings are environment variables: medialedger settings\n\n{EXIT_CODES}",
         formatter_class=RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"medialedger {product_version()}")
-    choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
-    for name, command in (commands or COMMANDS).items():
+    top.add_argument("--version", action=ShowVersion)
+    choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="medialedger", help="one of those below")
+    for name, command in known.items():
         one = choices.add_parser(
             name,
-            help=command.summary,
             description=fill(command.description, width=100),
             epilog=f"examples:\n  {command.examples}\n\n{EXIT_CODES}",
             formatter_class=RawDescriptionHelpFormatter,
         )
         command.arguments(one)
+        if not (command.about_machine or command.serves):
+            _add_places(one, command)
     return top
 
 
-def _warn_of_unknown(settings: Settings) -> None:
-    for name in settings.unknown:
-        print(f"medialedger: warning: there is no setting {name}", file=sys.stderr)
+def _add_places(parser: ArgumentParser, command: Command) -> None:
+    """Every action says where it goes."""
+    for action, leaf in leaves(parser):
+        (add_target if action in command.by_rest + command.remote else add_local)(leaf)
 
 
-def set_up_log(level: str) -> None:
-    """Log to stderr, one JSON object a line. The messages of uvicorn about its start and end repeat ours."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter())
-    logging.basicConfig(level=level, handlers=[handler])
-    if level != "DEBUG":
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every attempt; the product logs the failure once
-        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # so does the breaker of the database
-    server = logging.getLogger("uvicorn.error")
-    server.addFilter(_is_not_a_cancelled_request)
-    if level == "INFO":
-        server.setLevel(logging.WARNING)
+def leaves(parser: ArgumentParser) -> Iterator[tuple[str, ArgumentParser]]:
+    """The parsers of its actions by their names; of a command without actions the parser itself."""
+    nested = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
+    if not nested:
+        yield "", parser
+    for action in nested:
+        yield from action.choices.items()
 
 
-def _is_not_a_cancelled_request(record: logging.LogRecord) -> bool:
-    """False for the traceback of a request that was cancelled at the end of the shutdown time: it is no error."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+def _groups(commands: Mapping[str, Command]) -> str:
+    lines: list[str] = []
+    for group in GROUPS:
+        found = {name: command for name, command in commands.items() if command.group == group}
+        if found:
+            lines += [f"{group}:", *(f"  {name:<12} {command.summary}" for name, command in found.items()), ""]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from api.cli import incoming, shell
-from api.cli.job_progress import watch
+from api.cli.job_watch import watch
 from api.cli.open_vault import open_vault
 from api.cli.polling import INTERVAL
 from api.wiring.catalogue import RECORDS
@@ -64,7 +64,7 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     print(f"Event {event}", flush=True)
     source = await incoming.brought(args.file, settings, event=event)
     number = await _submit(wired, vault, event, args, file=source)
-    await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[number], client=None)
+    await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[number])
     await incoming.remove(source, settings, event=event)
     job = await wired.streams.load(Job.stream(number))
     assert isinstance(job, Job)

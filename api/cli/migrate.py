@@ -10,7 +10,7 @@ import psycopg
 
 from api.cli.arguments import NOT_UP_TO_DATE
 from api.cli.database import attach_database, open_database
-from api.cli.main import set_up_log
+from api.cli.running import set_up_log
 from api.wiring.catalogue import migrations
 from api.wiring.core import finish, prepare
 from api.wiring.settings import Settings
@@ -56,7 +56,7 @@ async def _for(parent: int, settings: Settings) -> int:
     """For a process that serves. It has priority, and this one ends with it."""
     end_with(parent)
     os.nice(_NICE)
-    set_up_log(settings.log_level)
+    set_up_log(settings)
     async with attach_database(settings) as found:
         await finish(found.owner, await prepare(found.url, owner=found.owner))
     return 0

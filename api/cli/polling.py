@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
-
-from domain.kernel.errors import Unavailable
 
 INTERVAL: Final = 0.5
 """Seconds between two reads."""
@@ -16,19 +12,12 @@ INTERVAL: Final = 0.5
 T = TypeVar("T")
 
 
-@contextmanager
-def until_interrupted() -> Iterator[None]:
-    """A block that ends on Ctrl-C without an error."""
-    try:
-        yield
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        assert task is not None
-        task.uncancel()  # or the clean-up after the block would be cancelled too
-
-
 async def retry_unavailable(read: Callable[[], Awaitable[T]]) -> T:
     """The result of `read`, repeated while the database is unavailable."""
+    import asyncio  # commands that call the API wait without it
+
+    from domain.kernel.errors import Unavailable
+
     printed = False
     while True:
         try:

@@ -18,8 +18,8 @@ from prometheus_client import CollectorRegistry
 from api.cli.database import attach_database
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.garbage import collect_seldom
-from api.cli.main import EXPECTED_ERRORS, set_up_log
 from api.cli.process_channel import Channel, ChannelClosed
+from api.cli.running import EXPECTED_ERRORS, set_up_log
 from api.cli.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings
@@ -159,7 +159,7 @@ def _process(start: Start) -> int:
     set_title(start.order["title"])
     raise_descriptor_limit()
     settings = Settings.from_process().model_copy(update=start.order["settings"])
-    set_up_log(settings.log_level)
+    set_up_log(settings)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_run(start, settings))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 
 from api.cli.database import check_owner, open_database
+from api.cli.output import Column, Kind, field, print_list
 from api.cli.progress import show_event_count
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from domain.kernel.clock import iso
 from domain.kernel.mapper import EventMapper
 from projections.kernel.database import Database
 from projections.log.reader import head
@@ -24,21 +26,34 @@ async def run(args: Namespace, settings: Settings) -> int:
         role = await prepare(found.url, owner=found.owner)
         async with Database.of_owner(found.owner, size=4) as database:
             if args.action == "list":
-                await _list(database)
+                await _list(database, form=args.form)
             else:
                 await _rebuild(database, args.name, role=role)
     return 0
 
 
-async def _list(database: Database) -> None:
+async def _list(database: Database, *, form: str) -> None:
     built = {name: (version, at) for name, version, at in await database.rows("SELECT name, version, built_at FROM view_versions")}
-    print(f"log head  {await head(database)}")
-    for view in views().all:
-        version, at = built[view.name]
-        state = "up to the log's head"
-        if version != view.version:
-            state += f"  version {view.version} follows when no older build runs"
-        print(f"{view.name}  version {version}  of {', '.join(view.kinds)}  built {at:%Y-%m-%d %H:%M:%S}Z  {state}")
+    found = [
+        {
+            "name": view.name,
+            "version": built[view.name][0],
+            "newVersion": view.version,
+            "kinds": list(view.kinds),
+            "builtAt": iso(built[view.name][1]),
+            "head": await head(database),
+        }
+        for view in views().all
+    ]
+    columns = (
+        Column("view", field("name")),
+        Column("version", field("version"), Kind.NUMBER),
+        Column("follows", lambda one: one["newVersion"] if one["newVersion"] != one["version"] else None, Kind.NUMBER),
+        Column("at position", field("head"), Kind.NUMBER),
+        Column("built", field("builtAt"), Kind.TIME),
+        Column("of", field("kinds"), Kind.LONG),
+    )
+    print_list(found, columns, form=form, none="no views")
 
 
 async def _rebuild(database: Database, name: str, *, role: str | None) -> None:

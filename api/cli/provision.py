@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
 from api.cli import shell
+from api.cli.consent import confirm
 from api.cli.open_vault import open_vault
+from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_list, print_one
 from api.cli.printable import aligned, printable, printable_lines
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
@@ -64,17 +64,14 @@ class _Opened:
 
 async def _list(args: Namespace, settings: Settings, opened: _Opened) -> None:
     rows = await opened.provisions.listed()
-    if args.json:
-        print(json.dumps([{**_document(row), "changedAt": iso(changed)} for row, changed in rows], indent=2))
-    else:
-        head = ("event", "state", "waits for", "since", "up", "key", "reason")
-        print("\n".join(aligned([head, *(_line(row, changed) for row, changed in rows)])))
+    found = [{**_document(row), "changedAt": iso(changed), "resourcesNeeded": len(row.needed)} for row, changed in rows]
+    print_list(found, _COLUMNS, form=args.form, none="no infrastructure")
 
 
 async def _show(args: Namespace, settings: Settings, opened: _Opened) -> None:
     row = await opened.of_event(args.event)
-    if args.json:
-        print(json.dumps({**_document(row), "needed": list(row.needed), "resources": list(row.resources)}, indent=2))
+    if args.form in (JSON, NDJSON):
+        print_one({**_document(row), "needed": list(row.needed), "resources": list(row.resources)}, (), form=args.form)
         return
     for name, value in _document(row).items():
         print(f"{name}: {'-' if value is None else printable(str(value))}")
@@ -101,19 +98,20 @@ async def _plan(args: Namespace, settings: Settings, opened: _Opened) -> None:
         found = await by[wanted.deployment].plan(wanted)
     finally:
         await outbound.close()
-    if args.json:
+    if args.form in (JSON, NDJSON):
         document = {"eventId": str(row.event_id), "infrastructureKey": key, "plan": found.splitlines()}
-        print(json.dumps(document, indent=2))
+        print_one(document, (), form=args.form)
     else:
         print(printable_lines(found) if found else _NOTHING)
 
 
 async def _cancel(args: Namespace, settings: Settings, opened: _Opened) -> None:
     await opened.of_event(args.event)
+    confirm(args, f"terminate the infrastructure of the Event {args.event}")
     outcome = await opened.handlers.terminate(args.event, invocation=shell.invocation())
     row = ProvisionRow.of(outcome.aggregate)
-    if args.json:
-        print(json.dumps(_document(row), indent=2))
+    if args.form in (JSON, NDJSON):
+        print_one(_document(row), (), form=args.form)
     else:
         print(f"the infrastructure of the Event {row.event_id} is {row.summary.state.name}")
 
@@ -126,10 +124,20 @@ _ACTIONS: Final[Mapping[str, Callable[[Namespace, Settings, _Opened], Awaitable[
 }
 
 
-def _line(row: ProvisionRow, changed: datetime) -> Sequence[str]:
-    up = f"{len(row.resources)} of {len(row.needed)}" if row.needed else str(len(row.resources))
-    waits = _waits(row) or "-"
-    return (str(row.event_id), row.summary.state.name, waits, iso(changed), up, row.summary.infrastructure_key, row.reason)
+def _up(one: Document) -> str:
+    up = len(one["resourcesUp"])
+    return f"{up} of {one['resourcesNeeded']}" if one["resourcesNeeded"] else str(up)
+
+
+_COLUMNS: Final = (
+    Column("event", field("eventId")),
+    Column("state", field("stateString"), Kind.STATE),
+    Column("waits for", field("waitsFor")),
+    Column("since", field("changedAt"), Kind.TIME),
+    Column("up", _up),
+    Column("key", field("infrastructureKey")),
+    Column("reason", field("reason"), Kind.LONG),
+)
 
 
 def _waits(row: ProvisionRow) -> str | None:

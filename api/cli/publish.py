@@ -9,7 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from api.cli import shell
-from api.cli.job_progress import watch
+from api.cli.job_watch import watch
 from api.cli.named_record import named_record
 from api.cli.open_vault import open_vault
 from api.cli.polling import INTERVAL, retry_unavailable
@@ -38,6 +38,7 @@ from workers.syndication.contents import TargetContents
 from workers.syndication.trial import TargetTrials
 
 _NO_TEXT = "{}"
+_ADMIN = "admin"
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -75,7 +76,7 @@ def _handlers(wired: Core, vault: Vault, settings: Settings) -> PublicationHandl
 
 async def _published(wired: Core, args: Namespace, *, text: str, handlers: PublicationHandlers) -> PublicationRow:
     destination = await named_record(RecordQueries(wired.database, RECORDS), Destination, args.destination)
-    wanted = NewPublication(str(args.event), UUID(destination.id), text, client=args.client)
+    wanted = NewPublication(str(args.event), UUID(destination.id), text, client=args.client or _ADMIN)
     outcome = await handlers.publish_event(args.event, [wanted], invocation=shell.invocation())
     made = outcome.aggregates[outcome.result["places"][0]]
     assert isinstance(made, Publication)
@@ -117,6 +118,6 @@ async def _ended(wired: Core, made: PublicationRow) -> PublicationRow:
             return row
         if row.job is not None and row.job not in seen:
             seen.add(row.job)
-            await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[row.job], client=None)
+            await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[row.job])
         else:
             await asyncio.sleep(INTERVAL)

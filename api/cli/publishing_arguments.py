@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from api.cli.argument_types import event_id, target, title, utf8
-from api.cli.arguments import Command
+from api.cli.arguments import MEDIA_WORK, Command
+from api.cli.output_arguments import add_form
 
 
 def _destination(parser: ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def _destination(parser: ArgumentParser) -> None:
     test = actions.add_parser("test", help="try the target; if that succeeds the destination is active, else the exit code is 1")
     test.add_argument("destination", metavar="NAME_OR_ID", type=utf8)
     listed = actions.add_parser("list", help="every destination, by name; never their configurations")
-    listed.add_argument("--json", action="store_true", help="print JSON, and no table")
+    add_form(listed)
 
 
 def _publish(parser: ArgumentParser) -> None:
@@ -38,7 +39,10 @@ def _publish(parser: ArgumentParser) -> None:
         "(- : standard input; default: none)",
     )
     parser.add_argument(
-        "--client", type=utf8, default="admin", metavar="NAME", help="whose publication and job it is (default: %(default)s)"
+        "--client",
+        type=utf8,
+        metavar="NAME",
+        help="whose publication and job it is (default: admin; elsewhere the API key's)",
     )
 
 
@@ -46,7 +50,7 @@ def _compose(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     show = actions.add_parser("show", help="a time line of items and breaks, the state of the film, and the progress of its job")
     show.add_argument("event", metavar="EVENT", type=event_id, help="the id of an Event with a playlist")
-    show.add_argument("--json", action="store_true", help="print JSON, and no table")
+    add_form(show)
 
 
 COMPOSE = Command(
@@ -55,6 +59,7 @@ COMPOSE = Command(
     "why it could not be made, and how far the job is that makes it.",
     "medialedger compose show 3fa85f64-5717-4562-b3fc-2c963f66afa6",
     _compose,
+    group=MEDIA_WORK,
 )
 DESTINATION = Command(
     "add, test and list the destinations of publications",
@@ -65,6 +70,8 @@ DESTINATION = Command(
     '  echo \'{"path": "films"}\' | medialedger destination add Share --target FILESYSTEM --config -\n'
     "  medialedger destination test Archive\n  medialedger destination list --json",
     _destination,
+    group=MEDIA_WORK,
+    by_rest=("add", "test", "list"),
 )
 PUBLISH = Command(
     "publish the film of an Event at a destination",
@@ -73,4 +80,6 @@ PUBLISH = Command(
     "medialedger publish 3fa85f64-5717-4562-b3fc-2c963f66afa6 Archive --follow\n"
     "  medialedger publish 3fa85f64-5717-4562-b3fc-2c963f66afa6 Archive --text film.json",
     _publish,
+    group=MEDIA_WORK,
+    remote=("",),
 )

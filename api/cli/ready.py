@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from api.kernel.shell_access import announce
 from api.kernel.version import product_version
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
+
+
+def print_ready(settings: Settings, *, port: int, database: str, summary: Sequence[tuple[str, str]]) -> None:
+    """Also tell the commands on this home where the product is."""
+    url = None if settings.database_url is None else settings.database_url.get_secret_value()
+    announce(settings.home, url=base_url(settings.host, port=port), database=url)
+    print_status(ready_text(settings, port=port, database=database, summary=summary))
 
 
 def ready_text(settings: Settings, *, port: int, database: str, summary: Sequence[tuple[str, str]]) -> str:

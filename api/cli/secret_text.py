@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Final
 
 from api.wiring.startup import StartError
-from workers.adapters.keyfiles import read_secret_file
+from workers.adapters.keyfiles import KeyFileError, read_secret_file
 
 STANDARD_INPUT: Final = "-"
 _LONGEST: Final = 1024 * 1024
 
 
 def secret_text(file: str) -> str:
-    """Raises `StartError` or `KeyFileError` for what cannot be read."""
-    text = _standard_input() if file == STANDARD_INPUT else read_secret_file(Path(file))
+    """Raises `StartError` for what cannot be read."""
+    try:
+        text = _standard_input() if file == STANDARD_INPUT else read_secret_file(Path(file))
+    except KeyFileError as error:
+        raise StartError(str(error)) from None
     if len(text) > _LONGEST:
         raise StartError(f"the text has more than {_LONGEST} characters")
     return text

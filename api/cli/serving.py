@@ -17,7 +17,7 @@ import uvicorn
 from api.cli.database import OpenDatabase, warn_of_rights
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.garbage import collect_seldom
-from api.cli.ready import print_status, ready_text
+from api.cli.ready import print_ready, print_status
 from api.cli.sockets import bound_sockets, with_duplicates
 from api.cli.stop_signals import StopSignals
 from api.http.connection_limits import Connections
@@ -184,5 +184,5 @@ async def _stop(product: Runnable, *, signals: StopSignals, seconds: int) -> Non
 
 
 def _listening(settings: Settings, product: Runnable, *, label: str, ready: Ready) -> None:
-    print_status(ready_text(settings, port=settings.port, database=label, summary=product.summary()))
+    print_ready(settings, port=settings.port, database=label, summary=product.summary())
     ready(settings.port)

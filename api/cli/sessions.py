@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from api.cli import shell
+from api.cli.consent import confirm
 from api.cli.open_core import open_core
-from api.cli.printable import aligned
+from api.cli.output import Column, Document, Kind, field, print_list
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.settings import Settings
@@ -30,20 +30,21 @@ async def run(args: Namespace, settings: Settings) -> int:
         async with open_core(settings) as wired:
             if args.action == "list":
                 rows = await SessionQueries(wired.database).list()
-                print(json.dumps(list(map(_document, rows)), indent=2) if args.json else _table(rows))
+                print_list(map(_document, rows), _COLUMNS, form=args.form, none="no sessions")
             else:
-                await _stop(wired, args.target)
+                await _stop(wired, args)
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
     return 0
 
 
-async def _stop(wired: Core, target: str) -> None:
+async def _stop(wired: Core, args: Namespace) -> None:
     """The Event keeps its state; its next change to the state 1 or 2 starts the encoder again."""
-    event = await _on_air(wired, target)
+    event = await _on_air(wired, args.target)
     channel_id = event.details.on_air_channel_id
     if channel_id is None:
         raise StartError(f"the Event {event.id} is not on the air")
+    confirm(args, f"take the Event {event.id} off the air")
     await wired.executor.execute(ReleaseChannel(event.id, channel_id), invocation=shell.invocation())
     print(f"the Event {event.id} is off the air on the channel {channel_id}; its state stays {event.details.state.name}")
 
@@ -68,30 +69,19 @@ async def _on_air(wired: Core, target: str) -> EventRow:
     return found[0]
 
 
-def _table(rows: Sequence[SessionRow]) -> str:
-    head = ("kind", "key", "owner", "session", "state", "since", "restarts", "host", "sent", "on the air", "reason")
-    return "\n".join(aligned([head, *map(_line, rows)]))
+def _sent(session: Document) -> str | None:
+    statistics = session.get("statistics")
+    if statistics is None:
+        return None
+    return f"{sum(one.get('bytes', 0) for one in (statistics, *_encoders(session))):,} B"
 
 
-def _line(row: SessionRow) -> tuple[str, ...]:
-    sent = sum(one.get("bytes", 0) for one in (row.statistics or {}, *_encoders(row)))
-    return (
-        row.kind,
-        row.key,
-        row.owner,
-        str(row.number),
-        row.state,
-        iso(row.started_at),
-        str(row.restarts),
-        row.host,
-        "-" if row.statistics is None else f"{sent:,} B",
-        "; ".join(_played(one["playout"]) for one in _encoders(row) if isinstance(one.get("playout"), dict)) or "-",
-        row.reason,
-    )
+def _on_screen(session: Document) -> str | None:
+    return "; ".join(_played(one["playout"]) for one in _encoders(session) if isinstance(one.get("playout"), dict)) or None
 
 
-def _encoders(row: SessionRow) -> Sequence[Mapping[str, Any]]:
-    found = [] if row.statistics is None else row.statistics.get("encoders", [])
+def _encoders(session: Document) -> Sequence[Mapping[str, Any]]:
+    found = (session.get("statistics") or {}).get("encoders", [])
     return [one for one in found if isinstance(one, dict)]
 
 
@@ -120,3 +110,18 @@ def _document(row: SessionRow) -> Mapping[str, Any]:
         "statisticsAt": None if row.statistics_at is None else iso(row.statistics_at),
         "statistics": row.statistics,
     }
+
+
+_COLUMNS = (
+    Column("kind", field("kind")),
+    Column("key", field("key")),
+    Column("owner", field("owner")),
+    Column("session", field("session"), Kind.NUMBER),
+    Column("state", field("state"), Kind.STATE),
+    Column("since", field("startedAt"), Kind.TIME),
+    Column("restarts", field("restarts"), Kind.NUMBER),
+    Column("host", field("host")),
+    Column("sent", _sent),
+    Column("on the air", _on_screen),
+    Column("reason", field("reason"), Kind.LONG),
+)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import asdict
 
+from api.cli.output import Column, Kind, field, print_list
 from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    rows = [("NAME", "VALUE", "FROM", "MEANING")]
-    rows += [(line.name, line.value or "-", line.origin, line.meaning) for line in settings.listing()]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
+    columns = (
+        Column("name", field("name")),
+        Column("value", field("value")),
+        Column("from", field("origin")),
+        Column("meaning", field("meaning"), Kind.LONG),
+    )
+    print_list(map(asdict, settings.listing()), columns, form=args.form, none="no settings")
     return 0

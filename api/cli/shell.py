@@ -6,16 +6,25 @@ import os
 import pwd
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from domain.kernel.ports import Invocation
+from api.cli.environment import environment
+
+if TYPE_CHECKING:
+    from domain.kernel.ports import Invocation  # imports the domain: commands that call the API do not need that
 
 _LONGEST: Final = 64
 
 
 def invocation(*, correlation_id: str | None = None) -> Invocation:
     """On behalf of the user of the shell."""
-    return Invocation.by(actor(os.geteuid(), os.environ), correlation_id=correlation_id)  # noqa: TID251 - not a setting
+    from domain.kernel.ports import Invocation
+
+    return Invocation.by(user_of_shell(), correlation_id=correlation_id)
+
+
+def user_of_shell() -> str:
+    return actor(os.geteuid(), environment())
 
 
 def actor(user_id: int, environment: Mapping[str, str]) -> str:

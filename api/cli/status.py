@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from socket import gethostname
 from typing import Final
 
 from api.cli.arguments import NEEDS_ATTENTION
+from api.cli.findings import Finding, print_findings
 from api.cli.open_core import open_core
-from api.cli.printable import aligned, printable
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from domain.kernel.clock import iso
@@ -33,20 +31,11 @@ _SERVER: Final = "SELECT current_setting('server_version'), pg_database_size(cur
 _LAST: Final = "SELECT last_position, recorded_at FROM commits ORDER BY last_position DESC LIMIT 1"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`attention`: what is wrong and what to do; empty where nothing is."""
-
-    name: str
-    text: str
-    attention: str = ""
-
-
 async def run(args: Namespace, settings: Settings) -> int:
     """0: nothing needs attention."""
     async with open_core(settings) as wired:
         found = await findings(wired, _directories(settings))
-    print(json.dumps(list(map(asdict, found)), indent=2) if args.json else _table(found))
+    print_findings(found, form=args.form)
     return NEEDS_ATTENTION if any(one.attention for one in found) else 0
 
 
@@ -134,11 +123,3 @@ async def _sessions(database: Database) -> Finding:
     text = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
     wrong = "some failed: `medialedger sessions list`" if states[SessionState.FAILED] else ""
     return Finding("sessions", text, wrong)
-
-
-def _table(found: Sequence[Finding]) -> str:
-    lines: list[str] = []
-    for line, one in zip(aligned([(one.name, one.text) for one in found]), found, strict=True):
-        lines.append(line)
-        lines += [f"  ! {printable(wrong)}" for wrong in one.attention.split("; ") if wrong]
-    return "\n".join(lines)

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from api.cli.database import OpenDatabase, check_connections, warn_of_rights
-from api.cli.ready import print_status, ready_text, working_text
+from api.cli.ready import print_ready, print_status, working_text
 from api.cli.serving import Ready, no_further_step
 from api.cli.shared import Place, Shared
 from api.cli.sockets import bound_sockets
@@ -63,7 +63,7 @@ async def supervise(
                     summary = [*(await supervisor.start()), _processes(api, workers)]
                     if copies:
                         port = copies[0][0].getsockname()[1]
-                        print_status(ready_text(settings, port=port, database=found.label, summary=summary))
+                        print_ready(settings, port=port, database=found.label, summary=summary)
                         ready(port)
                     else:
                         print_status(working_text(found.label, summary=summary))

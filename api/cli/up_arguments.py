@@ -54,6 +54,7 @@ UP: Final = Command(
     "  MEDIALEDGER_API_PROCESSES=4 MEDIALEDGER_WORKER_PROCESSES=1 medialedger up",
     _up,
     serves=True,
+    about_machine=True,
 )
 DEMO: Final = Command(
     "load or remove a demo",
@@ -62,4 +63,5 @@ DEMO: Final = Command(
     "the log by the client demo-loader, which makes it. An installation that has something of its own is refused without --yes.",
     "medialedger demo load\n  medialedger demo load --seed 7 --around 2026-11-25T12:00:00Z\n  medialedger demo remove",
     _demo,
+    about_machine=True,
 )

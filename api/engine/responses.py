@@ -149,13 +149,13 @@ class DashboardCounts(EngineModel):
 
 
 class DashboardTask(EngineModel):
-    job_id: int
-    task_id: int
-    name: str
-    state: str
-    attempts: int
-    fraction: float
-    message: str
+    job_id: int = Field(description="Number of the job.")
+    task_id: int = Field(description="Number of the task in its job, from 1.")
+    name: str = Field(description="Name of the step.")
+    state: str = Field(description="The task's state: waiting, ready, running, publishing, completed, failed or cancelled.")
+    attempts: int = Field(description="How often it was begun; an attempt that was interrupted does not count.")
+    fraction: float = Field(description="Progress of the task, from 0 to 1.")
+    message: str = Field(description="What a running task says of its progress; may be empty.")
 
     @classmethod
     def of(cls, task: TaskProgress) -> DashboardTask:

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, the same shape for messages of the code and for requests."""
+"""Logs: one JSON object a line, the same shape for messages of the code and for requests; or text, for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TextIO
 
 from pydantic_core import to_json
 
@@ -56,16 +56,42 @@ class JsonFormatter(logging.Formatter):
         return _line(fields)
 
 
+class TextFormatter(logging.Formatter):
+    """For a person at a terminal: local time, level where it is no information, message, and a traceback where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()} "
+        line = f"{_local(datetime.fromtimestamp(record.created, UTC))} {level}{_visible(_bounded(record.getMessage()))}"
+        if record.exc_info:
+            line += "\n" + "\n".join(map(_visible, _bounded(self.formatException(record.exc_info)).splitlines()))
+        return line
+
+
+def as_text(form: str, stream: TextIO) -> bool:
+    """`form` is auto, json or text: auto is text on a terminal."""
+    return form == "text" or (form == "auto" and stream.isatty())
+
+
+def _local(moment: datetime) -> str:
+    return f"{moment.astimezone():%H:%M:%S}"
+
+
+def _visible(text: str) -> str:
+    """Somebody else may have written a part of it: nothing in it steers the terminal."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 class RequestLog:
     """One line per request, buffered, written a few times a second: a write to stderr costs more than many a request.
 
     Lines hold the route's template, never the path, query, headers or body: any of those may carry a secret. Reads that
     went well are left out unless `reads` is set, and so are routine calls, such as segments of a live stream."""
 
-    def __init__(self, stream: TextStream, *, clock: Clock, reads: bool = False, interval: float = 0.1) -> None:
+    def __init__(self, stream: TextStream, *, clock: Clock, reads: bool = False, text: bool = False, interval: float = 0.1) -> None:
         self._stream = stream
         self._clock = clock
         self._reads = reads
+        self._line = _text_line if text else _request_line
         self._interval = interval
         self._lines: list[_Entry] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -85,7 +111,7 @@ class RequestLog:
             self._timer.cancel()
             self._timer = None
         lines, self._lines = self._lines, []
-        for text in _pieces([f"{_request_line(line)}\n" for line in lines]):
+        for text in _pieces([f"{self._line(line)}\n" for line in lines]):
             self._stream.write(text)
             self._stream.flush()
 
@@ -118,3 +144,9 @@ def _request_line(entry: _Entry) -> str:
             "ms": round(seconds * 1000, 2),
         }
     )
+
+
+def _text_line(entry: _Entry) -> str:
+    time, transaction_id, client, method, route, status, seconds = entry
+    shown = f"{seconds * 1000:.0f} ms {client} {transaction_id.partition('-')[0]}"
+    return f"{_local(time)} {_visible(f'{method} {route} {status} {shown}')}"

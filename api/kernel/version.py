@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 
 @cache
 def product_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # a third of the imports of a short command
+
     try:
         return version("medialedger")
     except PackageNotFoundError:

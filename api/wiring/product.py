@@ -10,17 +10,20 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from api.http.app import Application
+from api.http.auth import Authenticate, Caller
 from api.http.connection_limits import ConnectionLimits, Connections
 from api.http.cross_origin import CrossOrigin
 from api.http.hosts import Hosts, host_name
 from api.http.proxies import Proxies
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
-from api.kernel.log import RequestLog
+from api.kernel.log import RequestLog, as_text
+from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version
 from api.media.health_overview import SAMPLE_EVERY, Overview
 from api.speke.usage_recorder import UsageRecorder
@@ -112,6 +115,12 @@ class Product:
         if self._origin is not None:
             self._repeat(self._origin.tidy, _TIDY_EVERY, what="removal of recordings")
 
+    async def start_answering(self) -> None:
+        """Only what answers need: for a command that calls the API in its own process."""
+        self._started.push_async_callback(self.core.stop)
+        await self.core.start()
+        self._started.push_async_callback(self._outbound.close)
+
     def drain(self) -> None:
         self.app.drain()
 
@@ -154,6 +163,16 @@ class Product:
         self.core.directory.invalidate()
         if self._settings.admin_api_key is None and await self.core.directory.authenticate(key) is None:
             place.unlink(missing_ok=True)  # of another home: its file holds the key that counts
+
+
+def _callers(core: Core, settings: Settings, *, only: Caller | None) -> Authenticate:
+    if only is None:
+        return partial(authenticate, core.directory, shells=ShellKeys(settings.home))
+
+    async def always(_: str) -> Caller:
+        return only
+
+    return always
 
 
 def admin_key_file(settings: Settings) -> Path:
@@ -213,9 +232,11 @@ async def build(
     roles: Sequence[str] = (),
     siblings: Siblings | None = None,
     changes: ClientChanges | None = None,
+    caller: Caller | None = None,
 ) -> Product:
     """The product, not yet started, on a database that answers. `roles` are the worker roles of this process. `siblings` and
-    `changes` join it with others. Raises `StartError` for what a person can correct."""
+    `changes` join it with others. `caller`: every request is this one's, whatever its key. Raises `StartError` for what a person
+    can correct."""
     previous = previous_master_key(settings.master_key_file)
     processes = siblings.processes if siblings is not None else 1
     core = await prepared(
@@ -228,7 +249,9 @@ async def build(
         pools=settings.database_limits,
         limits=settings.log_limits,
     )
-    idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
+    idempotency = IdempotencyRecords(core.database, core.streams)
+    stream: TextIO = sys.stderr if caller is None else StringIO()  # a command says itself what it did
+    request_log = RequestLog(stream, clock=core.clock, text=as_text(settings.log_format, sys.stderr))
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
     files = media_files(settings.media_directory, settings.media_bucket)
     origin = live_origin(settings, (master_key, previous)) if settings.origin else None
@@ -255,7 +278,7 @@ async def build(
     app = build_application(
         ROUTES,
         provided,
-        authenticate=partial(authenticate, core.directory),
+        authenticate=_callers(core, settings, only=caller),
         idempotency=idempotency,
         fingerprint=KeyedHash(master_key, previous=previous),
         registry=core.registry,

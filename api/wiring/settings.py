@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
 from api.wiring.serving_settings import HOME, ServingSettings
-from api.wiring.settings_checks import PREFIX, check_bucket, check_kafka, first_refused, variable_name
+from api.wiring.settings_checks import CLIENT_VARIABLES, PREFIX, check_bucket, check_kafka, first_refused, variable_name
 from api.wiring.settings_listing import Listed, Variable, listed, shown
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import MIB
@@ -33,6 +33,7 @@ from workers.target_ports import ServiceAddresses
 
 _SERVICES = ServiceAddresses()
 _NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
+LOG_FORMATS = ("auto", "json", "text")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -231,6 +232,9 @@ class Settings(ServingSettings):
         None, description="address of an RFC 3161 server that time stamps each checkpoint"
     )
     log_level: Annotated[str, stripped(parsers.one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
+    log_format: Annotated[str, stripped(parsers.one_of(LOG_FORMATS))] = Field(
+        "auto", description="one of auto, json, text: auto is text on a terminal, and JSON elsewhere"
+    )
     shutdown_seconds: Annotated[int, stripped(whole_number(0, 3600))] = Field(
         10, description="how long requests under way may take to finish when the process is asked to stop"
     )
@@ -270,7 +274,7 @@ class Settings(ServingSettings):
             raise first_refused(refusal, arguments) from None
         check_kafka(settings)
         check_bucket(settings)
-        known = {variable.name for variable in VARIABLES}
+        known = {variable.name for variable in VARIABLES} | CLIENT_VARIABLES
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         settings._arguments = dict(arguments)
         return settings

@@ -9,6 +9,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 PREFIX: Final = "MEDIALEDGER_"
+CLIENT_VARIABLES: Final = frozenset({"MEDIALEDGER_URL", "MEDIALEDGER_API_KEY", "MEDIALEDGER_CONTEXT"})
+"""They say where commands go, and are no settings."""
 
 
 class SettingsError(Exception):

@@ -269,6 +269,8 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "POST /engine/jobs/{job_id}/rerun": WRITE,
     "GET /engine/jobs/{job_id}": OPEN,
     "GET /engine/jobs": OPEN,
+    "GET /engine/jobs/{job_id}/tasks": OPEN,
+    "GET /engine/tasks": OPEN,
     "GET /engine/logs/{job_id}": OPEN,
     "GET /engine/logs/{job_id}/stream": OPEN,
     "GET /engine/health": WRITE,

@@ -31,6 +31,8 @@ _OPEN_OF_THE_ENGINE = [
     "jobs",
     "jobs/{job_id}",
     "jobs/counts",
+    "jobs/{job_id}/tasks",
+    "tasks",
     "logs/{job_id}",
     "logs/{job_id}/stream",
     "dashboard",

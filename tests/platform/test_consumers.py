@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +20,10 @@ Said = tuple[int, str, str]
 
 @pytest.fixture
 def call(
-    inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    inner: Core, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], Awaitable[Said]]:
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
 
     async def called(line: str) -> Said:
         code = await asyncio.to_thread(main, ["consumers", *line.split()])
@@ -31,17 +34,24 @@ def call(
 
 
 async def test_consumers_are_listed(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
-    assert await call("list") == (0, "", "")
+    assert await call("list") == (0, "", "no consumers yet\n")
     await consumer(inner, "webhooks", 0)
     await consumer(inner, "deliveries", None, None)
     await park(inner, "webhooks", (1, EVENT))
-    member = f"  {MEMBER}  on studio-1  busy 2  seen 2031-01-02T12:00:00.000Z\n"
-    assert await call("list") == (
+    code, shown, err = await call("list")
+    assert (code, [line.replace("reads no log", "none").split() for line in shown.splitlines()], err) == (
         0,
-        f"deliveries  reads no log  shards 2  parked 0\n{member}"
-        f"webhooks  at 0, 0 behind the log's head  shards 1  parked 1 since 2031-01-02T12:00:01.000Z\n{member}",
+        [
+            ["NAME", "POSITION", "BEHIND", "PROCESSES", "BUSY", "PARKED", "OLDEST", "FAILS"],
+            ["deliveries", "none", "-", "1", "2", "0", "-", "-"],
+            ["webhooks", "0", "0", "1", "2", "1", "2031-01-02", "-"],
+        ],
         "",
     )
+    code, shown, _ = await call("list --json")
+    documents = {one["name"]: one for one in json.loads(shown)}
+    assert documents["webhooks"]["members"][0]["id"] == str(MEMBER)
+    assert documents["webhooks"]["parked"] == 1
 
 
 async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
@@ -50,13 +60,17 @@ async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awai
     await park(inner, "webhooks", (1, EVENT))
     await park(inner, "other", (2, "room:a"))
     await ParkedRecords(inner.database).request_replay("webhooks")
-    one = (
-        f"webhooks         1  {EVENT}  event.described  tried 1  parked 2031-01-02T12:00:01.000Z  replay requested\n"
-        "          ValueError: no\n"
-    )
-    two = "other         2  room:a  room.described  tried 1  parked 2031-01-02T12:00:02.000Z\n          ValueError: no\n"
-    assert await call("parked webhooks") == (0, one, "")
-    assert await call("parked") == (0, two + one, "")
+    assert [line.split() for line in (await call("parked"))[1].splitlines()] == [
+        ["CONSUMER", "POSITION", "STREAM", "TYPE", "TRIED", "PARKED", "ERROR"],
+        ["other", "2", "room:a", "room.described", "1", "2031-01-02", "ValueError:", "no"],
+        ["webhooks", "1", EVENT, "event.described", "1", "2031-01-02", "ValueError:", "no"],
+    ]
+    only = (await call("parked webhooks -o ndjson"))[1]
+    assert {name: json.loads(only)[name] for name in ("consumer", "position", "replay")} == {
+        "consumer": "webhooks",
+        "position": 1,
+        "replay": True,
+    }
 
 
 async def test_what_others_wrote_does_not_steer_the_terminal(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
@@ -67,8 +81,8 @@ async def test_what_others_wrote_does_not_steer_the_terminal(inner: Core, call: 
         "INSERT INTO parked_records (consumer, position, stream, topic, error) VALUES ('webhooks', 1, 'room:a', 'room.added', %s)",
         ("no\x1b]0;x\x07 \x9b31m \u202e\rend",),
     )
-    _, listed, _ = await call("list")
-    assert "  on a\\x1b[2Jb  busy" in listed
+    _, listed, _ = await call("list -o wide")
+    assert "a\\x1b[2Jb" in listed
     _, parked, _ = await call("parked")
     assert "no\\x1b]0;x\\x07 \\x9b31m \\u202e" in parked
     assert all(one.isprintable() for shown in (listed, parked) for one in shown.replace("\n", ""))

@@ -82,3 +82,22 @@ def test_the_api_starts_without_packages_that_it_seldom_needs(api_process: set[s
 def test_a_worker_role_imports_neither_the_api_nor_the_other_roles(webhooks_process: set[str]) -> None:
     assert "workers.webhooks.fanout" in webhooks_process
     assert below(webhooks_process, *_OF_THE_API, "workers.jobs", "workers.callbacks", "workers.deliveries.sender") == set()
+
+
+@pytest.mark.parametrize(
+    ("what", "left_out"),
+    [
+        (
+            "import api.cli.main; api.cli.main.parser()",
+            ("pydantic", "psycopg", "asyncio", "rich", "uvloop", "http", "projections", "workers"),
+        ),
+        (
+            "import api.cli.main, api.cli.targets, api.cli.by_rest.jobs, api.cli.by_rest.events, api.cli.by_rest.webhooks, "
+            "api.cli.by_rest.audit, api.cli.by_rest.consumers",
+            ("pydantic", "psycopg", "asyncio", "rich", "uvloop", "eventsourcing", "projections", "api.wiring.settings"),
+        ),
+        ("import api.cli.jobs, api.cli.status, api.cli.client", ("fastapi", "boto3", "kafka", "api.media", "api.wiring.product")),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(what: str, left_out: tuple[str, ...]) -> None:
+    assert below(imported(what), *left_out) == set()

@@ -12,7 +12,7 @@ import pytest
 from pydantic_core import from_json
 
 from api.cli import shell
-from api.cli.arguments import JOB_STATES
+from api.cli.job_arguments import JOB_STATES
 from api.cli.main import main
 from api.cli.polling import retry_unavailable
 from api.cli.printable import printable
@@ -89,20 +89,30 @@ def test_what_would_steer_a_terminal_is_spelled_out() -> None:
 
 
 async def test_jobs_are_listed_the_latest_first(call: Call, engine: Engine) -> None:
-    assert await call("list") == (0, "", "")
+    assert await call("list") == (0, "", "no jobs\n")
     first, second = await fetching(engine), await fetching(engine, client="playout", priority=1)
     failed = await fetching(engine)
     await fail(engine.inner, failed)
     code, shown, _ = await call("list")
-    at = "2031-01-02T12:00:00.000Z"
-    assert (code, shown.splitlines()) == (
+    reason = "the task fetch failed: no such host"
+    assert (code, [line.split(None, 6)[:7] for line in shown.splitlines()]) == (
         0,
         [
-            f"{failed:>6}  failed     priority  5  admin  {FETCH}  accepted {at}",
-            f"{second:>6}  queued     priority  1  playout  {FETCH}  accepted {at}  position 1",
-            f"{first:>6}  queued     priority  5  admin  {FETCH}  accepted {at}  position 1",
+            ["ID", "STATE", "WORKFLOW", "CONTENT", "CLIENT", "PRIORITY", "AGE         LASTED  REASON"],
+            [str(failed), "failed", FETCH, "match", "admin", "5", f"2031-01-02  0.0 s   {reason}"],
+            [str(second), "queued", FETCH, "match", "playout", "1", "2031-01-02  -       -"],
+            [str(first), "queued", FETCH, "match", "admin", "5", "2031-01-02  -       -"],
         ],
     )
+
+
+async def test_jobs_are_listed_as_documents_of_the_api(call: Call, engine: Engine) -> None:
+    job = await fetching(engine)
+    documents = from_json((await call("list", "--json"))[1])
+    assert [(one["id"], one["queue_state"]) for one in documents] == [(job, "queued")]
+    assert [from_json(line)["id"] for line in (await call("list", "-o", "ndjson"))[1].splitlines()] == [job]
+    _, shown, _ = await call("list", "-o", "wide")
+    assert "2031-01-02T12:00:00.000Z" in shown
 
 
 @pytest.mark.parametrize(
@@ -126,17 +136,17 @@ async def test_filters(call: Call, engine: Engine, line: str, found: set[int]) -
     numbers = [await fetching(engine), await fetching(engine, client="playout"), await fetching(engine)]
     await fail(engine.inner, numbers[2])
     code, shown, err = await call("list", *line.split())
-    assert (code, err) == (0, "")
-    assert {numbers.index(int(row.split()[0])) + 1 for row in shown.splitlines()} == found
+    assert (code, err) == (0, "" if found else "no jobs\n")
+    assert {numbers.index(int(row.split()[0])) + 1 for row in shown.splitlines()[1:]} == found
 
 
 async def test_a_failure_that_was_looked_after_is_no_longer_listed(call: Call, engine: Engine) -> None:
     job = await fetching(engine)
     await fail(engine.inner, job)
-    assert (await call("list", "--failed"))[1].split()[:2] == [str(job), "failed"]
+    assert (await call("list", "--failed"))[1].splitlines()[1].split()[:2] == [str(job), "failed"]
     await call("break", job)
-    assert await call("list", "--failed") == (0, "", "")
-    assert (await call("list"))[1].split()[:2] == [str(job), "broken"]
+    assert await call("list", "--failed") == (0, "", "no jobs\n")
+    assert (await call("list"))[1].splitlines()[1].split()[:2] == [str(job), "broken"]
 
 
 # --- show
@@ -153,9 +163,9 @@ async def test_a_job_is_shown_with_its_tasks(call: Call, engine: Engine) -> None
         f"job {job}  started  {FETCH} of admin",
         "  content     match",
         "  priority    3",
-        "  accepted    2031-01-02T12:00:00.000Z",
-        "  changed     2031-01-02T12:00:00.000Z",
-        f'  parameters  {{"content_id":"match","url":"{URL}"}}',
+        "  accepted    2031-01-02T12:00:00.000Z (2031-01-02)",
+        "  changed     2031-01-02T12:00:00.000Z (2031-01-02)",
+        f'  parameters  {{"content_id": "match", "url": "{URL}"}}',
         "  task 1      fetch  running  attempt 1  on host 1  42%  8 of 20 MB",
         "  task 2      store  waiting",
     ]
@@ -344,7 +354,11 @@ async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, t
 @pytest.mark.parametrize("number", ["999999", "9" * 40])
 async def test_an_unknown_job_is_one_line_and_1(call: Call, inner: Core, action: str, number: str) -> None:
     before = await logged(inner)
-    assert await call(action, number) == (1, "", f"medialedger: no job {number}\n")
+    code, shown, err = await call(action, number)
+    assert (code, shown, err) in [
+        (1, "", f"medialedger: There is no job {number}\n"),
+        (1, "", "medialedger: job_id: must be a whole number\n"),
+    ]
     assert await logged(inner) == before
 
 
@@ -415,7 +429,7 @@ async def test_a_job_that_cannot_be_is_refused_in_one_line(call: Call, engine: E
     code, shown, err = await call("submit", *line)
     assert (code, shown, err.count("\n")) == (1, "", 1)
     assert said in err
-    assert await call("list") == (0, "", "")
+    assert await call("list") == (0, "", "no jobs\n")
 
 
 async def test_parameters_that_are_no_object_are_refused(call: Call, tmp_path: Path) -> None:

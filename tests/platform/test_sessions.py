@@ -70,7 +70,7 @@ async def test_sessions_are_listed_and_one_is_stopped_by_its_channel_or_its_even
         await until(lambda: one.worker._reported > 0)
         code, said, _ = await call("list")
         assert code == 0
-        assert [line.split()[4] for line in said.splitlines()] == ["state", *["running"] * 3]
+        assert [line.split()[4] for line in said.splitlines()] == ["STATE", *["running"] * 3]
         listed = json.loads((await call("list", "--json"))[1])
         assert {one["owner"] for one in listed} == {str(first), str(second), str(third)}
         for target in (str(first), str(channel_of(second)), f"channel {channel_of(third).int}"):

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 from domain.job.ports import CheckedJob
 from domain.job.values import TaskPlan
+from domain.kernel.closest import did_you_mean
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.strict_json import path_inside
 from workers.jobs.workflow import JobParameters, Workflow
@@ -79,7 +80,8 @@ class Registry:
             entries = error.errors(include_url=False, include_input=False)[:_MOST_ERRORS]
         except PydanticSerializationError:
             raise Malformed.at(_WHERE, "must be JSON") from None
-        raise Malformed(*dict.fromkeys(map(_field_error, entries)))
+        known = list(workflow.parameters.model_fields)
+        raise Malformed(*dict.fromkeys(_field_error(entry, known) for entry in entries))
 
     def needs_network(self, name: str, step: str) -> bool:
         workflow = self._workflows.get(name)
@@ -148,6 +150,9 @@ def _loaded(loaded: object) -> Sequence[Workflow]:
     return workflows
 
 
-def _field_error(entry: ErrorDetails) -> FieldError:
+def _field_error(entry: ErrorDetails, known: Sequence[str]) -> FieldError:
+    """`known` are the names of parameters: one that is close to a mistyped one is told."""
     message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if entry["type"] == "extra_forbidden" and len(entry["loc"]) == 1:
+        message += did_you_mean(str(entry["loc"][0]), known)
     return FieldError(path_inside(_WHERE, entry["loc"]), message)

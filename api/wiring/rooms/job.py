@@ -61,9 +61,9 @@ _CHANGES_TASKS = frozenset(
 
 
 def _routes() -> Sequence[Router]:
-    from api.engine import dashboard, dashboard_page, health, job, job_counts, log, schedule, setting, workflows
+    from api.engine import dashboard, dashboard_page, health, job, job_counts, job_tasks, log, schedule, setting, workflows
 
-    modules = (job, job_counts, log, health, dashboard, dashboard_page, setting, schedule, workflows)
+    modules = (job, job_counts, job_tasks, log, health, dashboard, dashboard_page, setting, schedule, workflows)
     return tuple(module.routes for module in modules)
 
 

@@ -1,0 +1,190 @@
+"""`medialedger audit` over the REST API: entries of the log, differences, and the check of a log that is elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+from urllib.parse import urlencode
+
+from api.cli.arguments import NOT_WHOLE
+from api.cli.by_rest.history import print_diff, print_entries
+from api.cli.by_rest.job_watch import available
+from api.cli.http_api import HttpApi
+from api.cli.output import JSON, NDJSON, Document
+from api.cli.polling import INTERVAL
+from api.cli.printable import printable
+from api.cli.rest_api import RestApi, segment
+from api.wiring.startup import StartError
+from domain.kernel.clock import iso
+
+_EVENTS: Final = "/api/audit/events/"
+_LARGEST: Final = 1000
+
+
+def run(args: Namespace, api: RestApi) -> int:
+    return _ACTIONS[args.action](args, api) or 0
+
+
+def _show(args: Namespace, api: RestApi) -> None:
+    """The history of one aggregate, or the newest entries of the log, in the order of the log."""
+    if args.aggregate is not None and args.id is not None:
+        entries = api.documents(f"/api/audit/{segment(args.aggregate)}/{segment(args.id)}/")[-args.limit :]
+    else:
+        found = api.pages(_EVENTS, {"aggregate": args.aggregate, "order": "DESC"}, most=args.limit)
+        entries = list(found)[::-1]
+    if not entries:
+        raise StartError("the log has no such events")
+    print_entries(entries, form=args.form)
+
+
+def _events(args: Namespace, api: RestApi) -> None:
+    filters = _filters(args)
+    if args.follow and args.form == JSON:
+        raise StartError("a list that goes on is no JSON document: follow with -o ndjson")
+    if args.after is None:
+        entries = list(api.pages(_EVENTS, {**filters, "order": "DESC"}, most=args.limit))[::-1]
+    else:
+        entries = list(api.pages(_EVENTS, {**filters, "after": args.after}, most=args.limit))
+    if args.follow:
+        _follow(args, api, filters, entries=entries)
+        return
+    if not entries and args.form not in (JSON, NDJSON):
+        print("no such events", file=sys.stderr)
+        return
+    print_entries(entries, form=args.form)
+
+
+def _filters(args: Namespace) -> Mapping[str, Any]:
+    return {
+        "aggregate": args.aggregate,
+        "id": args.id,
+        "actor": args.actor,
+        "type": args.type,
+        "transactionId": args.transaction,
+        "from": _time(args.recorded_from),
+        "to": _time(args.recorded_to),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+def _follow(args: Namespace, api: RestApi, filters: Mapping[str, Any], *, entries: Sequence[Document]) -> None:
+    """Until Ctrl-C; while the product is away it waits. Every entry is printed once, in the order of the log."""
+    try:
+        print_entries(entries, form=args.form)
+        reached = entries[-1]["position"] if entries else args.after or _head(api)
+        while True:
+            news = available(partial(_after, api, filters, position=reached))
+            print_entries(news, form=args.form)
+            if news:
+                reached = news[-1]["position"]
+            else:
+                time.sleep(INTERVAL)
+    except KeyboardInterrupt:
+        return
+
+
+def _after(api: RestApi, filters: Mapping[str, Any], *, position: int) -> Sequence[Document]:
+    return list(api.pages(_EVENTS, {**filters, "after": position}, most=_LARGEST))
+
+
+def _head(api: RestApi) -> int:
+    newest = list(api.pages(_EVENTS, {"order": "DESC"}, most=1))
+    return int(newest[0]["position"]) if newest else 0
+
+
+def _diff(args: Namespace, api: RestApi) -> None:
+    print_diff(api, f"/api/audit/{segment(args.aggregate)}/{segment(args.id)}/diff", args)
+
+
+def _verify(args: Namespace, api: RestApi) -> int:
+    """The server recomputes; an answer that is not ready says when to ask again."""
+    if args.file is not None:
+        import asyncio
+
+        from api.cli.audit import verify_exported
+
+        return asyncio.run(verify_exported(args))
+    if args.since_seal or args.since is not None:
+        raise StartError("elsewhere the whole log is verified: leave --since and --since-seal out")
+    while (answer := api.call("GET", "/api/audit/verify")).document.get("valid") is None:
+        if sys.stderr.isatty():
+            print(f"\r{answer.document.get('checked')} events", end="", file=sys.stderr, flush=True)
+        time.sleep(min(float(answer.headers.get("retry-after", 1)), 10.0))
+    found = answer.document
+    if found["valid"] is True:
+        print(f"the log is whole: {found.get('checked')} events, each in its place")
+        return 0
+    print(printable(f"the log does not fit at position {found.get('firstBadPosition')}: {found.get('reason')}"))
+    return NOT_WHOLE
+
+
+def _checkpoint(args: Namespace, api: RestApi) -> None:
+    if args.now:
+        raise StartError("--now needs the master key: run it where the product runs")
+    print("\n".join(map(printable, _remote(api).text("/api/audit/checkpoint").splitlines())))
+
+
+def _export(args: Namespace, api: RestApi) -> None:
+    """To a file that is not there yet, or to the standard output. A file appears when it is whole."""
+    query = {
+        "after": args.after,
+        "through": args.through,
+        "from": _time(args.recorded_from),
+        "to": _time(args.recorded_to),
+        "aggregate": args.aggregate,
+        "id": args.id,
+    }
+    target = f"/api/audit/export?{urlencode({name: value for name, value in query.items() if value is not None})}"
+    if args.output is None:
+        _remote(api).download(target, sys.stdout.buffer.write)
+        return
+    if args.output.exists():
+        raise StartError(f"{args.output} is there already")
+    try:
+        _written(args.output, lambda file: _remote(api).download(target, file.write))
+    except OSError as error:
+        raise StartError(f"{args.output} cannot be written: {error.strerror}") from None
+
+
+def _written(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _remote(api: RestApi) -> HttpApi:
+    assert isinstance(api, HttpApi), "on the database these actions do not come here"
+    return api
+
+
+def _verifier(args: Namespace, api: RestApi) -> None:
+    from api.cli.verifier_text import verifier_text
+
+    print(verifier_text(), end="")
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], int | None]]] = {
+    "show": _show,
+    "events": _events,
+    "diff": _diff,
+    "verify": _verify,
+    "verifier": _verifier,
+    "checkpoint": _checkpoint,
+    "export": _export,
+}

@@ -1,0 +1,51 @@
+"""Entries of the log and differences between two moments, as people read them."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any
+
+from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, json_line, json_text, print_list
+from api.cli.printable import printable
+from api.cli.rest_api import RestApi
+
+
+def print_entries(entries: Iterable[Document], *, form: str) -> None:
+    """As text each entry has two lines: what happened, and its fields."""
+    if form == JSON:
+        print(json_text(list(entries)))
+        return
+    for entry in entries:
+        print(json_line(entry) if form == NDJSON else _lines(entry), flush=True)
+
+
+def print_diff(api: RestApi, path: str, args: Namespace) -> None:
+    found = api.document(path, **{"from": args.since, "to": args.until})
+    if args.form == JSON:
+        print(json_text(found))
+        return
+    changes = found.get("changes")
+    columns = (
+        Column("field", field("field")),
+        Column("before", field("before"), Kind.LONG),
+        Column("after", field("after"), Kind.LONG),
+        Column("by", by),
+        Column("when", field("recordedAt"), Kind.TIME),
+        Column("version", field("version"), Kind.NUMBER, wide=True),
+        Column("transaction", field("transactionId"), wide=True),
+    )
+    listed = [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+    print_list(listed, columns, form=args.form, none="no differences")
+
+
+def by(entry: Document) -> Any:
+    """Who did it, and for whom."""
+    actor, user = entry.get("actor"), entry.get("endUser")
+    return actor if not user else f"{actor} for {user}"
+
+
+def _lines(entry: Document) -> str:
+    head = f"{entry.get('position')!s:>8}  {entry.get('recordedAt')}  {entry.get('aggregate')} {entry.get('id')}"
+    what = f"v{entry.get('version')}  {entry.get('type')}  by {by(entry)}  in {entry.get('transactionId')}"
+    return f"{printable(f'{head} {what}')}\n          {json_line(entry.get('data'))}"

@@ -1,0 +1,55 @@
+"""`medialedger publish` over the REST API: publishes the film of an Event at a destination, and follows the upload."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from typing import Any, Final
+
+from api.cli.by_rest import destination
+from api.cli.by_rest.job_watch import available
+from api.cli.by_rest.named import named
+from api.cli.polling import INTERVAL
+from api.cli.printable import printable
+from api.cli.rest_api import RestApi
+from api.cli.secret_text import secret_text
+from api.wiring.startup import StartError
+
+_PROCESSING: Final = "Processing"
+_COMPLETED: Final = "Completed"
+
+
+def run(args: Namespace, api: RestApi) -> int:
+    """Interrupted, it leaves the upload to the workers."""
+    if args.client is not None:
+        raise StartError("elsewhere a publication belongs to the client of the API key: leave --client out")
+    text = "{}" if args.text is None else secret_text(args.text)
+    place = named(api.documents(f"{destination.PATH}/"), args.destination, kind="destination")
+    body = {"eventId": str(args.event), "publications": [{"destinationId": place["id"], "publicationJson": text}]}
+    made = api.call("POST", "/api/media/vodpublication/", body=body).document
+    key = made[0]["id"]
+    print(f"publication {key}", flush=True)
+    if not args.follow:
+        return 0
+    try:
+        ended = _ended(api, key)
+    except KeyboardInterrupt:
+        print("medialedger: the upload goes on", file=sys.stderr)
+        raise
+    state = ended.get("publicationStateString")
+    if state != _COMPLETED:
+        raise StartError(f"the publication is {state}")
+    print(state)
+    link = (ended.get("details") or {}).get("link")
+    if isinstance(link, str):
+        print(printable(link))
+    return 0
+
+
+def _ended(api: RestApi, key: str) -> dict[str, Any]:
+    while True:
+        found = available(lambda: api.document(f"/api/vodpublications/{key}"))
+        if found.get("publicationStateString") != _PROCESSING:
+            return found
+        time.sleep(INTERVAL)

@@ -1,0 +1,135 @@
+"""`medialedger webhooks`: lists webhooks and their deliveries, sends one again, and tries a webhook."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from api.cli.output import Column, Document, Kind, field, print_list, print_one
+from api.cli.rest_api import RestApi
+from api.cli.unique_prefix import unique
+
+_LOOKED_AT: Final = 100
+"""The last deliveries of a webhook, by which its health is told."""
+_SEARCHED: Final = 1000
+_WHOLE: Final = 36
+"""Characters of an id."""
+_TAKEN, _NOT_TAKEN = 0, 1
+
+
+def run(args: Namespace, api: RestApi) -> int:
+    return _ACTIONS[args.action](args, api) or 0
+
+
+def _all(api: RestApi) -> list[dict[str, Any]]:
+    """Those for all Events, and callbacks: what one path names the other does not."""
+    found = api.documents("/api/webhook/")
+    return found + api.documents("/api/webhook/callback/", pageSize=_SEARCHED)
+
+
+def _list(args: Namespace, api: RestApi) -> None:
+    columns = (
+        Column("id", field("id")),
+        Column("url", field("webhookUrl"), Kind.LONG),
+        Column("state", _state, Kind.STATE),
+        Column("disabled", field("disabledAt"), Kind.TIME),
+        Column("form", lambda one: "JSON" if one.get("useJsonBody", True) else "form", wide=True),
+        Column("event", field("eventId"), wide=True),
+        Column("client", field("client"), wide=True),
+    )
+    found = _all(api) if args.event is None else api.documents(f"/api/webhook/event/{args.event}")
+    print_list(found, columns, form=args.form, none="no webhooks")
+
+
+def _state(webhook: Document) -> str:
+    return "active" if webhook.get("disabledAt") is None else "disabled"
+
+
+def _health(args: Namespace, api: RestApi) -> None:
+    columns = (
+        Column("id", field("id")),
+        Column("url", field("webhookUrl"), Kind.LONG),
+        Column("state", field("state"), Kind.STATE),
+        Column("delivered", field("delivered"), Kind.NUMBER),
+        Column("failed", field("failed"), Kind.NUMBER),
+        Column("waiting", field("pending"), Kind.NUMBER),
+        Column("oldest", field("oldestPending"), Kind.TIME),
+        Column("next", field("nextTry"), Kind.TIME, wide=True),
+        Column("last error", field("lastError"), Kind.LONG),
+    )
+    found = [_health_of(api, webhook) for webhook in _all(api)]
+    print_list(found, columns, form=args.form, none="no webhooks")
+
+
+def _health_of(api: RestApi, webhook: Document) -> dict[str, Any]:
+    """By its last deliveries."""
+    recent = api.documents(f"/api/webhook/{webhook.get('id')}/deliveries/", pageSize=_LOOKED_AT)
+    by_state = {name: [one for one in recent if one.get("state") == name] for name in ("DELIVERED", "FAILED", "PENDING")}
+    waiting = by_state["PENDING"]
+    errors = [one["error"] for one in recent if one.get("error")]
+    return {
+        "id": webhook.get("id"),
+        "webhookUrl": webhook.get("webhookUrl"),
+        "state": "failing" if _state(webhook) == "active" and errors else _state(webhook),
+        "disabledAt": webhook.get("disabledAt"),
+        "lookedAt": len(recent),
+        **{name.lower(): len(found) for name, found in by_state.items()},
+        "oldestPending": min((str(one["createdAt"]) for one in waiting if one.get("createdAt")), default=None),
+        "nextTry": min((str(one["dueAt"]) for one in waiting if one.get("dueAt")), default=None),
+        "lastError": errors[0] if errors else None,
+    }
+
+
+def _deliveries(args: Namespace, api: RestApi) -> None:
+    webhook = _webhook(api, args.webhook)
+    query = {"state": args.state and args.state.upper(), "eventId": args.event}
+    found = api.pages(f"/api/webhook/{webhook}/deliveries/", query, most=args.items)
+    columns = (
+        Column("id", field("id")),
+        Column("state", field("state"), Kind.STATE),
+        Column("action", field("action")),
+        Column("about", lambda one: one.get("eventId") or (f"job {one.get('jobId')}" if one.get("jobId") else None)),
+        Column("age", field("createdAt"), Kind.TIME),
+        Column("tries", lambda one: len(one.get("attempts") or ()), Kind.NUMBER),
+        Column("next", field("dueAt"), Kind.TIME),
+        Column("finished", field("finishedAt"), Kind.TIME, wide=True),
+        Column("position", field("position"), Kind.NUMBER, wide=True),
+        Column("error", field("error"), Kind.LONG),
+    )
+    print_list(found, columns, form=args.form, none="no deliveries")
+
+
+def _resend(args: Namespace, api: RestApi) -> None:
+    webhook = _webhook(api, args.webhook)
+    delivery = args.delivery
+    if len(delivery) != _WHOLE:
+        recent = api.pages(f"/api/webhook/{webhook}/deliveries/", {}, most=_SEARCHED)
+        delivery = unique(_ids(recent), delivery, what="delivery")
+    api.call("POST", f"/api/webhook/{webhook}/deliveries/{delivery}/resend")
+    print(f"delivery {delivery} is sent again")
+
+
+def _test(args: Namespace, api: RestApi) -> int:
+    found = api.call("POST", f"/api/webhook/{_webhook(api, args.webhook)}/test/").document
+    facts = ((name, found.get(name)) for name in ("delivered", "status", "error", "seconds", "address", "response"))
+    print_one(found, facts, form=args.form)
+    return _TAKEN if found.get("delivered") is True else _NOT_TAKEN
+
+
+def _webhook(api: RestApi, wanted: str) -> str:
+    """A whole id may be that of a webhook of one Event."""
+    return wanted if len(wanted) == _WHOLE else unique(_ids(_all(api)), wanted, what="webhook")
+
+
+def _ids(found: Iterable[Document]) -> list[str]:
+    return [str(one.get("id")) for one in found]
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], int | None]]] = {
+    "list": _list,
+    "health": _health,
+    "deliveries": _deliveries,
+    "resend": _resend,
+    "test": _test,
+}

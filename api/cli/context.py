@@ -1,0 +1,98 @@
+"""`medialedger context`: names the installations that commands go to."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from api.cli.consent import confirm
+from api.cli.contexts import Context, contexts_file, read_contexts, write_contexts
+from api.cli.environment import environment
+from api.cli.http_api import HttpApi, checked_url
+from api.cli.output import Column, Kind, field, print_list
+from api.cli.targets import key_of
+from api.wiring.startup import StartError
+
+_LONGEST_NAME: Final = 64
+
+
+def run(args: Namespace) -> int:
+    _ACTIONS[args.action](args)
+    return 0
+
+
+def _add(args: Namespace) -> None:
+    """After a try, so that a mistyped address or key is found now."""
+    if not args.name or len(args.name) > _LONGEST_NAME or not args.name.isprintable() or args.name.startswith("-"):
+        raise StartError(f"the name must have 1 to {_LONGEST_NAME} printable characters, and no - at its beginning")
+    url = checked_url(args.url)
+    key = None if args.no_key else key_of(args.key_file) or _asked()
+    if not args.no_try:
+        _try(url, key)
+    if key is not None and url.startswith("http:") and not _is_loopback(url):
+        print("medialedger: warning: the key goes unencrypted over http; https is safe", file=sys.stderr)
+    path = contexts_file(environment())
+    contexts = read_contexts(path).having(args.name, Context(url, key))
+    write_contexts(path, contexts)
+    print(f"{args.name} is {url}" + (", and in use" if contexts.used == args.name else ""))
+
+
+def _asked() -> str:
+    if not sys.stdin.isatty():
+        raise StartError("there is no API key: give --key-file, or --no-key for what needs none")
+    from getpass import getpass
+
+    return getpass("API key: ").strip()
+
+
+def _try(url: str, key: str | None) -> None:
+    api = HttpApi(url, key)
+    try:
+        api.document("/readyz" if key is None else "/api/health/version")
+    finally:
+        api.close()
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _use(args: Namespace) -> None:
+    path = contexts_file(environment())
+    write_contexts(path, read_contexts(path).using(args.name))
+    print("commands go to the product of this home" if args.name is None else f"commands go to {args.name}")
+
+
+def _list(args: Namespace) -> None:
+    contexts = read_contexts(contexts_file(environment()))
+    found = [
+        {"name": name, "url": one.url, "hasKey": one.key is not None, "inUse": name == contexts.used}
+        for name, one in contexts.all.items()
+    ]
+    columns = (
+        Column("name", field("name")),
+        Column("url", field("url"), Kind.LONG),
+        Column("key", field("hasKey")),
+        Column("in use", field("inUse"), Kind.STATE),
+    )
+    print_list(found, columns, form=args.form, none="no contexts")
+
+
+def _remove(args: Namespace) -> None:
+    path = contexts_file(environment())
+    contexts = read_contexts(path)
+    contexts.named(args.name)
+    confirm(args, f"forget the context {args.name} with its key")
+    write_contexts(path, contexts.without(args.name))
+    print(f"{args.name} is forgotten")
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Namespace], None]]] = {"add": _add, "use": _use, "list": _list, "remove": _remove}

@@ -1,0 +1,231 @@
+"""`medialedger doctor`: looks for what is wrong with this installation, whether or not the product runs. Nothing is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from api.cli.arguments import NEEDS_ATTENTION
+from api.cli.database import NEW_DATABASE, OLDEST, first_line
+from api.cli.findings import Finding, print_findings
+from api.kernel.shell_access import running_product
+from api.wiring.catalogue import migrations
+from api.wiring.settings import Settings
+from domain.kernel.clock import system_clock
+from projections.kernel.connection import Connection, limited
+from projections.kernel.sizes import shown
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.free_space import LOW, free_bytes
+from workers.jobs.host.tools import find
+
+_OPEN: Final = 0o077
+_MOST_APART: Final = 2.0
+"""Seconds between the clocks of this machine and of the database."""
+_SECONDS: Final = 5.0
+_LONG: Final = 60.0
+_SHOWN: Final = 100
+_PROGRAMS: Final = {"ffmpeg": "-version", "ffprobe": "-version", "packager": "--version"}
+_CONFINED: Final = "from workers.kernel.confinement import *; print(confine(Confinement(network=False)))"
+_STATE: Final = (
+    "SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'), "
+    "current_setting('synchronous_commit'), current_setting('full_page_writes'), clock_timestamp()"
+)
+_SAFE: Final = ("fsync", "synchronous_commit", "full_page_writes")
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    """0: nothing needs attention."""
+    found = [one async for one in _findings(settings)]
+    print_findings(found, form=args.form)
+    return NEEDS_ATTENTION if any(one.attention for one in found) else 0
+
+
+async def _findings(settings: Settings) -> AsyncIterator[Finding]:
+    running = running_product(settings.home)
+    yield _settings(settings)
+    yield _home(settings.home)
+    yield _secret("master key", settings.master_key_file, needed=EmbeddedPostgres(settings.home).exists)
+    yield _disk("disk of the home", settings.home)
+    if isinstance(settings.media_root, Path):
+        yield _disk("disk of media", settings.media_root)
+    where = "nothing runs on this home" if running is None else f"runs as process {running.pid} at {running.url}"
+    yield Finding("product", where)
+    yield await asyncio.to_thread(_port, settings, running is not None)
+    async for one in _database(settings):
+        yield one
+    for name, option in _PROGRAMS.items():
+        yield await _program(name, option)
+    yield await asyncio.to_thread(_sandbox)
+    if settings.kafka_bootstrap_servers is not None:
+        yield await _kafka(settings.kafka_bootstrap_servers)
+
+
+def _settings(settings: Settings) -> Finding:
+    unknown = "; ".join(f"there is no setting {name}: unset it" for name in settings.unknown)
+    return Finding("settings", f"{len(settings.model_fields_set)} set", unknown)
+
+
+def _home(home: Path) -> Finding:
+    if not home.exists():
+        return Finding("home", f"{home} does not exist yet; `medialedger up` makes it")
+    if not home.is_dir():
+        return Finding("home", str(home), f"it is no directory: name another one with MEDIALEDGER_HOME, or move {home} away")
+    status, wrong = home.stat(), []
+    if status.st_uid != os.geteuid():
+        wrong.append(f"it belongs to the user {status.st_uid}: work as that user, or with sudo")
+    if stat.S_IMODE(status.st_mode) & 0o007:
+        wrong.append(f"other users may enter it: chmod 700 {home}")
+    return Finding("home", f"{home}, mode {stat.S_IMODE(status.st_mode):04o}", "; ".join(wrong))
+
+
+def _secret(name: str, path: Path, *, needed: bool) -> Finding:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        wrong = f"there is a database, and its key is gone: put a copy of it to {path}" if needed else ""
+        return Finding(name, f"{path} does not exist yet", wrong)
+    except OSError as error:
+        return Finding(name, str(path), f"it cannot be read: {error.strerror}")
+    return Finding(name, f"{path}, mode {mode:04o}", f"other users may read it: chmod 600 {path}" if mode & _OPEN else "")
+
+
+def _disk(name: str, path: Path) -> Finding:
+    there = next((one for one in (path, *path.parents) if one.exists()), Path("/"))
+    free = free_bytes(there)
+    least = max(LOW, NEW_DATABASE)
+    return Finding(name, f"{shown(free)} free at {there}", f"make room: {shown(least)} are needed" if free < least else "")
+
+
+def _port(settings: Settings, runs: bool) -> Finding:
+    """Whether it can be taken, where nothing runs here that has it."""
+    place = f"{settings.host}:{settings.port}"
+    if runs or settings.port == 0:
+        return Finding("port", f"{place} is the product's own" if runs else "any that is free")
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            return Finding("port", place, f"it cannot be taken ({reason}): stop what has it, or choose another MEDIALEDGER_PORT")
+    return Finding("port", f"{place} is free")
+
+
+async def _database(settings: Settings) -> AsyncIterator[Finding]:
+    """One that is embedded and does not run is not started."""
+    url = None if settings.database_url is None else settings.database_url.get_secret_value()
+    embedded = EmbeddedPostgres(settings.home)
+    if url is None and not embedded.running:
+        state = "embedded; it does not run" if embedded.exists else "embedded; there is none yet"
+        yield Finding("database", f"{state}, `medialedger up` starts it")
+        return
+    try:
+        address = limited(url or embedded.logins()[0])
+        async with asyncio.timeout(_SECONDS), await Connection.connect(address, autocommit=True) as connection:
+            row = await (await connection.execute(_STATE)).fetchone()
+            known = await _migrated(connection)
+    except (psycopg.Error, TimeoutError, UnicodeError) as error:
+        reason = first_line(error) if str(error) else "it does not answer"
+        yield Finding("database", "is not reached", f"{reason}: start it, or correct MEDIALEDGER_DATABASE_URL")
+        return
+    assert row is not None, "the statement has a row"
+    yield _version(row[0], row[1])
+    yield _safety(dict(zip(_SAFE, row[2:5], strict=True)))
+    yield _clock(row[5])
+    yield _schema(known)
+
+
+async def _migrated(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> set[str] | None:
+    """None where the database holds no medialedger."""
+    found = await (await connection.execute("SELECT to_regclass('public.migrations')")).fetchone()
+    if found is None or found[0] is None:
+        return None
+    return {str(name) for (name,) in await (await connection.execute("SELECT name FROM migrations")).fetchall()}
+
+
+def _version(number: int, name: str) -> Finding:
+    wrong = f"{OLDEST} or newer is needed: upgrade the server" if number < OLDEST * 10_000 else ""
+    return Finding("database", f"PostgreSQL {name.partition(' ')[0]}", wrong)
+
+
+def _safety(values: dict[str, str]) -> Finding:
+    off = [name for name, value in values.items() if value == "off"]
+    wrong = "; ".join(f"{name} is off, so a crash may lose what was acknowledged: set it to on" for name in off)
+    return Finding("durability", ", ".join(f"{name} {value}" for name, value in values.items()), wrong)
+
+
+def _clock(there: datetime) -> Finding:
+    apart = abs((system_clock() - there).total_seconds())
+    wrong = "set both by NTP: `timedatectl set-ntp true`" if apart > _MOST_APART else ""
+    return Finding("clock", f"{apart:.1f} s from the database's", wrong)
+
+
+def _schema(known: set[str] | None) -> Finding:
+    if known is None:
+        return Finding("schema", "the database holds no medialedger yet; `medialedger up` or `medialedger migrate` makes one")
+    needed = {step.name for step in migrations()}
+    wrong = []
+    if missing := sorted(needed - known):
+        wrong.append(f"{len(missing)} migrations are missing: `medialedger migrate`, or a start of the product")
+    if newer := sorted(known - needed):
+        wrong.append(f"a newer build made {', '.join(newer)}: run that build")
+    return Finding("schema", f"{len(needed & known)} of {len(needed)} migrations", "; ".join(wrong))
+
+
+async def _program(name: str, option: str) -> Finding:
+    """Whether it is found, and runs."""
+    path = find(name)
+    if path is None:
+        return Finding(name, "is not found", "install it, or medialedger with its media programs")
+    try:
+        process = await asyncio.create_subprocess_exec(
+            path, option, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        async with asyncio.timeout(_LONG):
+            said, _ = await process.communicate()
+    except (OSError, TimeoutError) as error:
+        return Finding(name, str(path), f"it does not run ({error or 'it does not end'}): install it again")
+    first = said.decode(errors="replace").strip().partition("\n")[0][:_SHOWN]
+    wrong = "" if process.returncode == 0 else f"it ends with status {process.returncode}: install it again"
+    return Finding(name, f"{path}: {first}", wrong)
+
+
+def _sandbox() -> Finding:
+    """Whether a process can be without network, tried in one that ends at once."""
+    command = [sys.executable, "-c", _CONFINED]
+    try:
+        isolated = subprocess.run(command, timeout=_LONG, check=False, capture_output=True).stdout.strip() == b"True"  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        isolated = False
+    wrong = (
+        ""
+        if isolated
+        else "steps of jobs keep the network: allow user namespaces (sysctl user.max_user_namespaces), or run as root"
+    )
+    return Finding("steps of jobs", "run without network" if isolated else "are less isolated than they could be", wrong)
+
+
+async def _kafka(servers: str) -> Finding:
+    """Whether one of the brokers accepts connections."""
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            async with asyncio.timeout(_SECONDS):
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+            writer.close()
+        except (OSError, ValueError, TimeoutError):
+            continue
+        return Finding("Kafka", f"{server.strip()} accepts connections")
+    return Finding("Kafka", servers, "no broker accepts connections: start one, or correct MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS")

@@ -1,0 +1,30 @@
+"""Follows jobs on the database, and waits while it is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from api.cli.job_progress import Job, Task, Watched, job_document, task_document
+from api.cli.polling import INTERVAL, retry_unavailable
+from api.cli.progress_screen import screen
+from projections.job.board import BoardQueries
+from projections.job.queries import JobFilter, JobQueries
+
+
+async def watch(jobs: JobQueries, boards: BoardQueries, *, ids: Sequence[int]) -> None:
+    """Until these jobs have ended."""
+
+    async def read(wanted: Sequence[int]) -> tuple[list[Job], list[Task]]:
+        rows = await jobs.search(JobFilter(limit=len(wanted), job_ids=wanted, descending=False))
+        return list(map(job_document, rows)), list(map(task_document, await boards.tasks(wanted)))
+
+    watched = Watched(ids)
+    with screen() as shown:
+        while True:
+            found, tasks = await retry_unavailable(partial(read, watched.ids(())))
+            shown.show(found, tasks)
+            if not watched.goes_on(found):
+                return
+            await asyncio.sleep(INTERVAL)

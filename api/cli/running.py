@@ -1,0 +1,67 @@
+"""Runs a command that needs the settings: with the log set up where it serves, and an expected error as one line."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import sys
+from argparse import Namespace
+from typing import Any
+
+import uvloop
+
+from api.cli.arguments import PLACE, Command
+from api.cli.printable import printable_lines
+from api.kernel.log import JsonFormatter, TextFormatter, as_text
+from api.wiring.settings import Settings
+from api.wiring.settings_checks import SettingsError
+from api.wiring.startup import StartError
+from domain.kernel.errors import Unavailable
+from workers.adapters.embedded_postgres import EmbeddedPostgresError
+from workers.adapters.keyfiles import KeyFileError
+from workers.adapters.system_account import AccountError
+
+EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, AccountError, EmbeddedPostgresError)
+
+
+def run_here(args: Namespace, command: Command) -> int:
+    """Its exit code. Raises KeyboardInterrupt."""
+    try:
+        settings = Settings.from_process({name: text for name in PLACE if (text := getattr(args, name, None)) is not None})
+        if command.serves:
+            set_up_log(settings)
+        if command.serves or args.command == "settings":
+            _warn_of_unknown(settings)
+        module: Any = importlib.import_module(f"api.cli.{args.command.replace('-', '_')}")
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            code: int = runner.run(module.run(args, settings))
+    except EXPECTED_ERRORS as error:
+        print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _warn_of_unknown(settings: Settings) -> None:
+    for name in settings.unknown:
+        print(f"medialedger: warning: there is no setting {name}", file=sys.stderr)
+
+
+def set_up_log(settings: Settings) -> None:
+    """Log to stderr, one JSON object a line, or text for a person. The messages of uvicorn about its start and end repeat ours."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(TextFormatter() if as_text(settings.log_format, sys.stderr) else JsonFormatter())
+    level = settings.log_level
+    logging.basicConfig(level=level, handlers=[handler])
+    if level != "DEBUG":
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every attempt; the product logs the failure once
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # so does the breaker of the database
+    server = logging.getLogger("uvicorn.error")
+    server.addFilter(_is_not_a_cancelled_request)
+    if level == "INFO":
+        server.setLevel(logging.WARNING)
+
+
+def _is_not_a_cancelled_request(record: logging.LogRecord) -> bool:
+    """False for the traceback of a request that was cancelled at the end of the shutdown time: it is no error."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

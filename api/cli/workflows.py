@@ -1,0 +1,35 @@
+"""`medialedger workflows` of this machine: the built-in workflows and those of installed packages. No database is needed."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from inspect import cleandoc
+
+from api.cli.output import Document
+from api.cli.workflow_list import print_workflow, print_workflows
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.closest import did_you_mean
+from workers.jobs.registry import installed
+from workers.jobs.workflow import Workflow
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    registry = installed()
+    if args.action == "list":
+        print_workflows([_document(registry.named(name)) for name in registry.names], form=args.form)
+        return 0
+    if args.name not in registry.names:
+        raise StartError(f"there is no workflow {args.name}{did_you_mean(args.name, registry.names)}")
+    print_workflow(_document(registry.named(args.name)), form=args.form)
+    return 0
+
+
+def _document(workflow: Workflow) -> Document:
+    schema = workflow.parameters.model_json_schema()
+    return {
+        "name": workflow.name,
+        "description": cleandoc(workflow.parameters.__doc__ or "").partition("\n\n")[0].replace("\n", " ") or None,
+        "parameters": schema,
+        "tasks": [{"id": task.id, "name": task.name, "queue": task.queue, "after": list(task.after)} for task in workflow.graph()],
+    }
