@@ -22,7 +22,7 @@ run: $(VENV)/.runtime ## install what is needed and start everything on this mac
 	@exec $(VENV)/bin/medialedger up
 
 test: $(VENV)/.collected ## run the tests; ARGS="tests/domain -x" chooses
-	@exec $(CACHED) $(VENV)/bin/pytest -n $(PROCESSES) $(ARGS)
+	@exec $(CACHED) $(VENV)/bin/pytest --processes $(PROCESSES) $(ARGS)
 
 check: $(VENV)/.dev ## lint, format, types and the direction of imports
 	$(VENV)/bin/ruff check .

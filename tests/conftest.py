@@ -37,7 +37,6 @@ from domain.kernel.encryption import KeyedHash, SecretCipher
 from domain.kernel.ports import Invocation
 from projections.log.idempotency import IdempotencyRecords
 from tests.distribution import pytest_collection_modifyitems as pytest_collection_modifyitems
-from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.kafka import kafka as kafka
 from tests.kafka import topics_prefix as topics_prefix
 from tests.kept_database import KeptDatabases
@@ -50,7 +49,7 @@ from tests.programs import pytest_terminal_summary as pytest_terminal_summary
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
-pytest_plugins = ["tests.long_forms"]
+pytest_plugins = ["tests.long_forms", "tests.processes"]
 
 _OWN_FOLDER = pytest.StashKey[str]()
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
