@@ -80,6 +80,7 @@ class Run:
         self._children: list[Child] = []
 
     def run(self, processes: int) -> None:
+        self._session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # each process would empty it
         try:
             for _ in range(min(processes, len(self._waiting))):
                 self._fork()
