@@ -21,7 +21,7 @@ help: ## list the targets
 run: $(VENV)/.runtime ## install what is needed and start everything on this machine (Ctrl-C stops it)
 	@exec $(VENV)/bin/medialedger up
 
-test: $(VENV)/.collected ## run the tests; ARGS="tests/domain -x" chooses
+test: $(VENV)/.dev ## run the tests; ARGS="tests/domain -x" chooses
 	@exec $(CACHED) $(VENV)/bin/pytest --processes $(PROCESSES) $(ARGS)
 
 check: $(VENV)/.dev ## lint, format, types and the direction of imports
@@ -61,9 +61,4 @@ $(VENV)/.runtime: requirements/runtime.txt requirements/build.txt pyproject.toml
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(INSTALL) --require-hashes -r requirements/dev.txt
-	@touch $@
-
-# Each process of a first run would compile all tests for itself.
-$(VENV)/.collected: $(VENV)/.dev
-	@$(CACHED) $(VENV)/bin/pytest --collect-only > $(VENV)/collected.txt 2>&1 || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 	@touch $@

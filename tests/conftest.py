@@ -23,7 +23,8 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import integers
 from prometheus_client import CollectorRegistry
 
 from api.cli.garbage import collect_seldom
@@ -108,6 +109,18 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.enable()
         collect_seldom()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Hypothesis takes constants from the sources of all modules, which takes two seconds: once, before processes are forked."""
+
+    @settings(derandomize=True, database=None)
+    @given(integers())
+    def draw(number: int) -> None:
+        assert isinstance(number, int)
+
+    if session.config.getoption("processes") > 1 and not session.config.option.collectonly:
+        draw()
 
 
 @pytest.fixture(scope="session")

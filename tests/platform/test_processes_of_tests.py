@@ -21,8 +21,15 @@ def shared():
     yield os.getpid()
     raise ValueError("the end of a fixture")
 
-def test_passes(shared):
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept")
+
+def test_passes(shared, folder):
     print("said by a test that passes")
+
+def test_finds_its_folder(folder):
+    assert folder.is_dir()
 
 def test_fails(shared):
     print("said by a test that fails", shared)
@@ -63,7 +70,7 @@ def pytest_of(folder: Path, **files: str) -> subprocess.CompletedProcess[str]:
 def test_every_test_is_run_once_and_every_failure_is_told(tmp_path: Path) -> None:
     done = pytest_of(tmp_path, one=_TESTS, two=_TESTS, three=_TESTS)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "6 failed, 9 passed, 3 skipped, 3 warnings" in done.stdout, done.stdout
+    assert "6 failed, 12 passed, 3 skipped, 3 warnings" in done.stdout, done.stdout
     assert done.stdout.count("the process of the test ended with 7") == 3
     assert len(set(re.findall(r"said by a test that fails (\d+)", done.stdout))) == 3
     assert "said by a test that passes" not in done.stdout
