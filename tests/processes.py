@@ -79,6 +79,10 @@ class Run:
         self._waiting: deque[Sequence[int]] = deque(groups(session.items))
         self._children: list[Child] = []
 
+    @property
+    def _stopped(self) -> bool:
+        return bool(self._session.shouldfail or self._session.shouldstop)
+
     def run(self, processes: int) -> None:
         self._session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # each process would empty it
         try:
@@ -88,6 +92,7 @@ class Run:
                 heard = wait([child.channel for child in self._children])
                 for child in [child for child in self._children if child.channel in heard]:
                     self._hear(child)
+            assert self._stopped or not self._waiting, "not all tests were run"
         finally:
             self._end()
 
@@ -107,14 +112,13 @@ class Run:
         if name == _ENDED:
             self._ended(child)
         elif name == _ASK:
-            stop = self._session.shouldfail or self._session.shouldstop
-            child.hand(self._waiting.popleft() if self._waiting and not stop else [])
+            child.hand(self._waiting.popleft() if self._waiting and not self._stopped else [])
         elif name == "pytest_runtest_logfinish":
             child.todo.remove(self._places[given["nodeid"]])
         elif name == "pytest_runtest_logreport":
             report = self._hook.pytest_report_from_serializable(config=self._session.config, data=given["report"])
             self._hook.pytest_runtest_logreport(report=report)
-            if self._session.shouldfail or self._session.shouldstop:
+            if self._stopped:
                 self._interrupt()
         elif name == "pytest_warning_recorded":
             self._hook.pytest_warning_recorded.call_historic(kwargs=given)
@@ -124,11 +128,13 @@ class Run:
         self._children.remove(child)
         child.channel.close()
         status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
-        if child.todo and not (self._session.shouldfail or self._session.shouldstop):
+        if child.todo and not self._stopped:
             first, *others = child.todo
             self._fail(self._session.items[first], f"the process of the test ended with {status}")
-            self._waiting.appendleft(others)
-            self._fork()
+            if others:
+                self._waiting.appendleft(others)
+            if self._waiting:
+                self._fork()
         elif status:
             self._session.shouldfail = f"a process of the tests ended with {status}"
 

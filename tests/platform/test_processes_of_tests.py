@@ -45,6 +45,8 @@ def test_after_it(number):
         pytest.skip("a reason")
 """
 
+_ENDS = "import os\ndef test_ends_its_process(): os._exit(7)"
+
 
 def pytest_of(folder: Path, **files: str) -> subprocess.CompletedProcess[str]:
     """A run of these test files in two processes."""
@@ -68,10 +70,10 @@ def pytest_of(folder: Path, **files: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_test_is_run_once_and_every_failure_is_told(tmp_path: Path) -> None:
-    done = pytest_of(tmp_path, one=_TESTS, two=_TESTS, three=_TESTS)
+    done = pytest_of(tmp_path, zero=_ENDS, also_zero=_ENDS, one=_TESTS, two=_TESTS, three=_TESTS)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "6 failed, 12 passed, 3 skipped, 3 warnings" in done.stdout, done.stdout
-    assert done.stdout.count("the process of the test ended with 7") == 3
+    assert "8 failed, 12 passed, 3 skipped, 3 warnings" in done.stdout, done.stdout
+    assert done.stdout.count("the process of the test ended with 7") == 5
     assert len(set(re.findall(r"said by a test that fails (\d+)", done.stdout))) == 3
     assert "said by a test that passes" not in done.stdout
     assert done.stdout.count("UserWarning: a warning") == 3
