@@ -28,8 +28,8 @@ run: $(VENV)/.runtime console ## install what is needed and start everything on 
 
 console: console/dist/index.html ## build the web console into console/dist, where its sources have changed
 
-test: $(VENV)/.collected console ## run the tests; ARGS="tests/domain -x" chooses
-	@exec $(CACHED) $(VENV)/bin/pytest -n $(PROCESSES) $(ARGS)
+test: $(VENV)/.dev console ## run the tests; ARGS="tests/domain -x" chooses
+	@exec $(CACHED) $(VENV)/bin/pytest --processes $(PROCESSES) $(ARGS)
 
 check: $(VENV)/.dev console/src/kernel/openapi.d.ts ## lint, format, types and the direction of imports
 	$(VENV)/bin/ruff check .
@@ -101,9 +101,4 @@ console/src/kernel/openapi.d.ts: $(shell find api domain -name '*.py') $(VENV)/.
 $(VENV)/.docs: requirements/docs.txt | $(VENV)/.made
 	$(PYTHON) -m venv --clear $(VENV)/docs
 	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes -r requirements/docs.txt
-	@touch $@
-
-# Each process of a first run would compile all tests for itself.
-$(VENV)/.collected: $(VENV)/.dev
-	@$(CACHED) $(VENV)/bin/pytest --collect-only > $(VENV)/collected.txt 2>&1 || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 	@touch $@

@@ -23,7 +23,8 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import integers
 from prometheus_client import CollectorRegistry
 
 from api.cli.garbage import collect_seldom
@@ -37,7 +38,6 @@ from domain.kernel.encryption import KeyedHash, SecretCipher
 from domain.kernel.ports import Invocation
 from projections.log.idempotency import IdempotencyRecords
 from tests.distribution import pytest_collection_modifyitems as pytest_collection_modifyitems
-from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.kafka import kafka as kafka
 from tests.kafka import topics_prefix as topics_prefix
 from tests.kept_database import KeptDatabases
@@ -50,7 +50,7 @@ from tests.programs import pytest_terminal_summary as pytest_terminal_summary
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
-pytest_plugins = ["tests.long_forms"]
+pytest_plugins = ["tests.long_forms", "tests.processes"]
 
 _OWN_FOLDER = pytest.StashKey[str]()
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
@@ -109,6 +109,18 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.enable()
         collect_seldom()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Hypothesis takes constants from the sources of all modules, which takes two seconds: once, before processes are forked."""
+
+    @settings(derandomize=True, database=None)
+    @given(integers())
+    def draw(number: int) -> None:
+        assert isinstance(number, int)
+
+    if session.config.getoption("processes") > 1 and not session.config.option.collectonly:
+        draw()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 LONGEST_FIRST: Final = (
     "tests/workers/encoders/test_ffmpeg.py",
@@ -42,17 +42,13 @@ TOGETHER: Final = {
 run in another. Tests of the console share a product and a browser."""
 
 
-class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """The fixtures of a module are made once."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
-    config.option.loadscopereorder = False  # by the number of tests, which says little
-    return ByFile(config, log)
+def groups(items: Sequence[pytest.Item]) -> list[list[int]]:
+    """The places of tests that stay in one process, since the fixtures of a module are made once; in the order of the tests."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        file = item.nodeid.partition("::")[0]
+        found[next((group for start, group in TOGETHER.items() if file.startswith(start)), file)].append(place)
+    return list(found.values())
 
 
 @pytest.hookimpl(trylast=True)

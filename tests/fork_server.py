@@ -1,9 +1,13 @@
-"""`python -m tests.fork_server`: forks for each process of the product that tests start, since to import it takes a second."""
+"""`python -m tests.fork_server`: forks for each process of the product that tests start, since to import it takes a second.
+
+It has imported also what the rooms import when they are first used: all workers, with the libraries of their adapters.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
 import resource
 import runpy
 import signal
@@ -12,16 +16,37 @@ import sys
 from typing import Final
 
 import api.cli.main
+import workers
 from api.cli.garbage import collect_seldom
+from api.http.binding import parsers
+from api.kernel.parsing import parse_body
+from api.wiring.catalogue import catalogue
+from api.wiring.services import ROUTES
 from workers.kernel.fork_server import Start, next_start
 
-_PRELOADED: Final = ("api.cli.process", "api.cli.serving", "api.cli.up", "api.cli.workers", "api.wiring.product")
+_PRELOADED: Final = (
+    "api.cli.process",
+    "api.cli.serving",
+    "api.cli.up",
+    "api.cli.workers",
+    "api.wiring.job_handlers",
+    "api.wiring.product",
+    "uvicorn.protocols.http.httptools_impl",
+)
+
+
+def _preload() -> None:
+    for module in (*_PRELOADED, *(found.name for found in pkgutil.walk_packages(workers.__path__, "workers."))):
+        importlib.import_module(module)
+    catalogue()
+    for router in ROUTES:
+        for spec in router.specs:
+            parsers(spec, parse_body)
 
 
 def main(orders: int) -> object:
     collect_seldom()
-    for module in _PRELOADED:
-        importlib.import_module(module)
+    _preload()
     start = next_start(socket.socket(fileno=orders))
     return 0 if start is None else _run(start)
 

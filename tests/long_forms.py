@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from xdist.workermanage import WorkerController
 
 LONG: Final = "long"
 THOROUGH: Final = "thorough"
@@ -33,18 +32,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if not item.get_closest_marker(LONG)]
     config.stash[_LEFT_OUT] = len(long)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Every process of xdist leaves out the same tests; the one that distributes them collects none."""
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output[LONG] = session.config.stash.get(_LEFT_OUT, 0)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: WorkerController) -> None:
-    node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get(LONG, 0)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from datetime import date, datetime, timedelta
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -39,8 +40,9 @@ class Redacted(DomainEvent):
         """What is left was folded without it."""
 
 
+@cache
 def redacted_class(kind: str) -> type[Redacted]:
-    """The class of the event `<kind>.redacted`."""
+    """The class of the event `<kind>.redacted`, the same one each time."""
     return type("Redacted", (Redacted,), {"TOPIC": f"{kind}{_VERB}", "__doc__": Redacted.__doc__, "__module__": __name__})
 
 

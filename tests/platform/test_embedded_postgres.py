@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from tests.platform.homes import copied
-from tests.platform.homes import initialised as initialised
+from tests.initialised import copied
+from tests.initialised import initialised as initialised
 from tests.platform.waiting import first_line, python, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 

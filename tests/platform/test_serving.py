@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from tests.forked import Forked
-from tests.platform.homes import copied
-from tests.platform.homes import initialised as initialised
+from tests.initialised import copied
+from tests.initialised import initialised as initialised
 from tests.platform.waiting import until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 

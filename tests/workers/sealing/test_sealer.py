@@ -26,7 +26,8 @@ from tests.s3 import client
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.deliveries.sending import until
 from tests.workers.sealing.time_stamps import serving, verified
-from workers.adapters.checkpoint_anchors import BucketAnchor, FileAnchor
+from workers.adapters.bucket_anchor import BucketAnchor
+from workers.adapters.file_anchor import FileAnchor
 from workers.adapters.outbound_http import GuardedClient
 from workers.checkpoint_ports import Anchor, StoredNote
 from workers.ports import BucketAddress
