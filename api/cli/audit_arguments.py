@@ -19,12 +19,21 @@ def _audit(parser: ArgumentParser) -> None:
     verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 3 when it is broken")
     what = verify.add_mutually_exclusive_group()
     what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
-    what.add_argument("--since", type=positive, metavar="POSITION", help="only what comes after this position")
+    what.add_argument(
+        "--since",
+        type=_position_or_file,
+        metavar="POSITION|FILE",
+        help="only what comes after this position, or after the checkpoint in this file, which must be of this log",
+    )
     what.add_argument("--file", type=Path, metavar="PATH", help="the file of an exported partition; no database is needed")
     verify.add_argument(
         "--chain-hash", type=utf8, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
     )
     _audit_proofs(actions)
+
+
+def _position_or_file(text: str) -> int | Path:
+    return positive(text) if text.lstrip("+-").isdigit() else Path(utf8(text))
 
 
 def _audit_proofs(actions: Any) -> None:
@@ -57,7 +66,7 @@ AUDIT = Command(
     "read and check the log",
     "Shows the log, checks its hash chain, which reveals any change, and exports it with proofs for people outside.",
     "medialedger audit show room 1b671a64-40d5-491e-99b0-da01ff1f3341\n  medialedger audit show --limit 10\n"
-    "  medialedger audit verify\n  medialedger audit verify --file events-1.gz\n"
+    "  medialedger audit verify\n  medialedger audit verify --since checkpoint.txt\n  medialedger audit verify --file events-1.gz\n"
     "  medialedger audit export --output log.ndjson\n  medialedger audit verifier",
     _audit,
 )
