@@ -164,7 +164,7 @@ class VerifyQuery(Wire):
     after: Position | None = Field(None, description="Begin after the last commit that ends at this position or before.")
     checkpoint: str | None = Field(
         None,
-        description="Begin after this checkpoint, a signed note that you have kept; it must be of this log. Not together with after.",
+        description="Begin after this checkpoint, a signed note that you have kept; it must be of this log. Not with after.",
     )
     page_size: Whole | None = Field(None, description="Verify the commits with so many events, and at least one.")
 

@@ -48,8 +48,8 @@ class Extent:
     """What of the log is verified: all of it by default. Rows of `stream_versions` that no event has are looked for only then.
 
     `since_seal`: after the last sealed partition. `since`: after the last commit up to this position; its hash is taken as it is
-    stored. `checkpoint`: after this signed note, which must be of this log. `after`: after this link, which was found good before. `most`: the commits with which so many events are reached, at
-    least one."""
+    stored. `checkpoint`: after this signed note, which must be of this log. `after`: after this link, which was found good before.
+    `most`: the commits with which so many events are reached, at least one."""
 
     since_seal: bool = False
     since: int = 0

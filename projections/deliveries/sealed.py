@@ -47,7 +47,7 @@ async def notify_of_checkpoint(database: Database) -> int:
 
 
 async def note_receivers(database: Database) -> None:
-    """A receiver that answered with 2xx keeps the checkpoint, and is recorded as its anchor: deliveries are deleted when they are old."""
+    """A receiver that answered with 2xx is recorded as an anchor of the checkpoint: deliveries are deleted when they are old."""
     if webhooks := await _asking(database):
         await database.execute(_TAKEN, (_LATE, webhooks, LOG_SEALED))
 

@@ -21,8 +21,8 @@ from domain.kernel.ids import new_id
 from projections.audit.unsealed import Unsealed
 from projections.consumers.leases import ShardLeases
 from projections.vault.vault import Vault
-from tests.conftest import HandClock
 from tests.api.asking import add_webhook, assert_problem
+from tests.conftest import HandClock
 from tests.projections.audit.sealed import SealedLog, verdict
 from tests.projections.feeding import as_superuser, event
 from tests.s3 import client
