@@ -192,11 +192,13 @@ class CompositionHandlers:
             row = await self._compositions.of_event(event_id)
             if row is None or row.state is not CompositionState.WAITING or row.live_stream_start != due:
                 return Plan(())
-            if await self._events.by_id(event_id) is None:
+            event = await self._events.by_id(event_id)
+            if event is None:
                 return Plan((GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED),))
+            await self._check_protection(row.playlist, drm=event.details.vod_drm)
             accepted, job = await self._job(_film(row, row.playlist, client=row.client), invocation)
-            event = ComposeEvent(event_id, job=job, publish=not row.private)
-            return Plan((*accepted, event, StartGeneration(row.id, seen=row.seen, job=job)))
+            shown = ComposeEvent(event_id, job=job, publish=not row.private)
+            return Plan((*accepted, shown, StartGeneration(row.id, seen=row.seen, job=job)))
 
         await self._executor.execute(plan, invocation=invocation)
 
@@ -215,9 +217,12 @@ class CompositionHandlers:
     ) -> Sequence[Command[Any]]:
         """The commands for the first playlist of an Event, or for one after a deletion. Without `changes` the Event must exist."""
         key, client, commands, job = new_id(), invocation.cause.actor, list[Command[Any]](), None
-        present = _last_job(await self._events.by_id(event_id))
+        event = await self._events.by_id(event_id)
+        present = _last_job(event)
         generation, new = await self._compositions.last_generation(event_id), changes is not None and wanted.event_id is None
         if wanted.kind is CompositionKind.STANDARD:
+            drm = event is not None and event.details.vod_drm
+            await self._check_protection(wanted.playlist, drm=bool((changes or {}).get("vod_drm", drm)))
             if wanted.live_stream_start is None or wanted.live_stream_start <= self._clock():
                 flow = None if changes is None else changes.get("flow_id")
                 film = _Film(key, event_id, wanted.playlist, generation + 1, client, flow)
@@ -250,6 +255,8 @@ class CompositionHandlers:
         waits = row.live_stream_start is not None and row.state is CompositionState.WAITING
         changes = playlist != row.playlist or (cloned_from is not None and row.live_stream_start is not None)
         commands, job, client = list[Command[Any]](), None, invocation.cause.actor
+        if changes and row.kind is CompositionKind.STANDARD:
+            await self._check_protection(playlist, drm=(await self._existing(row.event_id)).details.vod_drm)
         if changes and row.kind is CompositionKind.STANDARD and (cloned_from is not None or not waits):
             accepted, job = await self._job(_film(row, playlist, client=client), invocation)
             event = ComposeEvent(row.event_id, job=job, publish=not row.private, replaces=row.running_job)
@@ -302,6 +309,14 @@ class CompositionHandlers:
         unknown = [index for index, event in enumerate(shown) if event is not None and event not in known]
         if unknown:
             raise Malformed(*(FieldError(f"{field}[{index}].value", "there is no such Event") for index in unknown[:_MOST_ERRORS]))
+
+    async def _check_protection(self, playlist: Playlist, *, drm: bool) -> None:
+        """A film in the clear shows nothing of an Event that is protected: composing would give away what nobody gets otherwise."""
+        shown = [event_of(item) for item in playlist.items]
+        if drm or not (protected := await self._known.protected({event for event in shown if event is not None})):
+            return
+        number = next(number for number, event in enumerate(shown, 1) if event in protected)
+        raise Refused(f"item {number} shows an Event with vodDrm, and the film would be in the clear: set vodDrm of its own Event")
 
     async def _check_channel(self, channel_id: UUID | None) -> None:
         channel = None if channel_id is None else await self._records.find(Channel.KIND, channel_id)
