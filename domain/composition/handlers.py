@@ -316,7 +316,9 @@ class CompositionHandlers:
         if drm or not (protected := await self._known.protected({event for event in shown if event is not None})):
             return
         number = next(number for number, event in enumerate(shown, 1) if event in protected)
-        raise Refused(f"item {number} shows an Event with vodDrm, and the film would be in the clear: set vodDrm of its own Event")
+        raise Refused(
+            f"item {number} shows an Event with vodDrm, and the film would be in the clear: its own Event needs vodDrm too"
+        )
 
     async def _check_channel(self, channel_id: UUID | None) -> None:
         channel = None if channel_id is None else await self._records.find(Channel.KIND, channel_id)

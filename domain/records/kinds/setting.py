@@ -93,7 +93,7 @@ class Setting(Record):
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
         name = values.get("name", getattr(stored, "name", ""))
-        if speaks_of_credential(name):
+        if name not in _BOUNDS and speaks_of_credential(name):
             raise Malformed.at("name", "settings are not a place for secrets")
         return {**values, "setting": _checked(name, values["setting"])} if "setting" in values else values
 
