@@ -317,7 +317,7 @@ class CompositionHandlers:
             return
         number = next(number for number, event in enumerate(shown, 1) if event in protected)
         raise Refused(
-            f"item {number} shows an Event with vodDrm, and the film would be in the clear: its own Event needs vodDrm too"
+            f"item {number} shows an Event with vodDrm, and the film would be in the clear: its Event needs vodDrm too"
         )
 
     async def _check_channel(self, channel_id: UUID | None) -> None:
