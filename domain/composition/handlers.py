@@ -27,9 +27,10 @@ from domain.composition.commands import (
     RestartGeneration,
     StartGeneration,
 )
+from domain.composition.parameters import job_parameters
 from domain.composition.ports import CompositionLookup, KnownEvents
 from domain.composition.row import CompositionRow
-from domain.composition.values import CompositionKind, CompositionState, Item, Playlist
+from domain.composition.values import CompositionKind, CompositionState, Playlist
 from domain.configuration.channel import composes
 from domain.job.commands import EndJob
 from domain.job.handlers import JobHandlers, NewJob
@@ -55,8 +56,6 @@ from domain.records.kinds.channel import Channel
 from domain.records.ports import RecordLookup
 
 WORKFLOW: Final = VodWorkflow.COMPOSE.value
-_USED: Final = ("start", "end", "frameAccurate", "outputDescription")
-"""The properties that mean something to the job."""
 _FIELDS: Final = {"flow_id": "workflowId", "category_ids": "categoryIds"}
 _MOST_ERRORS: Final = 50
 _DELETED: Final = "the Event was deleted"
@@ -274,7 +273,7 @@ class CompositionHandlers:
             parameters={
                 "content_id": str(film.event_id),
                 "generation": film.generation,
-                "playlist": _parameters(film.playlist),
+                "playlist": job_parameters(film.playlist),
             },
             owner=Composition.stream(film.composition),
             flow_id=film.flow_id,
@@ -316,9 +315,7 @@ class CompositionHandlers:
         if drm or not (protected := await self._known.protected({event for event in shown if event is not None})):
             return
         number = next(number for number, event in enumerate(shown, 1) if event in protected)
-        raise Refused(
-            f"item {number} shows an Event with vodDrm, and the film would be in the clear: its Event needs vodDrm too"
-        )
+        raise Refused(f"item {number} shows an Event with vodDrm, and the film would be in the clear: its Event needs vodDrm too")
 
     async def _check_channel(self, channel_id: UUID | None) -> None:
         channel = None if channel_id is None else await self._records.find(Channel.KIND, channel_id)
@@ -384,26 +381,6 @@ def _film(row: CompositionRow, playlist: Playlist, *, client: str) -> _Film:
 
 def _made_for(kind: CompositionKind) -> str:
     return "a film" if kind is CompositionKind.STANDARD else "an encoder"
-
-
-def _parameters(playlist: Playlist) -> dict[str, Any]:
-    """As the workflow takes it: without what means nothing to it, because parameters are kept short."""
-    return {"name": playlist.name, "looped": playlist.looped, "items": [_item(item) for item in playlist.items]}
-
-
-def _item(item: Item) -> dict[str, Any]:
-    used = {name: item.properties[name] for name in _USED if item.properties.get(name) is not None}
-    markers = [
-        {
-            "startAt": marker.start_at,
-            "duration": marker.duration,
-            "type": marker.type.value,
-            **({} if marker.frame_accurate is None else {"frameAccurate": marker.frame_accurate}),
-        }
-        for marker in item.markers or ()
-    ]
-    found = {"type": item.type.value, "value": item.value, "properties": used, "markers": markers}
-    return {name: value for name, value in found.items() if value not in ({}, [])}
 
 
 def _field(name: str) -> str:
