@@ -1,8 +1,9 @@
-"""A sealer by itself, in a process (`python -m bench.sealer`): the address of the database comes by the standard input."""
+"""A sealer by itself, in a process (`python -m bench.sealer SECONDS`): the address of the database comes by the standard input."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import uvloop
 
@@ -15,15 +16,15 @@ from workers.sealing.anchors import Anchoring
 from workers.sealing.sealer import CONSUMER, Sealer
 
 
-async def _run(url: str) -> None:
+async def _run(url: str, *, seconds: float) -> None:
     async with Database(url, size=2) as database:
         leases = ShardLeases(database, CONSUMER, shards=1, member=new_id(), reads_log=False)
         vault = Vault(database, SecretCipher(bytes(32)))
-        sealer = Sealer(database, vault, anchoring=Anchoring(database, []), seconds=1.0, leases=leases)
+        sealer = Sealer(database, vault, anchoring=Anchoring(database, []), seconds=seconds, leases=leases)
         await sealer.start()
         print("ready", flush=True)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    uvloop.run(_run(input()))
+    uvloop.run(_run(input(), seconds=float(sys.argv[1])))

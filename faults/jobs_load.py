@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from faults.asking import Answered, Asking
+from faults.authors import Authors
 from faults.jobs_log import Phase
 
 AUTHORS: Final = 40
@@ -66,19 +68,17 @@ class Tally(Answered):
     submitted: list[Submitted] = field(default_factory=list)
 
 
-class JobLoad:
+class JobLoad(Authors):
     """`keys` are those of the clients, by name."""
 
     def __init__(
         self, addresses: Sequence[str], *, keys: Mapping[str, str], jobs: int, per_second: float, dice: random.Random
     ) -> None:
+        super().__init__(authors=AUTHORS, per_second=per_second, dice=dice)
         self.tally = Tally()
         self._addresses = addresses
         self._keys = keys
-        self._numbers = iter(range(jobs))
-        self._pause = AUTHORS / per_second
-        self._dice = dice
-        self._authors: asyncio.Future[Any]
+        self._jobs = jobs
 
     async def start(self, settings: Mapping[str, int]) -> None:
         """Every client has these settings before the first job."""
@@ -86,33 +86,13 @@ class JobLoad:
         for client in self._keys:
             for name, value in settings.items():
                 await self._until_answered(client, "POST", "/engine/settings", {"name": name, "setting": value})
-        self._authors = asyncio.gather(*(self._author(self._numbers) for _ in range(AUTHORS)))
+        self._begin(partial(self._job, number) for number in range(self._jobs))
 
-    @property
-    def over(self) -> bool:
-        """All is answered, or something was not understood."""
-        return self._authors.done()
-
-    @property
-    def well(self) -> bool:
-        return not self._authors.done() or self._authors.exception() is None
-
-    async def finish(self) -> None:
-        await self._authors
-
-    async def close(self) -> None:
-        self._authors.cancel()
-        await asyncio.gather(self._authors, return_exceptions=True)
-        await self._asking.close()
-
-    async def _author(self, numbers: Iterator[int]) -> None:
-        await asyncio.sleep(self._pause * self._dice.random())
-        for number in numbers:
-            one = Submitted(f"job-{number}", self._dice.choice(CLIENTS), self._dice.choices(*zip(*_SHARES.items(), strict=True))[0])
-            await self._submit(one)
-            await self._carry_out(one)
-            self.tally.submitted.append(one)
-            await asyncio.sleep(self._pause * self._dice.uniform(0.5, 1.5))
+    async def _job(self, number: int) -> None:
+        one = Submitted(f"job-{number}", self._dice.choice(CLIENTS), self._dice.choices(*zip(*_SHARES.items(), strict=True))[0])
+        await self._submit(one)
+        await self._carry_out(one)
+        self.tally.submitted.append(one)
 
     # --- what is asked of a job
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from faults.asking import Answered, Asking
+from faults.authors import Act, Authors
 from faults.stage import KEY
 from tests.workers.jobs.counted import tool
 
@@ -40,7 +41,7 @@ class MediaTally(Answered):
     owned: dict[str, int] = field(default_factory=dict)
 
 
-class MediaLoad:
+class MediaLoad(Authors):
     """`put` writes a file below the media root. `origin` is the address of a playlist of the film."""
 
     def __init__(
@@ -53,16 +54,14 @@ class MediaLoad:
         per_second: float,
         dice: random.Random,
     ) -> None:
+        super().__init__(authors=_AUTHORS, per_second=per_second, dice=dice)
         self.tally = MediaTally()
         self._asking = Asking(addresses, tally=self.tally, dice=dice)
         self._put = put
         self._film = film
         self._origin = origin
-        self._pause = _AUTHORS / per_second
-        self._dice = dice
         self._numbers = iter(range(1_000_000))
         self._events: list[str] = []
-        self._authors: asyncio.Future[Any]
 
     async def start(self, *, settings: Mapping[str, int], assets: int, events: int, packages: int, captures: int) -> None:
         """The Events are there when it returns. The first of those with a source are packaged."""
@@ -74,34 +73,15 @@ class MediaLoad:
             await self._put(source, self._film)
             self.tally.sources.add(source)
         stopped = [await self._event("STOPPED") for _ in range(captures)]
-        work: list[Callable[[], Awaitable[None]]] = [self._assets] * assets
+        work: list[Act] = [self._assets] * assets
         work += [self._owner_job(event, "vod_package", {}) for event in self._events[:packages]]
         span = {"sources": [self._origin], "start": "00:00:00", "end": f"00:00:0{SECONDS}"}
         work += [self._owner_job(event, "vod_capture", span) for event in stopped]
         self._dice.shuffle(work)
-        rest = iter(work)
-        self._authors = asyncio.gather(*(self._author(rest) for _ in range(_AUTHORS)))
-
-    @property
-    def over(self) -> bool:
-        return self._authors.done()
-
-    async def finish(self) -> None:
-        await self._authors
-
-    async def close(self) -> None:
-        self._authors.cancel()
-        await asyncio.gather(self._authors, return_exceptions=True)
-        await self._asking.close()
+        self._begin(iter(work))
 
     async def event(self, key: str) -> Any:
         return await self._ask("GET", f"/api/event/{key}")
-
-    async def _author(self, work: Iterator[Callable[[], Awaitable[None]]]) -> None:
-        await asyncio.sleep(self._pause * self._dice.random())
-        for act in work:
-            await act()
-            await asyncio.sleep(self._pause * self._dice.uniform(0.5, 1.5))
 
     async def _event(self, state: str) -> str:
         return str((await self._ask("POST", "/api/event/", {"Title": "Final", "eventState": state}, once=True))["id"])
@@ -131,7 +111,7 @@ class MediaLoad:
         self.tally.deleted.add(asset)
         self.tally.generating += status not in _GONE and answer["stateString"] == "GENERATING"
 
-    def _owner_job(self, event: str, workflow: str, parameters: Mapping[str, Any]) -> Callable[[], Awaitable[None]]:
+    def _owner_job(self, event: str, workflow: str, parameters: Mapping[str, Any]) -> Act:
         async def submit() -> None:
             given = {"content_id": event, "renditions": [SIZE], **parameters}
             body = {"client": CLIENT, "job": {"workflow": workflow}, "parameters": given}

@@ -25,6 +25,8 @@ from domain.kernel.clock import iso
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
+from projections.audit.checkpoint import NoCheckpoint
+from projections.audit.kept_checkpoint import last_note
 from projections.audit.queries import AuditQueries, Entry, EntryFilter, Lifetime
 from projections.audit.verify import WHOLE, Extent, Verification
 from projections.kernel.background_task import start_task
@@ -160,6 +162,10 @@ class VerifyQuery(Wire):
     """A part of the log, or all of it."""
 
     after: Position | None = Field(None, description="Begin after the last commit that ends at this position or before.")
+    checkpoint: str | None = Field(
+        None,
+        description="Begin after this checkpoint, a signed note that you have kept; it must be of this log. Not with after.",
+    )
     page_size: Whole | None = Field(None, description="Verify the commits with so many events, and at least one.")
 
 
@@ -224,9 +230,15 @@ async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: 
 @routes.get("/verify", AUDIT, response_model=LogVerification)
 async def verify_audit(request: Request, query: VerifyQuery, verifier: Verifier) -> Response:
     """Compute the hashes of the log again from the stored bytes: of all of it, or of a part."""
-    if query.after is not None or query.page_size is not None:
+    if query.after is not None and query.checkpoint is not None:
+        raise Malformed.at("checkpoint", "give a checkpoint or a position, not both")
+    if query.after is not None or query.checkpoint is not None or query.page_size is not None:
         most = None if query.page_size is None else max(query.page_size, 1)
-        found = await verifier.part(Extent(since=query.after or 0, most=most))
+        kept = None if query.checkpoint is None else last_note(query.checkpoint)
+        try:
+            found = await verifier.part(Extent(since=query.after or 0, checkpoint=kept, most=most))
+        except NoCheckpoint as fault:
+            raise Malformed.at("checkpoint", str(fault)) from None
         following = None if found.next is None else f"/api/audit/verify?after={found.next}&pageSize={most}"
         return Response(200, LogVerification.of(found, following))
     whole = await verifier.verify()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from functools import partial
+from pathlib import Path
 
 import psycopg
 
@@ -16,6 +17,8 @@ from api.cli.progress import show_event_count
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.audit.chain import LogDamaged
+from projections.audit.checkpoint import NoCheckpoint
+from projections.audit.kept_checkpoint import last_note
 from projections.audit.partition_file import FileDamaged, verify_file
 from projections.audit.verify import Extent, verify
 
@@ -33,23 +36,37 @@ async def _verify(args: Namespace, settings: Settings) -> int:
     """A log that is not whole has an exit code of its own: a database that cannot be reached raises no alarm of tampering."""
     if args.chain_hash is not None:
         raise StartError("--chain-hash needs --file")
-    extent = Extent(since_seal=args.since_seal, since=args.since or 0)
+    extent = _extent(args)
     async with open_database(settings) as found:
         look = partial(verify, found.url, progress=show_event_count, extent=extent)
         try:
             result = await asyncio.to_thread(look)
         except psycopg.Error as error:
             raise StartError(f"the log cannot be read: {first_line(error)}") from None
+        except NoCheckpoint as fault:
+            raise StartError(f"{args.since} is not a checkpoint of this log: {fault}") from None
     events = f"{result.checked} events"
     if result.valid and not extent.whole:
-        where = "where the last seal ends" if args.since_seal else "where a commit ends"
-        print(f"the log is whole after position {result.since}, {where}: {result.checked - result.since} events")
+        ends = "the last seal" if args.since_seal else "a commit" if extent.checkpoint is None else "the checkpoint"
+        print(f"the log is whole after position {result.since}, where {ends} ends: {result.checked - result.since} events")
         return 0
     if result.valid:
         print(f"the log is whole: {events}, each in its place\n{await anchors_of_log(settings)}")
         return 0
     print(f"the log does not fit at position {result.first_bad_position}: {result.reason} ({events} before it fit)")
     return NOT_WHOLE
+
+
+def _extent(args: Namespace) -> Extent:
+    if not isinstance(args.since, Path):
+        return Extent(since_seal=args.since_seal, since=args.since or 0)
+    try:
+        text = args.since.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StartError(f"{args.since} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StartError(f"{args.since} is not a checkpoint: it is not text") from None
+    return Extent(checkpoint=last_note(text))
 
 
 async def verify_exported(args: Namespace) -> int:

@@ -22,7 +22,12 @@ def _audit(parser: ArgumentParser) -> None:
     verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 3 when it is broken")
     what = verify.add_mutually_exclusive_group()
     what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
-    what.add_argument("--since", type=positive, metavar="POSITION", help="only what comes after this position")
+    what.add_argument(
+        "--since",
+        type=_position_or_file,
+        metavar="POSITION|FILE",
+        help="only what comes after this position, or after the checkpoint in this file, which must be of this log",
+    )
     what.add_argument("--file", type=Path, metavar="PATH", help="the file of an exported partition; no database is needed")
     verify.add_argument(
         "--chain-hash", type=utf8, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
@@ -49,6 +54,10 @@ def _audit_reading(actions: Any) -> None:
     diff.add_argument("until", type=moment_or_version, metavar="TO", nargs="?", help="the same (default: now)")
     for one in (events, diff):
         add_form(one)
+
+
+def _position_or_file(text: str) -> int | Path:
+    return positive(text) if text.lstrip("+-").isdigit() else Path(utf8(text))
 
 
 def _audit_proofs(actions: Any) -> None:
@@ -84,7 +93,7 @@ AUDIT = Command(
     "  medialedger audit events --actor desk --from 2031-05-01 --json\n"
     "  medialedger audit events --type event.state_changed --follow\n"
     "  medialedger audit diff event 3fa85f64-5717-4562-b3fc-2c963f66afa6 v1 v3\n"
-    "  medialedger audit verify\n  medialedger audit verify --file events-1.gz\n"
+    "  medialedger audit verify\n  medialedger audit verify --since checkpoint.txt\n  medialedger audit verify --file events-1.gz\n"
     "  medialedger audit export --output log.ndjson\n  medialedger audit verifier",
     _audit,
     group=AUDIT_WORK,

@@ -91,7 +91,7 @@ def anchored(anchors: list[Anchor]) -> str:
     if not anchors:
         return (
             "WARNING: nothing outside of the database keeps a checkpoint; who has it and the master key could write the log anew: "
-            "set MEDIALEDGER_SEAL_FILE, MEDIALEDGER_SEAL_BUCKET or MEDIALEDGER_SEAL_TIMESTAMP_URL"
+            "set MEDIALEDGER_SEAL_FILE, MEDIALEDGER_SEAL_BUCKET or MEDIALEDGER_SEAL_TIMESTAMP_URL, or have a webhook for log.sealed"
         )
     return "anchored by " + ", ".join(f"{anchor.kind} {anchor.place}" for anchor in anchors)
 

@@ -22,7 +22,7 @@ from api.speke.rate import RateLimit
 from api.speke.response_cache import CachedResponse, ResponseCache
 from api.speke.surface import KEY_PROVIDER, NEVER_STORED, refusal
 from api.speke.usage_recorder import UsageRecorder
-from domain.content_key.aggregate import KidTaken
+from domain.content_key.aggregate import KidTaken, TooManyKeys
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
 from domain.content_key.usage import KeyUse
 from projections.clients.directory import ClientDirectory
@@ -31,6 +31,7 @@ routes = Router(surface=KEY_PROVIDER, tag="Key provider")
 
 _AGENT: Final = f"medialedger/{product_version()}"
 _KID_TAKEN: Final = "SPEKE-4221"
+_TOO_MANY_KEYS: Final = "SPEKE-4222"
 _EXAMPLE: Final = """\
 <cpix:CPIX id="match-17" xmlns:cpix="urn:dashif:org:cpix" xmlns:pskc="urn:ietf:params:xml:ns:keyprov:pskc"
     xmlns:speke="urn:aws:amazon:com:speke">
@@ -85,6 +86,8 @@ async def issue_content_keys(
         return refusal(error.code, error.status, error.text)
     except KidTaken as error:
         return refusal(_KID_TAKEN, 422, error.reason)
+    except TooManyKeys as error:
+        return refusal(_TOO_MANY_KEYS, 422, error.rule)
     for asked, key in zip(response.requests, keys, strict=True):
         if not key.is_new:  # the event of a new key records its first use
             usage.add(KeyUse(key.id, request.caller.name, asked.systems, response.version, request.transaction_id))

@@ -27,9 +27,10 @@ from domain.composition.commands import (
     RestartGeneration,
     StartGeneration,
 )
+from domain.composition.parameters import job_parameters
 from domain.composition.ports import CompositionLookup, KnownEvents
 from domain.composition.row import CompositionRow
-from domain.composition.values import CompositionKind, CompositionState, Item, Playlist
+from domain.composition.values import CompositionKind, CompositionState, Playlist
 from domain.configuration.channel import composes
 from domain.job.commands import EndJob
 from domain.job.handlers import JobHandlers, NewJob
@@ -55,8 +56,6 @@ from domain.records.kinds.channel import Channel
 from domain.records.ports import RecordLookup
 
 WORKFLOW: Final = VodWorkflow.COMPOSE.value
-_USED: Final = ("start", "end", "frameAccurate", "outputDescription")
-"""The properties that mean something to the job."""
 _FIELDS: Final = {"flow_id": "workflowId", "category_ids": "categoryIds"}
 _MOST_ERRORS: Final = 50
 _DELETED: Final = "the Event was deleted"
@@ -192,11 +191,13 @@ class CompositionHandlers:
             row = await self._compositions.of_event(event_id)
             if row is None or row.state is not CompositionState.WAITING or row.live_stream_start != due:
                 return Plan(())
-            if await self._events.by_id(event_id) is None:
+            event = await self._events.by_id(event_id)
+            if event is None:
                 return Plan((GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED),))
+            await self._check_protection(row.playlist, drm=event.details.vod_drm)
             accepted, job = await self._job(_film(row, row.playlist, client=row.client), invocation)
-            event = ComposeEvent(event_id, job=job, publish=not row.private)
-            return Plan((*accepted, event, StartGeneration(row.id, seen=row.seen, job=job)))
+            shown = ComposeEvent(event_id, job=job, publish=not row.private)
+            return Plan((*accepted, shown, StartGeneration(row.id, seen=row.seen, job=job)))
 
         await self._executor.execute(plan, invocation=invocation)
 
@@ -215,9 +216,12 @@ class CompositionHandlers:
     ) -> Sequence[Command[Any]]:
         """The commands for the first playlist of an Event, or for one after a deletion. Without `changes` the Event must exist."""
         key, client, commands, job = new_id(), invocation.cause.actor, list[Command[Any]](), None
-        present = _last_job(await self._events.by_id(event_id))
+        event = await self._events.by_id(event_id)
+        present = _last_job(event)
         generation, new = await self._compositions.last_generation(event_id), changes is not None and wanted.event_id is None
         if wanted.kind is CompositionKind.STANDARD:
+            drm = event is not None and event.details.vod_drm
+            await self._check_protection(wanted.playlist, drm=bool((changes or {}).get("vod_drm", drm)))
             if wanted.live_stream_start is None or wanted.live_stream_start <= self._clock():
                 flow = None if changes is None else changes.get("flow_id")
                 film = _Film(key, event_id, wanted.playlist, generation + 1, client, flow)
@@ -250,6 +254,8 @@ class CompositionHandlers:
         waits = row.live_stream_start is not None and row.state is CompositionState.WAITING
         changes = playlist != row.playlist or (cloned_from is not None and row.live_stream_start is not None)
         commands, job, client = list[Command[Any]](), None, invocation.cause.actor
+        if changes and row.kind is CompositionKind.STANDARD:
+            await self._check_protection(playlist, drm=(await self._existing(row.event_id)).details.vod_drm)
         if changes and row.kind is CompositionKind.STANDARD and (cloned_from is not None or not waits):
             accepted, job = await self._job(_film(row, playlist, client=client), invocation)
             event = ComposeEvent(row.event_id, job=job, publish=not row.private, replaces=row.running_job)
@@ -267,7 +273,7 @@ class CompositionHandlers:
             parameters={
                 "content_id": str(film.event_id),
                 "generation": film.generation,
-                "playlist": _parameters(film.playlist),
+                "playlist": job_parameters(film.playlist),
             },
             owner=Composition.stream(film.composition),
             flow_id=film.flow_id,
@@ -302,6 +308,14 @@ class CompositionHandlers:
         unknown = [index for index, event in enumerate(shown) if event is not None and event not in known]
         if unknown:
             raise Malformed(*(FieldError(f"{field}[{index}].value", "there is no such Event") for index in unknown[:_MOST_ERRORS]))
+
+    async def _check_protection(self, playlist: Playlist, *, drm: bool) -> None:
+        """A film in the clear shows nothing of an Event that is protected: composing would give away what nobody gets otherwise."""
+        shown = [event_of(item) for item in playlist.items]
+        if drm or not (protected := await self._known.protected({event for event in shown if event is not None})):
+            return
+        number = next(number for number, event in enumerate(shown, 1) if event in protected)
+        raise Refused(f"item {number} shows an Event with vodDrm, and the film would be in the clear: its Event needs vodDrm too")
 
     async def _check_channel(self, channel_id: UUID | None) -> None:
         channel = None if channel_id is None else await self._records.find(Channel.KIND, channel_id)
@@ -367,26 +381,6 @@ def _film(row: CompositionRow, playlist: Playlist, *, client: str) -> _Film:
 
 def _made_for(kind: CompositionKind) -> str:
     return "a film" if kind is CompositionKind.STANDARD else "an encoder"
-
-
-def _parameters(playlist: Playlist) -> dict[str, Any]:
-    """As the workflow takes it: without what means nothing to it, because parameters are kept short."""
-    return {"name": playlist.name, "looped": playlist.looped, "items": [_item(item) for item in playlist.items]}
-
-
-def _item(item: Item) -> dict[str, Any]:
-    used = {name: item.properties[name] for name in _USED if item.properties.get(name) is not None}
-    markers = [
-        {
-            "startAt": marker.start_at,
-            "duration": marker.duration,
-            "type": marker.type.value,
-            **({} if marker.frame_accurate is None else {"frameAccurate": marker.frame_accurate}),
-        }
-        for marker in item.markers or ()
-    ]
-    found = {"type": item.type.value, "value": item.value, "properties": used, "markers": markers}
-    return {name: value for name, value in found.items() if value not in ({}, [])}
 
 
 def _field(name: str) -> str:

@@ -25,3 +25,7 @@ class KnownEvents(Protocol):
     async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
         """Those of them that exist and are not deleted."""
         ...
+
+    async def protected(self, keys: Collection[UUID]) -> Collection[UUID]:
+        """Those of them whose playback on demand uses DRM."""
+        ...

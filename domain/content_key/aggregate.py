@@ -14,7 +14,7 @@ from uuid import UUID
 from domain.content_key import events
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.encryption import SecretRef
-from domain.kernel.errors import Conflict, Malformed
+from domain.kernel.errors import Conflict, Malformed, Refused
 from domain.kernel.event import DomainEvent
 
 KEY_BYTES = 16
@@ -29,6 +29,13 @@ class KidTaken(Conflict):
     def __init__(self, kid: UUID) -> None:
         super().__init__(f"the kid {kid} belongs to another content id")
         self.kid = kid
+
+
+class TooManyKeys(Refused):
+    """The client has as many keys as it may have. Keys that it has are given as before."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the client has {most} content keys, which is its limit")
 
 
 class KeyMismatch(Conflict):

@@ -6,6 +6,7 @@ append, all or nothing. When two processes issue the same key, the log accepts o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -13,7 +14,7 @@ from uuid import UUID
 from domain.content_key.aggregate import IV_BYTES, KEY_BYTES, ContentKey, KeyMismatch, KidTaken, Purpose
 from domain.content_key.commands import IssueContentKey
 from domain.content_key.identity import key_of, kid_of
-from domain.content_key.ports import KeyLookup, RandomBytes, StoredKey
+from domain.content_key.ports import KeyCeiling, KeyLookup, RandomBytes, StoredKey
 from domain.kernel.errors import Malformed
 from domain.kernel.ports import Executor, Invocation, Plan, Vault
 
@@ -67,14 +68,18 @@ class PlainKey:
 class ContentKeyHandlers:
     """Use cases on content keys. Keys in plain text are never cached."""
 
-    def __init__(self, executor: Executor, keys: KeyLookup, *, vault: Vault, random: RandomBytes) -> None:
+    def __init__(
+        self, executor: Executor, keys: KeyLookup, *, vault: Vault, random: RandomBytes, ceiling: KeyCeiling | None = None
+    ) -> None:
+        """Without a ceiling each client may have any number."""
         self._executor = executor
         self._keys = keys
         self._vault = vault
         self._random = random
+        self._ceiling = ceiling
 
     async def issue(self, requests: Sequence[KeyRequest], *, invocation: Invocation) -> list[PlainKey]:
-        """The keys, in the order of the requests. Raises `KidTaken` before any key is issued."""
+        """The keys, in the order of the requests. Raises `KidTaken` and `TooManyKeys` before any key is issued."""
         purposes = [request.purpose for request in requests]
         ids = _ids(purposes)
         stored = await self._stored(ids, purposes)
@@ -85,6 +90,9 @@ class ContentKeyHandlers:
                 for key, purpose, request in zip(ids, purposes, requests, strict=True)
                 if key not in stored
             }
+            if self._ceiling is not None:
+                for client, count in Counter(command.purpose.client for command in commands.values()).items():
+                    await self._ceiling.admit(client, count)
             issued = await self._execute(commands, invocation=invocation)
             stored |= {key: _stored(commands[key]) for key in issued}
             if len(stored) < len(set(ids)):  # another process issued some of them first

@@ -28,6 +28,14 @@ class KeyLookup(Protocol):
         ...
 
 
+class KeyCeiling(Protocol):
+    """How many keys a client may have. Adapter: `ContentKeyCeiling`."""
+
+    async def admit(self, client: str, new: int) -> None:
+        """Raises `TooManyKeys`."""
+        ...
+
+
 class RandomBytes(Protocol):
     """A cryptographic source of random bytes. Adapter: `os.urandom`."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,12 +18,10 @@ from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob, OwnedJob
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
-from domain.kernel.ids import new_id
 from domain.kernel.media_files import is_published_path
-from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.ports import EventLookup
 from domain.media_event.values import Mp4State
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
@@ -33,32 +32,26 @@ from domain.publication.commands import (
     GoOnWithPublication,
     RestartPublication,
     SchedulePublication,
-    ShowPublication,
     WithdrawPublication,
 )
-from domain.publication.ports import PublicationLookup, PublishedContents, TargetCall
+from domain.publication.ports import TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.stored_texts import PublicationTexts
+from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, parsed, transaction_of
 from domain.publication.texts import SentText, parse_text
 from domain.publication.values import (
-    MOST_AT_ONCE,
     PublicationKind,
     PublicationState,
 )
-from domain.records.kinds.destination import Destination
-from domain.records.ports import RecordLookup
 from domain.records.row import RecordRow
 
 WORKFLOW: Final = "publication_upload"
 MOST_DELETED: Final = 500
 """Publications that one append withdraws."""
-FIELD: Final = "publications"
 _FAULTS: Final = {
     "destination": PublicationState.FailedDestination,
     "media": PublicationState.FailedMediaAsset,
     "publication": PublicationState.FailedPublication,
 }
-INACTIVE: Final = "the destination is not active"
 _CONTENT_ID: Final = "must be the name of a folder, without slashes"
 _LIVE_ONLY: Final = "the target takes live streams only"
 
@@ -73,27 +66,12 @@ class NewPublication:
     client: str | None = None
 
 
-class PublicationHandlers:
+class PublicationHandlers(SeveralPublications):
     """All ways to make or change a publication on behalf of a client."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        publications: PublicationLookup,
-        *,
-        records: RecordLookup,
-        events: EventLookup,
-        jobs: JobHandlers,
-        texts: PublicationTexts,
-        contents: PublishedContents,
-    ) -> None:
-        self._executor = executor
-        self._publications = publications
-        self._records = records
-        self._events = events
+    def __init__(self, ports: PublicationPorts, *, jobs: JobHandlers) -> None:
+        super().__init__(ports)
         self._jobs = jobs
-        self._texts = texts
-        self._contents = contents
 
     async def publish_event(
         self, event_id: UUID, wanted: Sequence[NewPublication], *, invocation: Invocation
@@ -109,32 +87,18 @@ class PublicationHandlers:
     async def create(self, wanted: Sequence[NewPublication], *, invocation: Invocation) -> Outcome[Publication]:
         """All or none, each with a job of its own. To a destination that is not active they fail at once. The outcome has other
         aggregates too; `places` in the result are those of the publications."""
-        if not 0 < len(wanted) <= MOST_AT_ONCE:
-            raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
-        sent = [parse_text(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
+        sent = parsed(wanted)
         for index, one in enumerate(wanted):
             if not _is_content_id(one.content_id):
                 raise Malformed.at(f"{FIELD}[{index}].contentId", _CONTENT_ID)
-        keys = [new_id() for _ in wanted]
-        transaction = transaction_of(invocation)
-
-        async def plan() -> Plan:
-            commands: list[Command[Any]] = []
-            places: list[int] = []
-            for key, one, text in zip(keys, wanted, sent, strict=True):
-                commands += await self._scheduling(key, one, text, transaction=transaction, invocation=invocation)
-                places.append(len(commands) - 1)
-            return Plan(each_once(commands, places), {"places": places})
-
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        scheduling = partial(self._scheduling, transaction=transaction_of(invocation), invocation=invocation)
+        return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation)
 
     async def _scheduling(
-        self, key: UUID, one: NewPublication, sent: SentText, *, transaction: UUID, invocation: Invocation
+        self, key: UUID, one: NewPublication, sent: SentText, /, *, transaction: UUID, invocation: Invocation
     ) -> list[Command[Any]]:
         """The commands for one publication; its own is the last."""
-        destination = await self._records.find(Destination.KIND, one.destination_id)
-        if destination is None:
-            raise NotFound(Destination.KIND, str(one.destination_id))
+        destination = await self._destination(one.destination_id)
         client = one.client or invocation.cause.actor
         settled = await self._texts.settle(sent, None, key=key, client=client)
         fault = _fault(destination)
@@ -186,17 +150,8 @@ class PublicationHandlers:
     async def show(self, key: UUID, destination_id: UUID, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
         """Have the target make it public, or private. The result has `fault`, None when it did."""
         row = await self._known(key, destination_id)
-        fault: str | None = "The publication is not completed."
-        if row.state is PublicationState.Completed:
-            call = TargetCall.PUBLISH if published else TargetCall.UNPUBLISH
-            answer = await self._contents.ask(call, row)
-            fault = answer.fault if answer.able else f"A destination of the target {row.target.name} cannot {call.value}."
-
-        async def plan() -> Plan:
-            commands = () if fault is not None else (ShowPublication(key, published),)
-            return Plan(commands, {"fault": fault})
-
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        fault = None if row.state is PublicationState.Completed else "The publication is not completed."
+        return await self._shown(row, fault=fault, published=published, invocation=invocation)
 
     async def delete(self, key: UUID, destination_id: UUID | None, *, hard: bool, invocation: Invocation) -> Outcome[Publication]:
         """A running upload is broken off. `hard` removes what is at the target too: at once, or after the upload has ended. Where
@@ -310,26 +265,3 @@ def _fault(destination: RecordRow) -> tuple[PublicationState, str] | None:
 
 def _is_content_id(text: str) -> bool:
     return "/" not in text and "\\" not in text and is_published_path(text)
-
-
-def transaction_of(invocation: Invocation) -> UUID:
-    """What all publications of a request have in common: its own transaction, if that is a GUID."""
-    try:
-        return UUID(invocation.cause.correlation_id)
-    except ValueError:
-        return new_id()
-
-
-def each_once(commands: Sequence[Command[Any]], places: list[int]) -> list[Command[Any]]:
-    """Callbacks that several publications name are named once. `places` are moved along."""
-    kept: list[Command[Any]] = []
-    seen: set[tuple[type[Any], object]] = set()
-    moved: dict[int, int] = {}
-    for index, command in enumerate(commands):
-        name = (command.kind(), command.key)
-        if name not in seen:
-            moved[index] = len(kept)
-            kept.append(command)
-            seen.add(name)
-    places[:] = [moved[place] for place in places]
-    return kept

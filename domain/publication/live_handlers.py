@@ -6,16 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from domain.destination.targets import Target
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
-from domain.kernel.ids import new_id
-from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.ports import EventLookup
 from domain.media_event.row import EventRow
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
@@ -24,20 +23,17 @@ from domain.publication.commands import (
     FailPublicationStart,
     RecreatePublication,
     SchedulePublication,
-    ShowPublication,
     StartPublication,
     StopPublication,
     WithdrawPublication,
 )
-from domain.publication.handlers import FIELD, INACTIVE, each_once, transaction_of
-from domain.publication.ports import PublicationLookup, PublishedContents, StreamingServers, TargetAnswer, TargetCall
+from domain.publication.ports import StreamingServers, TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
+from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, parsed, transaction_of
 from domain.publication.sources import ChannelSources, LiveSource
-from domain.publication.stored_texts import PublicationTexts
-from domain.publication.texts import SentText, parse_text
+from domain.publication.texts import SentText
 from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState
 from domain.records.kinds.destination import Destination
-from domain.records.ports import RecordLookup
 
 _NO_SOURCE: Final = "the Event is not on the air, or its channel has no HLS address: there is no stream to publish"
 _FILES_ONLY: Final = frozenset({Target.S3, Target.SFTP, Target.HTTP, Target.FILESYSTEM})
@@ -63,28 +59,12 @@ class Entry:
     hard: bool = False
 
 
-class LivePublicationHandlers:
+class LivePublicationHandlers(SeveralPublications):
     """All ways to make or change a live publication."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        publications: PublicationLookup,
-        *,
-        records: RecordLookup,
-        events: EventLookup,
-        sources: ChannelSources,
-        texts: PublicationTexts,
-        contents: PublishedContents,
-        servers: StreamingServers,
-    ) -> None:
-        self._executor = executor
-        self._publications = publications
-        self._records = records
-        self._events = events
+    def __init__(self, ports: PublicationPorts, *, sources: ChannelSources, servers: StreamingServers) -> None:
+        super().__init__(ports)
         self._sources = sources
-        self._texts = texts
-        self._contents = contents
         self._servers = servers
 
     # --- creating
@@ -94,23 +74,12 @@ class LivePublicationHandlers:
     ) -> Outcome[Publication]:
         """All or none. `start`: each is to be started then, so there must be a stream. The outcome has other aggregates too;
         `places` in the result are those of the publications, `start` is in it too."""
-        if not 0 < len(wanted) <= MOST_AT_ONCE:
-            raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
-        sent = [parse_text(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
+        sent = parsed(wanted)
         source = await self._checked(event_id, wanted)
         if start and not source.urls:
             raise Refused(_NO_SOURCE)
-        keys = [new_id() for _ in wanted]
-
-        async def plan() -> Plan:
-            commands: list[Command[Any]] = []
-            places: list[int] = []
-            for key, one, text in zip(keys, wanted, sent, strict=True):
-                commands += await self._scheduling(key, one, text, event_id=event_id, invocation=invocation)
-                places.append(len(commands) - 1)
-            return Plan(each_once(commands, places), {"places": places, "start": start})
-
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        scheduling = partial(self._scheduling, event_id=event_id, invocation=invocation)
+        return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation, told={"start": start})
 
     async def _checked(self, event_id: UUID, wanted: Sequence[NewStream]) -> LiveSource:
         source = await self._sources.of(await self._event(event_id))
@@ -122,12 +91,10 @@ class LivePublicationHandlers:
         return source
 
     async def _scheduling(
-        self, key: UUID, one: NewStream, sent: SentText, *, event_id: UUID, invocation: Invocation
+        self, key: UUID, one: NewStream, sent: SentText, /, *, event_id: UUID, invocation: Invocation
     ) -> list[Command[Any]]:
         """The commands for one publication; its own is the last."""
-        destination = await self._records.find(Destination.KIND, one.destination_id)
-        if destination is None:
-            raise NotFound(Destination.KIND, str(one.destination_id))
+        destination = await self._destination(one.destination_id)
         client = invocation.cause.actor
         settled = await self._texts.settle(sent, None, key=key, client=client)
         fault = None
@@ -230,16 +197,8 @@ class LivePublicationHandlers:
     async def show(self, event_id: UUID, entry: Entry, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
         """Have the target make it public, or private. The result has `fault`, None when it did."""
         row = await self._known(event_id, entry)
-        fault: str | None = "The publication was not started."
-        if row.state in _SHOWN:
-            call = TargetCall.PUBLISH if published else TargetCall.UNPUBLISH
-            answer = await self._contents.ask(call, row)
-            fault = answer.fault if answer.able else f"A destination of the target {row.target.name} cannot {call.value}."
-
-        async def plan() -> Plan:
-            return Plan(() if fault is not None else (ShowPublication(row.id, published),), {"fault": fault})
-
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        fault = None if row.state in _SHOWN else "The publication was not started."
+        return await self._shown(row, fault=fault, published=published, invocation=invocation)
 
     async def delete(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
         """A push is stopped. A hard deletion removes what is at the target: at once, or after the push has ended. Raises

@@ -67,8 +67,8 @@ class Checkpoint:
                 streams_root=b64decode(streams_root, validate=True),
                 next_key=named.get("key"),
             )
-        except (ValueError, KeyError) as fault:
-            raise NoCheckpoint(f"it is not a checkpoint of this product: {fault}") from None
+        except (ValueError, KeyError):
+            raise NoCheckpoint("it is not a checkpoint of this product") from None
 
 
 def origin(log_id: UUID) -> str:

@@ -12,21 +12,14 @@ from projections.audit.checkpoint import Checkpoint
 from projections.audit.stored_log import StoredLog, whole
 from projections.audit.stream_heads import StreamHeads
 from projections.audit.stream_map import beside, stream_key
-from projections.audit.tree import Node, Tile, consistency, inclusion, node_of, tiles_of
+from projections.audit.tree import Node, Tile, consistency, inclusion, node_of, tiles_of, tree_root
 from projections.log.hash_chain import path as path_in
 
 T = TypeVar("T")
 
 _LAST: Final = "SELECT number, note FROM checkpoints ORDER BY number DESC LIMIT 1"
 _HANDED_OVER: Final = r"SELECT number, note FROM checkpoints WHERE note LIKE E'%%\nkey %%' ORDER BY number"
-_ANCHORS: Final = """
-SELECT kind, place, evidence FROM checkpoint_anchors WHERE checkpoint = %s
-UNION ALL
-SELECT 'webhook', d.webhook::text, NULL FROM checkpoints c JOIN finished_deliveries d
-    ON d.position = c.position AND d.ordering_key = 'log.sealed' AND d.state = 1 AND d.finished_at >= c.sealed_at
-WHERE c.number = %s
-ORDER BY 1, 2
-"""
+_ANCHORS: Final = "SELECT kind, place, evidence FROM checkpoint_anchors WHERE checkpoint = %s ORDER BY kind, place"
 _COMMIT: Final = """
 SELECT last_position, number, first_position, (extract(epoch FROM recorded_at) * 1000000)::bigint, root, chain_hash FROM commits
 WHERE last_position >= %s ORDER BY last_position LIMIT 1
@@ -99,7 +92,7 @@ class Checkpoints:
         return [StoredCheckpoint(*row) for row in self._stored.rows(_HANDED_OVER)]
 
     def anchors(self, number: int) -> list[Anchor]:
-        return [Anchor(*row) for row in self._stored.rows(_ANCHORS, number, number)]
+        return [Anchor(*row) for row in self._stored.rows(_ANCHORS, number)]
 
     def included(self, position: int, size: int) -> InclusionProof:
         """Of an event in the tree over the first `size` commits. Raises `LogDamaged` where the stored log does not give it."""
@@ -139,6 +132,10 @@ class Checkpoints:
             return found
 
         return self._computed(roots)
+
+    def root(self, size: int) -> bytes:
+        """Of the tree over the first commits, from the stored tiles."""
+        return self._computed(lambda node: tree_root(size, node))
 
     def tile(self, tile: Tile) -> bytes | None:
         found = self._stored.row("SELECT hashes FROM log_tiles WHERE level = %s AND number = %s", tile.level, tile.number)

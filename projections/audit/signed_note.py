@@ -27,6 +27,18 @@ class PublicKey:
     name: str
     public: bytes
 
+    @classmethod
+    def read(cls, text: str) -> PublicKey:
+        """Of `name+id+key`. Raises `NoteInvalid`."""
+        name, _, encoded = text.split("+", 2) if text.count("+") >= 2 else ("", "", "")
+        try:
+            content = b64decode(encoded, validate=True)
+        except ValueError:
+            content = b""
+        if len(content) != len(ED25519) + _SEED or not content.startswith(ED25519):
+            raise NoteInvalid("it is not the public key of a signer")
+        return cls(name, content.removeprefix(ED25519))
+
     @property
     def id(self) -> bytes:
         """The first four bytes of SHA-256(name | 0x0A | 0x01 | public key)."""

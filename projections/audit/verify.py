@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from projections.audit.chain import Chain, Commit, Link, LogDamaged
+from projections.audit.kept_checkpoint import found_in
 from projections.audit.redactions import Redactions
 from projections.audit.seals import SEALS, Seal
 from projections.audit.stored_log import StoredLog, whole
@@ -47,24 +48,26 @@ class Extent:
     """What of the log is verified: all of it by default. Rows of `stream_versions` that no event has are looked for only then.
 
     `since_seal`: after the last sealed partition. `since`: after the last commit up to this position; its hash is taken as it is
-    stored. `after`: after this link, which was found good before. `most`: the commits with which so many events are reached, at
-    least one."""
+    stored. `checkpoint`: after this signed note, which must be of this log. `after`: after this link, which was found good before.
+    `most`: the commits with which so many events are reached, at least one."""
 
     since_seal: bool = False
     since: int = 0
+    checkpoint: str | None = None
     after: Link | None = None
     most: int | None = None
 
     @property
     def whole(self) -> bool:
-        return not (self.since_seal or self.since or self.after or self.most)
+        return not (self.since_seal or self.since or self.checkpoint or self.after or self.most)
 
 
 WHOLE: Final = Extent()
 
 
 def verify(conninfo: str, *, progress: Callable[[int], None] | None = None, extent: Extent = WHOLE) -> Verification:
-    """Read the log up to its present end and compute its hashes again. Blocks: run it in a thread of its own."""
+    """Read the log up to its present end and compute its hashes again. Blocks: run it in a thread of its own. Raises `NoCheckpoint`
+    where it was to begin after a checkpoint that is not of this log."""
     with StoredLog.connected(conninfo, purpose="verify") as stored:
         return _Verifying(stored, progress or (lambda _: None), extent).result()
 
@@ -112,6 +115,8 @@ class _Verifying:
         extent, beginning = self._extent, self._stored.start()
         if extent.since_seal and seals:
             return seals[-1].end
+        if extent.checkpoint is not None:
+            return found_in(self._stored, extent.checkpoint)
         if extent.after is None:
             found = self._stored.row(_LINK, extent.since) if extent.since else None
             return beginning if found is None else Link(*found)

@@ -29,6 +29,7 @@ _STORED = """
 SELECT k.id, k.content_id, k.kid, k.iv, v.reference, v.key_id, v.fingerprint, v.nonce, v.ciphertext
 FROM content_key_view k JOIN vault v ON v.reference = k.sealed_key WHERE k.id = ANY(%s)
 """
+_COUNT = "SELECT count(*) FROM (SELECT FROM content_key_view WHERE client = %s LIMIT %s) AS counted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,11 @@ class ContentKeyQueries:
 
     async def stored(self, ids: Sequence[UUID]) -> Mapping[UUID, StoredKey]:
         return await self._loader.many(ids)
+
+    async def count_of(self, client: str, *, most: int) -> int:
+        """How many keys the client has, counted up to `most`."""
+        row = await self._database.row(_COUNT, (client, most))
+        return int(row[0]) if row else 0
 
     async def of_content(self, content_id: str, *, client: str | None = None, window: Window = FIRST_PAGE) -> Page[ContentKeyRow]:
         """The keys of a content id, of one client or of all, client by client in the order in which they were issued."""

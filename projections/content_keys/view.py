@@ -40,7 +40,7 @@ def _usage(content_key: ContentKey) -> tuple[Any, ...]:
 
 CONTENT_KEY_VIEW = View(
     name="content_key_view",
-    version=1,
+    version=2,
     kinds=(ContentKey.KIND,),
     columns=(
         Column("id", "uuid"),
@@ -62,5 +62,5 @@ CONTENT_KEY_VIEW = View(
     ),
     row=row,
     key=("id",),
-    indexes={"content": "{table} (content_id, client, issued_at, id)"},
+    indexes={"content": "{table} (content_id, client, issued_at, id)", "client": "{table} (client)"},
 )

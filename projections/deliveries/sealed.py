@@ -1,4 +1,4 @@
-"""Deliveries of checkpoints of the log to the webhooks that ask for them."""
+"""Deliveries of checkpoints of the log to the webhooks that ask for them; a receiver that took one is an anchor of it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,23 @@ SELECT id, document::json->>'additional_properties_json' FROM record_view
 WHERE kind = 'webhook' AND NOT deleted AND parent IS NULL AND document::json->>'disabled_at' IS NULL
     AND document LIKE '%%log.sealed%%'
 """
+_LATE: Final = 20
+"""Of so many checkpoints it is looked for who has them: a webhook may be behind."""
+_TAKEN: Final = """
+INSERT INTO checkpoint_anchors (checkpoint, kind, place)
+SELECT c.number, 'webhook', f.webhook::text
+FROM (SELECT number, position, sealed_at, note FROM checkpoints ORDER BY number DESC LIMIT %s) c
+JOIN finished_deliveries f ON f.webhook = ANY(%s::uuid[]) AND f.position = c.position AND f.ordering_key = %s
+    AND f.finished_at >= c.sealed_at AND f.state = 1 AND f.payload::json->>'checkpoint' = c.note
+ON CONFLICT DO NOTHING
+"""
 
 
 async def notify_of_checkpoint(database: Database) -> int:
     """Insert the deliveries of the last checkpoint that are not there yet; gives for how many webhooks. They are late in
     the order of the log: later changes of Events may have been notified before."""
     last = await database.row(_LAST)
-    webhooks = [id for id, text in await database.rows(_ASKING) if LOG_SEALED in notifications_in(text)] if last else []
+    webhooks = await _asking(database) if last else []
     if last is None or not webhooks:
         return 0
     position, commits, sealed_at, note = last
@@ -34,3 +44,13 @@ async def notify_of_checkpoint(database: Database) -> int:
     async with database.connection() as connection, connection.transaction():
         await insert(connection, deliveries, source=Source.NOTIFICATIONS, late=True)
     return len(webhooks)
+
+
+async def note_receivers(database: Database) -> None:
+    """A receiver that answered with 2xx is recorded as an anchor of the checkpoint: deliveries are deleted when they are old."""
+    if webhooks := await _asking(database):
+        await database.execute(_TAKEN, (_LATE, webhooks, LOG_SEALED))
+
+
+async def _asking(database: Database) -> list[str]:
+    return [id for id, text in await database.rows(_ASKING) if LOG_SEALED in notifications_in(text)]

@@ -19,6 +19,7 @@ from projections.media_event.totals import OF_STATES, tallied
 from projections.media_event.view import STREAMING_STATES
 
 _COLUMNS = "SELECT id, shown_version, document, date_created, date_modified FROM event_view "
+_PROTECTED = "SELECT id FROM event_view WHERE id = ANY(%s) AND NOT deleted AND document::json->>'vod_drm' = 'true'"
 _TESTED = 20_000
 _TESTED_BESIDE_OTHERS = 1_000
 _WITHOUT_VOD = """
@@ -69,6 +70,10 @@ class EventQueries:
         """Those of them that exist and are not deleted."""
         rows = await self._database.rows("SELECT id FROM event_view WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {key for (key,) in rows}
+
+    async def protected(self, keys: Collection[UUID]) -> Collection[UUID]:
+        """Those of them whose playback on demand uses DRM."""
+        return {key for (key,) in await self._database.rows(_PROTECTED, (list(keys),))}
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
         """The newest Event with this refId, which is not unique."""

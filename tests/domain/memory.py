@@ -257,6 +257,9 @@ class MemoryEvents:
     async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
         return {row.id for row in self._rows() if row.id in keys}
 
+    async def protected(self, keys: Collection[UUID]) -> Collection[UUID]:
+        return {row.id for row in self._rows() if row.id in keys and row.details.vod_drm}
+
     async def by_reference(self, reference_id: str) -> EventRow | None:
         found = [row for row in self._rows() if row.details.ref_id == reference_id]
         return max(found, key=lambda row: (row.date_created, row.id), default=None)

@@ -52,6 +52,28 @@ def _run(*command: str | Path) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("master_key")
+async def test_what_comes_after_a_checkpoint_that_was_kept_is_verified(log: str, said: Said, tmp_path: Path) -> None:
+    kept, broken = tmp_path / "kept", tmp_path / "broken"
+    note = (await said("audit", "checkpoint", "--now"))[1]
+    kept.write_text(f"{note}\n{note}")
+    whole = "the log is whole after position 9, where the checkpoint ends: 0 events\n"
+    assert await said("audit", "verify", "--since", str(kept)) == (0, whole, "")
+    for text, reason in (
+        (note.replace("events 9", "events 8"), "no key of this log has signed it"),
+        (note.replace("medialedger/", "medialedger/f0", 1), "it is not a checkpoint of this product"),
+        ("", "it is not a checkpoint of this product"),
+    ):
+        broken.write_text(text)
+        code, _, err = await said("audit", "verify", "--since", str(broken))
+        assert (code, reason in err, err.count("\n")) == (1, True, 1), err
+    code, _, err = await said("audit", "verify", "--since", str(tmp_path / "none"))
+    assert (code, "cannot be read: No such file" in err) == (1, True)
+    as_superuser(log, "UPDATE log_tiles SET hashes = overlay(hashes PLACING '\\x00'::bytea FROM 1)")
+    code, out, _ = await said("audit", "verify", "--since", str(kept))
+    assert (code, "position 9: the stored tree is not that of the checkpoint that was kept" in out) == (3, True)
+
+
+@pytest.mark.usefixtures("master_key")
 async def test_a_log_that_was_changed_is_not_signed(log: str, said: Said) -> None:
     as_superuser(log, "UPDATE events SET state = state || ' '::bytea WHERE position = 5")
     with pytest.raises(SystemExit) as ended:

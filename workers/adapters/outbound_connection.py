@@ -20,16 +20,13 @@ async def connected(guard: Guard, addresses: Sequence[ResolveResult], *, name: s
     return await _streams(await connected_socket(guard, addresses), name)
 
 
-async def connected_socket(
-    guard: Guard, addresses: Sequence[ResolveResult], *, kind: socket.SocketKind = socket.SOCK_STREAM
-) -> socket.socket:
-    """Raises as `connected`. A socket for datagrams is connected to the first address that there is a way to."""
+async def connected_socket(guard: Guard, addresses: Sequence[ResolveResult]) -> socket.socket:
+    """Raises as `connected`."""
     reason = "no address of it answers"
     for one in addresses:
         place = (one["host"], one["port"])
         try:
-            protocol = one["proto"] if kind is socket.SOCK_STREAM else 0
-            opened = guard.socket((one["family"], kind, protocol, "", place))
+            opened = guard.socket((one["family"], socket.SOCK_STREAM, one["proto"], "", place))
         except NotPublic as inside:
             raise inside.refusal() from None
         try:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from re import compile as regex
-from socket import SOCK_STREAM, SocketKind, socket
+from socket import socket
 from time import perf_counter
 from urllib.parse import urljoin
 
@@ -130,12 +130,12 @@ class GuardedClient:
             async with asyncio.timeout(CONNECT_SECONDS * 2):
                 return await connected(self._guard, found, name=host if secure else None)
 
-    async def socket(self, authority: str, *, port: int, kind: SocketKind = SOCK_STREAM) -> socket:
+    async def socket(self, authority: str, *, port: int) -> socket:
         """A connected socket for a library that speaks another protocol than HTTP, and makes no connection itself."""
         _, found = await self._resolved(authority, port)
         with _translated_errors(f"No connection within {CONNECT_SECONDS:g} s."):
             async with asyncio.timeout(CONNECT_SECONDS * 2):
-                return await connected_socket(self._guard, found, kind=kind)
+                return await connected_socket(self._guard, found)
 
     async def _resolved(self, authority: str, port: int) -> tuple[str, list[ResolveResult]]:
         """The host of an authority of a URL, and its addresses, all of them permitted."""

@@ -18,7 +18,7 @@ from domain.kernel.errors import Unavailable
 from projections.audit.sealing import due, seal
 from projections.audit.stored_log import StoredLog
 from projections.consumers.leases import Assignment, ShardLeases
-from projections.deliveries.sealed import notify_of_checkpoint
+from projections.deliveries.sealed import note_receivers, notify_of_checkpoint
 from projections.kernel.database import Database
 from projections.vault.vault import Vault
 from workers.kernel.leased_worker import LeasedWorker
@@ -27,7 +27,7 @@ from workers.sealing.anchors import Anchoring
 
 CONSUMER: Final = "sealer"
 _ANCHORS_REST: Final = 30.0
-"""Seconds after which a place that failed is tried again."""
+"""Seconds after which a place that failed is tried again, and receivers are looked for that took a checkpoint."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +62,7 @@ class Sealer(LeasedWorker):
             self._untold = False
         if sealed or time.monotonic() >= self._anchor_at:
             self._unanchored = await self._anchoring.run()
+            await note_receivers(self._database)
             self._anchor_at = time.monotonic() + _ANCHORS_REST
         if not sealed:
             await self._waker.sleep(POLL)

@@ -12,6 +12,7 @@ from domain.content_key.aggregate import ContentKey
 from domain.content_key.handlers import ContentKeyHandlers
 from projections.content_keys.queries import ContentKeyQueries, ContentKeyRow
 from projections.content_keys.view import CONTENT_KEY_VIEW
+from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database import Database
 from projections.kernel.migrate import Migration
 from projections.log.executor import CommandExecutor
@@ -29,11 +30,17 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
+    from api.speke.ceiling import ContentKeyCeiling
+
     get = services.get
     return {
         ContentKeyQueries: lambda: ContentKeyQueries(get(Database)),
         ContentKeyHandlers: lambda: ContentKeyHandlers(
-            get(CommandExecutor), get(ContentKeyQueries), vault=get(Vault), random=os.urandom
+            get(CommandExecutor),
+            get(ContentKeyQueries),
+            vault=get(Vault),
+            random=os.urandom,
+            ceiling=ContentKeyCeiling(get(ContentKeyQueries), get(EngineSettingsQueries)),
         ),
     }
 

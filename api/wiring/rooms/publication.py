@@ -19,6 +19,7 @@ from domain.media_event.aggregate import MediaEvent
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
 from domain.publication.live_handlers import LivePublicationHandlers
+from domain.publication.several_handlers import PublicationPorts
 from domain.publication.sources import ChannelSources
 from domain.publication.stored_texts import PublicationTexts
 from domain.records.kinds.destination import Destination
@@ -108,19 +109,30 @@ def live_publication_handlers(
         return WowzaStreamTargets(StreamingServer(server.url, server.application, server.user, server.password), client=outbound)
 
     return LivePublicationHandlers(
-        executor,
-        PublicationQueries(database),
-        records=records,
-        events=EventQueries(database),
+        _ports(database, executor, records=records, vault=vault, contents=contents, clock=clock),
         sources=ChannelSources(records),
-        texts=_texts(records, vault, clock),
-        contents=contents,
         servers=ChannelServers(EventQueries(database), records, vault=vault, contents=contents, make=stream_targets),
     )
 
 
-def _texts(records: RecordQueries, vault: Vault, clock: Clock) -> PublicationTexts:
-    return PublicationTexts(CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret), vault)
+def _ports(
+    database: Database,
+    executor: CommandExecutor,
+    *,
+    records: RecordQueries,
+    vault: Vault,
+    contents: TargetContents,
+    clock: Clock,
+) -> PublicationPorts:
+    naming = CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret)
+    return PublicationPorts(
+        executor=executor,
+        publications=PublicationQueries(database),
+        records=records,
+        events=EventQueries(database),
+        texts=PublicationTexts(naming, vault),
+        contents=contents,
+    )
 
 
 def publication_handlers(
@@ -133,16 +145,8 @@ def publication_handlers(
     contents: TargetContents,
     clock: Clock,
 ) -> PublicationHandlers:
-    events = EventQueries(database)
-    return PublicationHandlers(
-        executor,
-        PublicationQueries(database),
-        records=records,
-        events=events,
-        jobs=jobs,
-        texts=_texts(records, vault, clock),
-        contents=contents,
-    )
+    ports = _ports(database, executor, records=records, vault=vault, contents=contents, clock=clock)
+    return PublicationHandlers(ports, jobs=jobs)
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:

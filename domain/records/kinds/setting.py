@@ -30,10 +30,11 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "retry_limit": (0, 100),
     "max_waiting_jobs": (0, 10_000_000),
     "max_webhooks": (0, 1_000_000),
+    "max_content_keys": (0, 100_000_000),
 }
 MOST_JOBS: Final = 100
 """The ceiling of `max_jobs` that a client sets for itself."""
-_OF_ADMINS: Final = frozenset({"max_waiting_jobs", "max_webhooks"})
+_OF_ADMINS: Final = frozenset({"max_waiting_jobs", "max_webhooks", "max_content_keys"})
 _FRACTIONS: Final = frozenset({"retry_delay"})
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _LONGEST: Final = 1000
@@ -54,6 +55,8 @@ class EngineSettings:
     """Jobs that are accepted and neither started nor ended."""
     max_webhooks: int = 1000
     """Webhooks that the client has added, for the whole system and for Events, and that are not deleted."""
+    max_content_keys: int = 1_000_000
+    """Content keys that were issued for the client, for packagers and for its jobs; imported ones count."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -90,7 +93,7 @@ class Setting(Record):
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
         name = values.get("name", getattr(stored, "name", ""))
-        if speaks_of_credential(name):
+        if name not in _BOUNDS and speaks_of_credential(name):
             raise Malformed.at("name", "settings are not a place for secrets")
         return {**values, "setting": _checked(name, values["setting"])} if "setting" in values else values
 

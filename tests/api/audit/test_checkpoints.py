@@ -14,6 +14,8 @@ import pytest
 from api.audit.checkpoints import LogProofs
 from api.cli.verify_export import Checkpoint, commit_leaf, is_beginning, root_by_path, tree
 from api.wiring.core import Core
+from projections.audit.chain import LogDamaged
+from projections.audit.kept_checkpoint import found_in
 from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.projections.audit.sealed import SealedLog, verdict
 from tests.projections.feeding import event
@@ -143,3 +145,24 @@ async def test_few_exports_run_at_a_time(http: httpx.AsyncClient, database_url: 
         dropped = await proofs.export(lambda stored: (piece for piece in (b"x",)))
         await dropped.aclose()  # type: ignore[attr-defined]  # a caller that went away before the first piece
     assert (await http.get(f"{_AUDIT}/export")).status_code == 200
+
+
+async def test_the_log_is_verified_after_a_checkpoint_that_was_kept(http: httpx.AsyncClient, inner: Core, log: SealedLog) -> None:
+    kept, address = log.seal().note, "/api/audit/verify"
+    end = await last(inner)
+    await add(http)
+    good = (await http.get(address, params={"checkpoint": kept})).json()
+    assert (good["valid"], good["checked"], good["next"]) == (True, await last(inner), None)
+    part = (await http.get(address, params={"checkpoint": kept, "pageSize": 1})).json()
+    assert (part["valid"], part["checked"] > end) == (True, True)
+    assert_problem(await http.get(address, params={"checkpoint": kept, "after": 1}), 400)
+    for wrong in (kept.replace("epoch 1", "epoch 2"), "", "\0", kept[:60]):
+        assert_problem(await http.get(address, params={"checkpoint": wrong}), 400)
+    with log.undone():  # judged on the same connection: others do not see what is undone
+        log.edit(f"UPDATE commits SET chain_hash = '\\x00' WHERE last_position = {end}")
+        with pytest.raises(LogDamaged, match="is not that of the checkpoint that was kept"):
+            found_in(log.stored, kept)
+    with log.undone():
+        log.edit("DELETE FROM commits")
+        with pytest.raises(LogDamaged, match=f"the log ends at 0, and the checkpoint that was kept has {end} events"):
+            found_in(log.stored, kept)

@@ -18,6 +18,9 @@ from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from domain.content_key.handlers import ContentKeyHandlers
 from domain.kernel.errors import Unavailable
+from domain.kernel.ports import Invocation
+from domain.records.kinds.setting import Setting
+from domain.records.record import RegisterRecord
 from tests.api.asking import assert_problem, engine_error, last, logged
 from tests.api.speke.documents import (
     FAIRPLAY,
@@ -296,3 +299,15 @@ async def test_no_key_is_in_any_log_event_or_table(
     assert "PlainValue" not in stream.getvalue() + caplog.text
     assert len(tables) > 15
     assert stream.getvalue().count("\n") > len(DOCUMENTS)
+
+
+async def test_a_client_has_a_limited_number_of_keys_and_gets_those_that_it_has(http: httpx.AsyncClient, inner: Core) -> None:
+    limit = {"client": "admin", "name": "max_content_keys", "setting": 2}
+    setting = RegisterRecord("admin:max_content_keys", Setting, limit)
+    await inner.executor.execute(setting, invocation=Invocation.by("admin"))
+    first, second, third = (document_1(WIDEVINE, content_id=name) for name in "abc")
+    given = [(await post_and_parse(http, body)).keys for body in (first, second)]
+    before = await last(inner)
+    assert "has 2 content keys" in refusal(await post_document(http, third), 422, "SPEKE-4222")
+    assert await last(inner) == before
+    assert [(await post_and_parse(http, body)).keys for body in (first, second)] == given

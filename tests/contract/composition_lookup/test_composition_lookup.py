@@ -50,6 +50,7 @@ HISTORY: tuple[Command[Any], ...] = (
     composed(AGAIN, FOURTH, job=5),
     RemoveComposition(AGAIN, seen=2),
     *(AddOrUpdateEvent(key, {}) for key in (SOURCE, FIRST, SECOND)),
+    *(AddOrUpdateEvent(key, {"vod_drm": True}) for key in (SOURCE, SECOND)),
     DeleteEvent(SECOND),
 )
 
@@ -86,3 +87,5 @@ async def test_events_are_known_until_they_are_deleted(memory: Memory, inner: Co
     for lookup in lookups:
         assert set(await lookup.known({SOURCE, FIRST, SECOND, THIRD})) == {SOURCE, FIRST}
         assert set(await lookup.known(())) == set()
+        assert set(await lookup.protected({SOURCE, FIRST, SECOND, THIRD})) == {SOURCE}
+        assert set(await lookup.protected(())) == set()

@@ -17,7 +17,7 @@ KEY = "marked-key-41aa"
 ADDRESSES = {
     "rtmp://host.example/live": ("rtmp://host.example/live", "live", False),
     "rtmps://host.example:8443/app/a?token=marked": ("rtmps://host.example:8443/app/a", "app/a", True),
-    "srt://[2001:db8::1]:9000?passphrase=marked-pass": ("srt://[2001:db8::1]:9000", None, False),
+    "rtmp://[2001:db8::1]:9000/live?token=marked": ("rtmp://[2001:db8::1]:9000/live", "live", False),
 }
 
 
@@ -40,12 +40,14 @@ async def test_the_address_of_the_destination_is_pushed_to(url: str) -> None:
 
 
 async def test_a_publication_may_have_an_address_of_its_own() -> None:
-    own = {"cstm_streamUrl": "srt://other.example:9000", "cstm_streamName": "own"}
+    own = {"cstm_streamUrl": "rtmp://other.example:9000/live", "cstm_streamName": "own"}
     ingest = await opened({"cstm_streamUrl": "rtmp://host.example/live", "cstm_streamName": KEY}, **own)
     assert (ingest.url, ingest.stream_name) == (own["cstm_streamUrl"], own["cstm_streamName"])
 
 
-@pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://host.example/live", "rtmp://", "rtmp://host:99999/live"])
+@pytest.mark.parametrize(
+    "url", ["", "file:///etc/passwd", "srt://host.example:9000", "http://host.example/live", "rtmp://", "rtmp://host:99999/live"]
+)
 async def test_what_is_no_address_of_a_stream_is_the_destinations_fault(url: str) -> None:
     with pytest.raises(TargetFailed) as caught:
         await opened({"cstm_streamUrl": url, "cstm_streamName": KEY})

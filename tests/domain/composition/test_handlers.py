@@ -554,3 +554,25 @@ async def test_drm_is_that_of_the_event(memory: Memory, handlers: CompositionHan
     await handlers.compose(for_encoder(event_id=OTHER), invocation=ME)
     with pytest.raises(Refused):
         await handlers.set_drm(OTHER, "{}", invocation=ME)
+
+
+async def test_a_film_in_the_clear_shows_no_protected_event(memory: Memory, handlers: CompositionHandlers) -> None:
+    """At once, later by a change, by a clone, and at its time: it may be protected since."""
+    drm = EventChanges({"vod_drm": True})
+    await handlers.compose(film(live_stream_start=LATER), invocation=ME)
+    await handlers.compose(film(event_id=OTHER, playlist=playlist(item(EVENT))), invocation=ME)
+    await memory.given(AddOrUpdateEvent(SOURCE, {"vod_drm": True}))
+    before = len(memory.topics)
+    with pytest.raises(Refused, match="item 1 shows an Event with vodDrm"):
+        await handlers.compose(film(event_id=None), invocation=ME)
+    with pytest.raises(Refused, match="item 1"):
+        await handlers.replace(OTHER, CompositionKind.STANDARD, changes={"items": PLAYLIST.items}, invocation=ME)
+    with pytest.raises(Refused, match="item 1"):
+        await handlers.clone(EVENT, OTHER, invocation=ME)
+    with pytest.raises(Refused, match="item 1"):
+        await handlers.generate_on_schedule(EVENT, LATER, invocation=ME)
+    assert len(memory.topics) == before
+    await handlers.compose(film(event_id=None, changes=drm), invocation=ME)
+    await memory.given(AddOrUpdateEvent(EVENT, {"vod_drm": True}))
+    await handlers.generate_on_schedule(EVENT, LATER, invocation=ME)
+    assert (await stored(memory)).state is CompositionState.GENERATING

@@ -20,6 +20,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.commands import CompletePublication
 from domain.publication.handlers import NewPublication, PublicationHandlers, PublicationJobOwners
 from domain.publication.ports import TargetAnswer, TargetCall
+from domain.publication.several_handlers import PublicationPorts
 from domain.publication.stored_texts import PublicationTexts
 from domain.publication.values import PublicationState
 from domain.records.configured import SentConfiguration
@@ -78,15 +79,15 @@ def handlers(memory: Memory, contents: MemoryContents) -> PublicationHandlers:
         callbacks=callbacks,
         owners=OwnersOfRooms(PublicationJobOwners()),
     )
-    return PublicationHandlers(
-        memory.executor,
-        MemoryPublications(memory.log),
+    ports = PublicationPorts(
+        executor=memory.executor,
+        publications=MemoryPublications(memory.log),
         records=memory.records,
         events=memory.events,
-        jobs=jobs,
         texts=texts_of(memory),
         contents=contents,
     )
+    return PublicationHandlers(ports, jobs=jobs)
 
 
 def wanted(*destinations: UUID, **text: Any) -> list[NewPublication]:

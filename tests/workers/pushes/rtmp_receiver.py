@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from ssl import SSLContext
 from typing import Any
 
 from workers.adapters.encoders.amf import Value, decoded, encoded
@@ -159,11 +160,11 @@ def _message(*values: Value) -> bytes:
 
 
 @asynccontextmanager
-async def rtmp_receiver(port: int = 0) -> AsyncIterator[RtmpReceiver]:
+async def rtmp_receiver(port: int = 0, *, tls: SSLContext | None = None) -> AsyncIterator[RtmpReceiver]:
     receiver = RtmpReceiver()
-    server = await asyncio.start_server(receiver.serve, "127.0.0.1", port)
+    server = await asyncio.start_server(receiver.serve, "127.0.0.1", port, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]
-    receiver.url = f"rtmp://127.0.0.1:{receiver.port}/live"
+    receiver.url = f"rtmp{'s' if tls else ''}://127.0.0.1:{receiver.port}/live"
     try:
         yield receiver
     finally:

@@ -14,6 +14,7 @@ import pytest
 from tests.contract.encoder.ffmpeg_stage import LOCAL, children
 from tests.workers.encoders.test_continuous_points import command_line, free_port, nginx
 from tests.workers.jobs.counted import probed, tool
+from tests.workers.outbound.test_client import certified
 from tests.workers.pushes.live_origin import LiveOrigin, live_origin
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
 from tests.workers.sessions.memory import until
@@ -152,6 +153,22 @@ async def test_a_receiver_that_refuses_hangs_or_dies_says_so(
         await until(lambda: pushed.arrived, seconds=PATIENCE)
         receiver.drop()
         assert (await pushed.ended()).fault == "target"
+
+
+async def test_rtmps_needs_a_certificate_that_can_be_trusted(
+    origin: LiveOrigin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rtmp_receiver(tls=certified(tmp_path)) as receiver:
+        assert receiver.url.startswith("rtmps://")
+        async with pushing(origin.cmaf, to=receiver.url) as pushed:
+            fault = await pushed.ended()
+            assert (fault.fault, "certificate of the host cannot be trusted" in str(fault)) == ("target", True)
+        assert receiver.taken == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "host.pem"))
+        async with pushing(origin.cmaf, to=receiver.url) as pushed:
+            await until(lambda: receiver.media("a") > 20, seconds=PATIENCE)
+        (taken,) = receiver.taken
+        assert (taken.session, taken.application, taken.ended) == (7, "live", True)
 
 
 async def test_what_cannot_be_pushed_to_is_hopeless(origin: LiveOrigin) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -10,6 +11,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from aiohttp import web
 
 from api.wiring.core import Core
 from domain.kernel.clock import system_clock
@@ -20,11 +22,12 @@ from projections.audit.unsealed import Unsealed
 from projections.consumers.leases import ShardLeases
 from projections.vault.vault import Vault
 from tests.api.asking import add_webhook, assert_problem
+from tests.conftest import HandClock
 from tests.projections.audit.sealed import SealedLog, verdict
 from tests.projections.feeding import as_superuser, event
 from tests.s3 import client
 from tests.s3 import moto_endpoint as moto_endpoint
-from tests.workers.deliveries.sending import until
+from tests.workers.deliveries.sending import Receiver, Sending, until
 from tests.workers.sealing.time_stamps import serving, verified
 from workers.adapters.bucket_anchor import BucketAnchor
 from workers.adapters.file_anchor import FileAnchor
@@ -119,6 +122,32 @@ async def test_who_asked_for_it_gets_each_checkpoint(inner: Core, http: httpx.As
     for wrong in ('{"headers": [], "notifications": ["other"]}', '{"headers": [], "notifications": "log.sealed"}'):
         answer = await http.post("/api/webhook/", json={"webhookUrl": "https://hooks.test/a", "additionalPropertiesJson": wrong})
         assert_problem(answer, 400)
+
+
+async def test_a_receiver_that_took_a_checkpoint_is_an_anchor_of_it(
+    inner: Core, database_url: str, clock: HandClock, tmp_path: Path
+) -> None:
+    """Not before it answered with 2xx, and also when its delivery is deleted."""
+    sending, well = Sending(inner, database_url, clock), False
+    asks = '{"headers": [], "notifications": ["log.sealed"]}'
+    async with Receiver(lambda _: web.Response(status=200 if well else 503)) as receiver, sending.sender(delays=[0.0, 3600.0]):
+        webhook = await sending.webhook(receiver.url, additional_properties_json=asks)
+        async with running(sealer(inner)):
+            await until(lambda: sending.states(webhook) and sending.states(webhook)[0][2] == 1)
+        async with running(sealer(inner)):
+            await until(lambda: len(receiver.got) == 1)
+        assert sending.rows("SELECT FROM checkpoint_anchors") == []
+        well = True
+        sending.due(webhook)
+        await sending.finished(webhook, 1)
+        async with running(sealer(inner)):
+            await until(lambda: sending.rows("SELECT FROM checkpoint_anchors"))
+    [(position, note)] = sending.rows("SELECT position, note FROM checkpoints")
+    assert [json.loads(body)["checkpoint"] for body in receiver.bodies] == [note, note]
+    as_superuser(database_url, "DELETE FROM finished_deliveries")
+    with SealedLog.opened(database_url, tmp_path) as log:
+        code, said = verdict("log", log.export(), "--key", log.key)
+    assert (code, f"anchored up to position {position}: webhook {webhook}" in said) == (0, True)
 
 
 async def test_a_checkpoint_is_kept_in_every_place_and_tried_again_where_it_failed(

@@ -10,17 +10,15 @@ from json import dumps
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
-from workers.adapters.targets.answers import SECONDS
 from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.facebook_api import FacebookApi
 from workers.adapters.targets.facebook_upload import PART, PhasedUpload, uploaded
+from workers.adapters.targets.service import ServiceTarget
 from workers.live_ports import LiveIngest
 from workers.target_ports import (
     Details,
     PublicationOrder,
-    ServiceAddresses,
     TargetFailed,
     UploadProgress,
     UploadSource,
@@ -35,25 +33,14 @@ _OVER: Final = ("VOD", "LIVE_STOPPED", "PROCESSING", "SCHEDULED_EXPIRED", "SCHED
 _LIVE_FIELDS: Final = "id,title,status,secure_stream_url"
 
 
-class FacebookTarget:
+class FacebookTarget(ServiceTarget):
     """Its configuration: `fb_resourceId`, the id of a page, and `fb_accessToken`."""
 
-    capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "publish", "unpublish", "update", "delete", "live"})
+    PART = PART
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        *,
-        client: GuardedClient,
-        addresses: ServiceAddresses,
-        part: int = PART,
-        seconds: float = SECONDS,
-    ) -> None:
-        self._config = config
-        self._client = client
-        self._part = part
-        self._graph = FacebookApi(config, client=client, base=addresses.facebook, seconds=seconds)
-        self._videos = FacebookApi(config, client=client, base=addresses.facebook_video, seconds=seconds)
+    def _open(self) -> None:
+        self._graph = FacebookApi(self._config, client=self._client, base=self._addresses.facebook, seconds=self._seconds)
+        self._videos = FacebookApi(self._config, client=self._client, base=self._addresses.facebook_video, seconds=self._seconds)
 
     async def check(self) -> None:
         """Asks who the token is of, and for the page."""
@@ -144,9 +131,6 @@ class FacebookTarget:
             await self._graph.remove(key)  # it was never shown: nothing of it was recorded
         else:
             await self._graph.post(key, {"end_live_video": "true"})
-
-    async def close(self) -> None:
-        await self._client.close()
 
     @property
     def _page(self) -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import struct
 from collections.abc import Awaitable, Callable, Mapping
-from socket import SOCK_DGRAM
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,18 +15,13 @@ from workers.adapters.targets.answers import reached
 from workers.live_ports import LIVE, LiveIngest
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
-_STREAMS: Final = ("rtmp", "rtmps", "srt")
+_STREAMS: Final = ("rtmp", "rtmps")
 _ADDRESS: Final = ("cstm_streamUrl", "cstm_streamName")
 _PORTS: Final = {"rtmp": 1935, "rtmps": 443, "http": 80, "https": 443}
 SECONDS: Final = 5.0
-_ASKED: Final = 3
-"""Datagrams that are sent before the receiver is taken for silent."""
-_INDUCTION: Final = 1
-_HANDSHAKE: Final = 0x8000
-_SRT_HEAD: Final = ">HHIII"
-_SRT_HANDSHAKE: Final = ">IHHIIIIII16s"
-_MTU: Final = 1500
-_WINDOW: Final = 8192
+_NO_SRT: Final = (
+    "SRT is not spoken here, neither by pushes nor by streaming servers: give the rtmp:// or rtmps:// address of the receiver."
+)
 
 
 class WithoutUpload:
@@ -77,7 +69,7 @@ class WithoutUpload:
 
 
 class CustomTarget(WithoutUpload):
-    """Its configuration: `cstm_streamUrl`, of RTMP, RTMPS or SRT, and `cstm_streamName`. A publication may have its own ones. The
+    """Its configuration: `cstm_streamUrl`, of RTMP or RTMPS, and `cstm_streamName`. A publication may have its own ones. The
     receiver takes what comes: nothing is made there before a stream, and nothing is left after it."""
 
     capabilities: frozenset[str] = frozenset({LIVE})
@@ -91,23 +83,20 @@ class CustomTarget(WithoutUpload):
         self._seconds = seconds
 
     async def check(self) -> None:
-        """The handshake of RTMP or SRT; of others a connection."""
+        """The handshake of RTMP; of others a connection."""
         parts = _parsed(named.text(self._config, "cstm_streamUrl"))
         port = parts.port or _PORTS.get(parts.scheme)
         if port is None:
             raise TargetFailed("destination", "The cstm_streamUrl needs a port.")
         with reached():
-            if parts.scheme == "srt":
-                await self._greet_srt(parts, port)
-            else:
-                await self._greet(parts, port)
+            await self._greet(parts, port)
 
     async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
         config = {**self._config, **{name: order.options[name] for name in _ADDRESS if order.options.get(name)}}
         url, name = (named.text(config, member) for member in _ADDRESS)
         parts = _parsed(url)
         if parts.scheme not in _STREAMS:
-            raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp://, rtmps:// or srt://.")
+            raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp:// or rtmps://.")
         return LiveIngest(url, name, {"ingestionDetails": [_shown(parts)]})
 
     async def go_live(self, order: PublicationOrder, details: Details) -> Details:
@@ -134,27 +123,6 @@ class CustomTarget(WithoutUpload):
         finally:
             writer.transport.abort()
 
-    async def _greet_srt(self, parts: SplitResult, port: int) -> None:
-        """The induction of the handshake: the first packet of a caller, to which a listener answers with the same handshake."""
-        loop = asyncio.get_running_loop()
-        socket = await self._client.socket(_authority(parts), port=port, kind=SOCK_DGRAM)
-        try:
-            for _ in range(_ASKED):
-                own = int.from_bytes(os.urandom(4)) >> 1
-                await loop.sock_sendall(socket, _induction(own))
-                try:
-                    async with asyncio.timeout(self._seconds / _ASKED):
-                        answer = await loop.sock_recv(socket, _MTU)
-                except TimeoutError:
-                    continue
-                if len(answer) >= 64 and struct.unpack_from(">H", answer)[0] == _HANDSHAKE:
-                    return
-        except OSError:
-            pass
-        finally:
-            socket.close()
-        raise TargetFailed("destination", "No SRT listener answers at cstm_streamUrl: check host and port, and that it listens.")
-
 
 def _parsed(url: str) -> SplitResult:
     try:
@@ -162,8 +130,10 @@ def _parsed(url: str) -> SplitResult:
         _ = parts.port
     except ValueError:
         raise TargetFailed("destination", "The cstm_streamUrl cannot be read as a URL.") from None
-    if not parts.hostname or parts.scheme not in (*_PORTS, "srt"):
-        raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp://, rtmps:// or srt:// and name a host.")
+    if parts.scheme == "srt":
+        raise TargetFailed("destination", _NO_SRT)
+    if not parts.hostname or parts.scheme not in _PORTS:
+        raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp:// or rtmps:// and name a host.")
     return parts
 
 
@@ -182,10 +152,3 @@ def _shown(parts: SplitResult) -> Mapping[str, Any]:
 def _authority(parts: SplitResult) -> str:
     host = parts.hostname or ""
     return f"[{host}]" if ":" in host else host
-
-
-def _induction(own: int) -> bytes:
-    """A control packet of type 0 with a handshake of version 4 (draft-sharabayko-srt, 3.2.1 and 4.3.1.1)."""
-    head = struct.pack(_SRT_HEAD, _HANDSHAKE, 0, 0, 0, 0)
-    shake = struct.pack(_SRT_HANDSHAKE, 4, 0, 2, 0, _MTU, _WINDOW, _INDUCTION, own, 0, b"")
-    return head + shake

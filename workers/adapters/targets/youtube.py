@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.access_tokens import AccessTokens
-from workers.adapters.targets.answers import SECONDS
 from workers.adapters.targets.documents import has, identifier, member
+from workers.adapters.targets.service import ServiceTarget
 from workers.adapters.targets.youtube_api import FULL_SCOPE, YouTubeApi
 from workers.adapters.targets.youtube_live import BROADCAST, YouTubeLive, shown
 from workers.adapters.targets.youtube_upload import PART, ResumableUpload
@@ -20,7 +19,6 @@ from workers.live_ports import LiveIngest
 from workers.target_ports import (
     Details,
     PublicationOrder,
-    ServiceAddresses,
     TargetFailed,
     UploadProgress,
     UploadSource,
@@ -36,26 +34,14 @@ _STATUS: Final = ("privacyStatus", "embeddable", "license", "publicStatsViewable
 _SNIPPET: Final = ("title", "description", "tags", "categoryId", "defaultLanguage")
 
 
-class YouTubeTarget:
+class YouTubeTarget(ServiceTarget):
     """Its configuration: `yt_clientId`, `yt_clientSecret` and `yt_refreshToken`."""
 
-    capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "publish", "unpublish", "update", "delete", "live"})
+    PART = PART
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        *,
-        client: GuardedClient,
-        addresses: ServiceAddresses,
-        part: int = PART,
-        seconds: float = SECONDS,
-    ) -> None:
-        self._config = config
-        self._client = client
-        self._addresses = addresses
-        self._part = part
-        self._tokens = AccessTokens(config, client=client, url=addresses.youtube_token, seconds=seconds)
-        self._api = YouTubeApi(self._tokens, client=client, addresses=addresses, seconds=seconds)
+    def _open(self) -> None:
+        self._tokens = AccessTokens(self._config, client=self._client, url=self._addresses.youtube_token, seconds=self._seconds)
+        self._api = YouTubeApi(self._tokens, client=self._client, addresses=self._addresses, seconds=self._seconds)
         self._live = YouTubeLive(self._api)
 
     async def check(self) -> None:
@@ -133,9 +119,6 @@ class YouTubeTarget:
 
     async def close_live(self, order: PublicationOrder, details: Details) -> None:
         await self._live.close(details)
-
-    async def close(self) -> None:
-        await self._client.close()
 
     async def _change(self, details: Details, part: str, kept: tuple[str, ...], changed: Mapping[str, Any]) -> None:
         """Write one part of a video: all of it, for what is left out would be reset."""

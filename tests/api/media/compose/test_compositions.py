@@ -37,6 +37,15 @@ async def history(inner: Core, http: httpx.AsyncClient, event: str) -> list[str]
 
 
 class TestFilms:
+    async def test_a_film_in_the_clear_shows_no_protected_event(self, http: httpx.AsyncClient, inner: Core) -> None:
+        opener = (await add(http, Title="Opener", vodEnableDrm=True))["id"]
+        before, playlist = await last(inner), {"items": [item(opener)]}
+        refused = await http.post("/api/compose/", json={"event": {}, "playlist": playlist})
+        assert_problem(refused, 409)
+        assert refused.json()["detail"].startswith("item 1 shows an Event with vodDrm")
+        assert await last(inner) == before
+        assert await composed(http, item(opener), event={"vodDrm": True})
+
     async def test_an_event_gets_its_playlist_and_a_job(self, http: httpx.AsyncClient, inner: Core) -> None:
         opener, flow, room = await source(http), await add_flow(http), await add_room(http)
         category = await add_category(http, "Evenings")

@@ -1,0 +1,30 @@
+"""A playlist as parameters of the job that makes its film."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.composition.values import Item, Playlist
+
+_USED: Final = ("start", "end", "frameAccurate", "outputDescription")
+"""The properties that mean something to the job."""
+
+
+def job_parameters(playlist: Playlist) -> dict[str, Any]:
+    """As the workflow takes it: without what means nothing to it, because parameters are kept short."""
+    return {"name": playlist.name, "looped": playlist.looped, "items": [_item(item) for item in playlist.items]}
+
+
+def _item(item: Item) -> dict[str, Any]:
+    used = {name: item.properties[name] for name in _USED if item.properties.get(name) is not None}
+    markers = [
+        {
+            "startAt": marker.start_at,
+            "duration": marker.duration,
+            "type": marker.type.value,
+            **({} if marker.frame_accurate is None else {"frameAccurate": marker.frame_accurate}),
+        }
+        for marker in item.markers or ()
+    ]
+    found = {"type": item.type.value, "value": item.value, "properties": used, "markers": markers}
+    return {name: value for name, value in found.items() if value not in ({}, [])}
