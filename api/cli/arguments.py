@@ -9,7 +9,6 @@ from pathlib import Path
 
 from api.cli.argument_types import position, positive, schedule_time, seconds, title, utf8
 from api.cli.output_arguments import add_consent, add_form
-from domain.client.roles import Role
 
 EXIT_CODES = """\
 exit codes:
@@ -23,7 +22,7 @@ exit codes:
 NOT_WHOLE = 3
 NOT_UP_TO_DATE = 3
 NEEDS_ATTENTION = 4
-ROLES = tuple(role.value for role in Role)
+ROLES = ("viewer", "operator", "keys", "auditor", "admin")
 PLACE = ("home", "host", "port")
 """Options of `place`, by the fields of the settings."""
 RUN, OPERATE, MEDIA_WORK, AUDIT_WORK, PERSON = GROUPS = (

@@ -12,7 +12,7 @@ import pytest
 
 from api.console.files import ConsoleFiles
 from api.wiring.core import Core
-from api.wiring.parsers import origins
+from api.wiring.parsers import media_origins
 from tests.api.serving import serving
 
 PAGE, SCRIPT = b"<!doctype html><title>console</title>", b"export {}"
@@ -76,7 +76,7 @@ async def test_without_a_build_it_says_how_to_make_one(inner: Core, database_url
 
 
 def test_an_origin_cannot_begin_another_rule_of_the_policy() -> None:
-    assert origins("https://cdn.example, https://*.b.example:8443/") == ("https://cdn.example", "https://*.b.example:8443")
+    assert media_origins("https://cdn.example, https://*.b.example:8443/") == ("https://cdn.example", "https://*.b.example:8443")
     for text in ("https://a;script-src *", "*", "https://a/path", "'unsafe-inline'", "https://a https://b"):
         with pytest.raises(ValueError, match="origins"):
-            origins(text)
+            media_origins(text)

@@ -187,6 +187,9 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /engine/jobs/counts": OPEN,
     "GET /engine/workflows": READ,
     "GET /engine/workflows/{name}": READ,
+    "GET /": OPEN,
+    "GET /console/": OPEN,
+    "GET /console/{+path}": OPEN,
     "POST /console/session": OPEN,
     "GET /console/session": OPEN,
     "DELETE /console/session": OPEN,
@@ -248,6 +251,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/health/live/stream/{channelId}": READ,
     "GET /api/health/live/stream/event/{eventId}": READ,
     "GET /api/health/": READ,
+    "GET /api/health/overview/": READ,
     "GET /api/health/version": READ,
     "GET /api/audit/events/": AUDIT,
     "GET /api/audit/verify": AUDIT,
@@ -286,9 +290,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /livez": OPEN,
     "GET /readyz": OPEN,
     "GET /media/{contentId}/{+file}": OPEN,
-    "OPTIONS /media/{contentId}/{+file}": OPEN,
     "GET /origin/live/{name}/{+file}": OPEN,
-    "OPTIONS /origin/live/{name}/{+file}": OPEN,
     "PUT /origin/live/{name}/{+file}": OPEN,
     "POST /origin/live/{name}/{+file}": OPEN,
     "DELETE /origin/live/{name}/{+file}": OPEN,
@@ -313,6 +315,7 @@ VALUES = {
     "text": "nothing",
     "job_id": "987654",
     "+file": "a.mp4",
+    "+path": "assets/none.js",
 }
 
 
@@ -348,8 +351,13 @@ def answered(answer: httpx.Response, name: str) -> None:
         assert_problem(answer, 400)
     elif name.endswith(" /console/session"):
         assert answer.status_code == {"POST": 400, "GET": 401, "DELETE": 204}[name.split(" ")[0]]
-    elif name.startswith("OPTIONS "):
         assert answer.status_code == 204, name
+    elif name == "GET /":
+        assert (answer.status_code, answer.headers["location"]) == (302, "/console/")
+    elif name == "GET /console/":
+        assert answer.status_code in (200, 404), "404 where the console is not built"
+    elif "{+path}" in name:
+        assert answer.status_code == 404, name
     elif "{+file}" in name or " /origin/" in name:
         assert_problem(answer, 404)
     else:
