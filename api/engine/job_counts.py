@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
-from api.engine.model import EngineModel
+from api.engine.responses import StateCounts
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.response import Response
@@ -24,18 +24,10 @@ _FRESH: Final = 1.0
 _MOST: Final = 1000
 
 
-class StateCounts(EngineModel):
-    """How many jobs there are, by state."""
+class JobTotals(StateCounts):
+    """How many jobs there are, by state and in all."""
 
     total: int = Field(description="How many jobs there are in all.", examples=[9])
-    queued: int = Field(description="Number of queued jobs.")
-    started: int = Field(description="Number of started jobs.")
-    completed: int = Field(description="Number of completed jobs.")
-    pending: int = Field(description="Number of pending jobs.")
-    broken: int = Field(description="Number of broken jobs.")
-    scheduled: int = Field(description="Number of scheduled jobs.")
-    paused: int = Field(description="Number of paused jobs.")
-    failed: int = Field(description="Number of failed jobs; they are among the completed ones.")
 
 
 class CountedJobs:
@@ -43,10 +35,10 @@ class CountedJobs:
 
     def __init__(self, counts: JobCounts) -> None:
         self._counts = counts
-        self._known: dict[str | None, tuple[float, StateCounts]] = {}
+        self._known: dict[str | None, tuple[float, JobTotals]] = {}
         self._counting = asyncio.Lock()
 
-    async def of(self, client: str | None) -> StateCounts:
+    async def of(self, client: str | None) -> JobTotals:
         async with self._counting:
             counted_at, found = self._known.get(client, (float("-inf"), None))
             if found is None or time.monotonic() - counted_at > _FRESH:
@@ -56,13 +48,13 @@ class CountedJobs:
                 self._known[client] = (time.monotonic(), found)
             return found
 
-    async def _count(self, client: str | None) -> StateCounts:
+    async def _count(self, client: str | None) -> JobTotals:
         jobs, failed = await self._counts.states(client)
         states = {state.name.lower(): jobs.get(state, 0) for state in JobState}
-        return StateCounts(total=sum(jobs.values()), failed=failed, **states)
+        return JobTotals(total=sum(jobs.values()), failed=failed, **states)
 
 
-@routes.get("/jobs/counts", OPEN, response_model=StateCounts, errors=UNAVAILABLE)
+@routes.get("/jobs/counts", OPEN, response_model=JobTotals, errors=UNAVAILABLE)
 async def count_jobs(request: Request, counted: CountedJobs, clients: ClientFilter) -> Response:
     """How many jobs are in each state, a second ago at most. The header client limits it, as it does the list of jobs."""
     return Response(200, await counted.of(await clients.of(request)), headers=(("cache-control", "no-store"),))

@@ -206,7 +206,9 @@ class TaskCounts(EngineModel):
     processed: int = Field(description="Tasks that are completed or failed.")
 
 
-class JobStateCounts(EngineModel):
+class StateCounts(EngineModel):
+    """How many jobs there are, by state."""
+
     queued: int = Field(description="Number of queued jobs.")
     started: int = Field(description="Number of started jobs.")
     completed: int = Field(description="Number of completed jobs.")
@@ -215,6 +217,9 @@ class JobStateCounts(EngineModel):
     scheduled: int = Field(description="Number of scheduled jobs.")
     paused: int = Field(description="Number of paused jobs.")
     failed: int = Field(description="Number of failed jobs; they are among the completed ones.")
+
+
+class JobStateCounts(StateCounts):
     max_jobs: int = Field(description="How many jobs may be started at a time.")
     priority_slots: int = Field(description="How many of these are kept for urgent jobs.")
 
