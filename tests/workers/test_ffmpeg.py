@@ -8,6 +8,7 @@ import pwd
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from workers.adapters.ffmpeg import FRESH, Ffmpeg, installed
 from workers.adapters.step_account import NAME, program_account
@@ -42,6 +43,12 @@ def alive(pid: int) -> bool:
 async def test_what_came_with_the_product_runs() -> None:
     transcoder: Transcoder = Ffmpeg(installed(path="/nowhere"))
     assert await transcoder.check() is None
+
+
+def test_it_is_asked_on_the_event_loop_of_the_product() -> None:
+    """Which, unlike that of the tests, cannot start a process of another account."""
+    transcoder = Ffmpeg(installed(path="/nowhere"), account=program_account)
+    assert uvloop.run(transcoder.check()) is None
 
 
 async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ import platform
 import shutil
 import signal
 import time
-from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from pwd import struct_passwd
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any
 
 from workers.adapters.system_account import AccountError
@@ -70,29 +70,30 @@ class Ffmpeg:
         if self._program is None:
             return "there is no transcoder"
         try:
-            account = await asyncio.to_thread(self._account, self._program)
-            ids: dict[str, Any] = {}
-            if account is not None:
-                ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": "/"}
-            process = await asyncio.create_subprocess_exec(
-                *(self._program, "-version"),
-                **(_QUIET | ids),
-            )
+            return await asyncio.to_thread(_version, self._program, account=self._account, seconds=self._seconds)
         except (OSError, AccountError):
             return "the transcoder cannot be started"
-        try:
-            async with asyncio.timeout(self._seconds):
-                status = await process.wait()
-        except TimeoutError:
-            return "the transcoder does not answer"
-        finally:
-            await _end(process)
-        return None if status == 0 else f"the transcoder ends with status {status}"
 
 
-async def _end(process: Process) -> None:
+def _version(program: Path, *, account: Callable[[Path], struct_passwd | None], seconds: float) -> str | None:
+    """What is wrong with the program. In a thread: the event loop of the product starts no process of another account."""
+    owner = account(program)
+    ids: dict[str, Any] = {}
+    if owner is not None:
+        ids = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": [], "cwd": "/"}
+    process = Popen((program, "-version"), **(_QUIET | ids))  # noqa: S603 - the operator's or our own
+    try:
+        status = process.wait(seconds)
+    except TimeoutExpired:
+        return "the transcoder does not answer"
+    finally:
+        _end(process)
+    return None if status == 0 else f"the transcoder ends with status {status}"
+
+
+def _end(process: Popen[bytes]) -> None:
     """With all that it started: it leads a session of its own."""
-    if process.returncode is None:
+    if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        process.wait()
