@@ -1,12 +1,12 @@
-import { api, dataOf, found, type MediaEvent } from "../../kernel/api";
+import { api, found, type MediaEvent } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { eventPath } from "../../kernel/router";
 import { EVENT_STATES, isOnAir, stateWord } from "../../kernel/states";
 import { now, running } from "../../kernel/time";
 import { Answered, Badge, Drawer, Facts, Time } from "../../parts";
+import { Points } from "../event/Points";
 import { StateActions } from "../event/StateActions";
 import { lanes } from "./lanes";
-import { pointWord } from "./Signal";
 
 interface EventDrawerProps {
   id: string;
@@ -47,7 +47,12 @@ export function EventDrawer({ id, onClose, all }: EventDrawerProps) {
                 ["Overlaps with", <Overlaps id={data.id} all={all} />],
               ]}
             />
-            {isOnAir(data.state) && <Points id={data.id} />}
+            {isOnAir(data.state) && (
+              <section aria-label="Publishing points">
+                <h3 class="part-title">Publishing points</h3>
+                <Points id={data.id} />
+              </section>
+            )}
           </div>
         )}
       </Answered>
@@ -81,40 +86,5 @@ function Overlaps({ id, all }: { id: string; all: readonly MediaEvent[] }) {
       ))}
       {once.length > 10 && <li>and {once.length - 10} more</li>}
     </ul>
-  );
-}
-
-/** Its publishing points, as their servers told in the last seconds. */
-export function Points({ id }: { id: string }) {
-  const points = useQuery(`points ${id}`, (signal) => dataOf(api.GET("/api/health/live/stream/event/{eventId}", { params: { path: { eventId: id } }, signal })), {
-    every: 5000,
-  });
-  return (
-    <section aria-label="Publishing points">
-      <h3 class="part-title">Publishing points</h3>
-      <Answered query={points}>
-        {(found) => {
-          const urls = found[id]?.urls ?? [];
-          if (urls.length === 0) return <p class="faint">Its channel has none.</p>;
-          return (
-            <ul class="points">
-              {urls.map((each) => (
-                <li key={`${each.encoderIndex}/${each.publishingPointIndex}`}>
-                  <Badge state={pointWord(each)} title={each.state} />
-                  <span class="point-url">
-                    {each.name && (
-                      <>
-                        <bdi>{each.name}</bdi>{" · "}
-                      </>
-                    )}
-                    {each.publishingPointIndex === 0 ? "primary" : "secondary"} <code>{each.url}</code>
-                  </span>
-                </li>
-              ))}
-            </ul>
-          );
-        }}
-      </Answered>
-    </section>
   );
 }

@@ -3,7 +3,7 @@ import type { Schemas } from "../../kernel/api";
 import { EVENT_STATES, stateWord, type Tone } from "../../kernel/states";
 import { clock, day, duration, now, running, zone } from "../../kernel/time";
 import { type Lane, type Placed, ticks } from "./lanes";
-import { signalOf } from "./Signal";
+import { signalOf } from "../event/signal";
 import type { View } from "./useView";
 
 const HOUR = 3_600_000;
