@@ -27,7 +27,7 @@ const FLAGS = [
 ] as const;
 
 /** Edits the data of an Event. Sends what was changed, and nothing else. */
-export function EditDrawer({ seen, tags, onClose }: { seen: Seen; tags: readonly string[]; onClose: () => void }) {
+export function EditDrawer({ seen, tags, onClose, changed }: { seen: Seen; tags: readonly string[]; onClose: () => void; changed: () => void }) {
   const [begun] = useState(() => draftOf(seen.event, tags));
   const [draft, setDraft] = useState<Draft>(begun);
   const [faster, setFaster] = useState<Overtaken | null>(null);
@@ -47,6 +47,7 @@ export function EditDrawer({ seen, tags, onClose }: { seen: Seen; tags: readonly
       return;
     }
     toast("Saved", "ok", draft.title.slice(0, 100));
+    changed();
     onClose();
   });
   const close = (): void => (steps.length > 0 && !quit ? setQuit(true) : onClose());

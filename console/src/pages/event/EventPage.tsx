@@ -20,6 +20,8 @@ export interface TabProps {
   etag: string | null;
   /** Of the player above the tab. */
   playhead: Playhead;
+  /** To be called after a change of the Event. */
+  changed: () => void;
 }
 
 const Player = lazy(() => import("./player/Player"));
@@ -50,12 +52,12 @@ export default function EventPage({ params }: PageProps) {
       <nav class="crumbs" aria-label="Breadcrumb">
         <a href={to("/events")}>Events</a>
       </nav>
-      {absent ? <Absent id={id} restored={event.refresh} /> : <Answered query={event}>{(answer) => <Shown answer={answer} />}</Answered>}
+      {absent ? <Absent id={id} restored={event.refresh} /> : <Answered query={event}>{(answer) => <Shown answer={answer} refresh={event.refresh} />}</Answered>}
     </>
   );
 }
 
-function Shown({ answer: { data: event, etag } }: { answer: Answer<MediaEvent> }) {
+function Shown({ answer: { data: event, etag }, refresh }: { answer: Answer<MediaEvent>; refresh: () => void }) {
   const { values, set } = useQueryState();
   const playhead = useMemo(() => new Playhead(), [event.id]);
   const tab = TABS.find((each) => each.key === values["tab"]) ?? TABS[0];
@@ -63,7 +65,7 @@ function Shown({ answer: { data: event, etag } }: { answer: Answer<MediaEvent> }
   const history = PAGES.some((page) => page.path === "/events/:id/history");
   return (
     <>
-      <PageHead title={event.title || "Without a title"} actions={<StateActions event={event} etag={etag} all />}>
+      <PageHead title={event.title || "Without a title"} actions={<StateActions event={event} etag={etag} all changed={refresh} />}>
         <Badge state={stateWord(EVENT_STATES, event.state)} title={event.stateString} />
         {isOnAir(event.state) && event.actualLiveStart && <Running since={event.actualLiveStart} />}
         {event.mp4State !== 0 && <Badge state={stateWord(MP4_STATES, event.mp4State)} title={event.mp4StateString} />}
@@ -74,7 +76,7 @@ function Shown({ answer: { data: event, etag } }: { answer: Answer<MediaEvent> }
       <div id="event-tab" role="tabpanel" aria-label={tab.title} class="stack event-tab" data-tab={tab.key}>
         <Suspense fallback={<Skeleton />}>
           {WITH_PLAYER.has(tab.key) && <Player key={event.id} event={event} playhead={playhead} />}
-          <Tab event={event} etag={etag} playhead={playhead} />
+          <Tab event={event} etag={etag} playhead={playhead} changed={refresh} />
         </Suspense>
       </div>
     </>

@@ -12,17 +12,19 @@ const ALL = Object.entries(EVENT_STATES).map(([number, { word }]) => [number, wo
 interface StateActionsProps extends Seen {
   /** Also what is seldom needed: any other state. */
   all?: boolean;
+  /** Called after a change. */
+  changed: () => void;
 }
 
 /** Buttons for what is usually done next with an Event. Each asks, and says so where somebody was faster. */
-export function StateActions({ event, etag, all = false }: StateActionsProps) {
+export function StateActions({ event, etag, all = false, changed }: StateActionsProps) {
   const [asked, setAsked] = useState<{ next: NextState; seen: Seen } | null>(null);
   const [forced, setForced] = useState<Seen | null>(null);
   const [other, setOther] = useState<Seen | null>(null);
   const [state, setState] = useState("0");
   if (!may("operator")) return <p class="faint">To change its state you need the role operator.</p>;
   const seen = { event, etag };
-  const put = (to: number) => (shown: Seen) => sendState(shown, to);
+  const put = (to: number) => (shown: Seen) => sendState(shown, to).then(changed);
   return (
     <div class="state-actions">
       {nextStates(event.state).map((next) => (
@@ -51,7 +53,7 @@ export function StateActions({ event, etag, all = false }: StateActionsProps) {
       >
         <p>{asked?.next.about}</p>
       </GuardedConfirm>
-      <GuardedConfirm title="Force stop" action="Force stop" danger seen={forced} onClose={() => setForced(null)} send={sendForcedStop} done="Stopped by force">
+      <GuardedConfirm title="Force stop" action="Force stop" danger seen={forced} onClose={() => setForced(null)} send={(shown) => sendForcedStop(shown).then(changed)} done="Stopped by force">
         <p>It is stopped whatever its state, and the order is kept in its history even where it is stopped already.</p>
       </GuardedConfirm>
       <GuardedConfirm

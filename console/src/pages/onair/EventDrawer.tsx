@@ -34,7 +34,7 @@ export function EventDrawer({ id, onClose, all }: EventDrawerProps) {
               <Badge state={stateWord(EVENT_STATES, data.state)} title={data.stateString} />
               {isOnAir(data.state) && data.actualLiveStart && <Running since={data.actualLiveStart} />}
             </p>
-            <StateActions event={data} etag={etag} />
+            <StateActions event={data} etag={etag} changed={event.refresh} />
             <Facts
               facts={[
                 ["Scheduled start", <Time at={data.scheduledStart} />],
@@ -65,7 +65,7 @@ function Running({ since }: { since: string }) {
 }
 
 function automatic(event: MediaEvent): string {
-  const said = [event.autoStart && (event.autoPublish ? "starts, public" : "starts, not public"), event.autoEnd && "stops"].filter(Boolean);
+  const said = [event.autoStart && (event.autoPublish ? "Starts, public" : "Starts, not public"), event.autoEnd && "Stops"].filter(Boolean);
   return said.length > 0 ? said.join("; ") : "Nothing: somebody has to start and stop it";
 }
 

@@ -9,7 +9,7 @@ import type { TabProps } from "../EventPage";
 import { GuardedConfirm, type Seen } from "../GuardedConfirm";
 
 /** What an Event is, and when. It is edited, cloned and deleted here. */
-export default function Overview({ event, etag }: TabProps) {
+export default function Overview({ event, etag, changed }: TabProps) {
   const [edited, setEdited] = useState<Seen | null>(null);
   const [cloned, setCloned] = useState(false);
   const [deleted, setDeleted] = useState<Seen | null>(null);
@@ -41,7 +41,7 @@ export default function Overview({ event, etag }: TabProps) {
           <Facts facts={flags(event)} />
         </Panel>
       </div>
-      {edited && <EditDrawer seen={edited} tags={names} onClose={() => setEdited(null)} />}
+      {edited && <EditDrawer seen={edited} tags={names} onClose={() => setEdited(null)} changed={changed} />}
       {cloned && <CloneDialog event={event} tags={names} onClose={() => setCloned(false)} />}
       <GuardedConfirm
         title="Delete the Event"
@@ -49,7 +49,7 @@ export default function Overview({ event, etag }: TabProps) {
         danger
         seen={deleted}
         onClose={() => setDeleted(null)}
-        send={(seen) => answered(api.DELETE("/api/event/{id}", { params: { path: { id: event.id } }, headers: ifMatch(seen.etag) }))}
+        send={(seen) => answered(api.DELETE("/api/event/{id}", { params: { path: { id: event.id } }, headers: ifMatch(seen.etag) })).then(changed)}
         done="Deleted"
       >
         <p>It leaves all lists, and its infrastructure is terminated. It keeps its data and its history, and can be restored at this address.</p>
