@@ -95,6 +95,8 @@ async def test_an_operator_goes_live_marks_a_chapter_and_watches_the_film(
     await expect(page.locator("tbody")).to_contain_text("Goal")
     [chapter] = _got(http, f"/api/chapterpoint/event/{event}")
     assert abs(datetime.fromisoformat(chapter["startTime"]) - system_clock()) < 2 * MINUTE, "it is the time of day of the picture"
+    await page.get_by_role("tab", name="Sessions").click()
+    await expect(page.get_by_role("region", name="Encoders").locator(".badge")).to_have_text("Running")
     await _confirm(page, "Stop")
     await expect(page.locator(".page-line .badge").first).to_have_text("Stopped")
 
@@ -150,7 +152,7 @@ async def test_lanes_show_what_overlaps_and_what_is_missed_and_are_worked_by_key
     await page.goto(f"{product.address}/console/?from=2001-03-04T11:00:00Z&hours=6")
     await expect(_bar(page, events[0])).to_contain_text("Did not start")
     await expect(_bar(page, events[1])).to_have_accessible_name("Part 1, Planned, did not start, 13:40 to 14:40, overlaps")
-    tops = [(await _bar(page, event).bounding_box() or {})["y"] for event in events]
+    tops = [await _bar(page, event).evaluate("bar => bar.getBoundingClientRect().top") for event in events]
     assert tops[0] == tops[2] != tops[1], "what overlaps has a row of its own"
 
     await _bar(page, events[0]).focus()

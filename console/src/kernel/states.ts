@@ -128,6 +128,16 @@ export const PROVISION_STATES: Readonly<Record<number, StateWord>> = {
   7: of("Terminated", "off"),
 };
 
+/** Of encoders and pushes that run until they are stopped. */
+export const SESSION_STATES: Readonly<Record<string, StateWord>> = {
+  starting: of("Starting", "busy"),
+  running: of("Running", "ok"),
+  waiting: of("Waits to start again", "warn"),
+  handed_over: of("Handed over", "busy"),
+  stopped: of("Stopped", "off"),
+  failed: of("Failed", "bad"),
+};
+
 export const ASSET_STATES: Readonly<Record<number, StateWord>> = {
   0: of("Generating", "busy"),
   1: of("Completed", "ok"),

@@ -4,6 +4,7 @@ import { eventPath } from "../../kernel/router";
 import { EVENT_STATES, isOnAir, stateWord } from "../../kernel/states";
 import { now, running } from "../../kernel/time";
 import { Answered, Badge, Drawer, Facts, Time } from "../../parts";
+import { EncoderSessions } from "../event/EncoderSessions";
 import { Points } from "../event/Points";
 import { StateActions } from "../event/StateActions";
 import { lanes } from "./lanes";
@@ -48,7 +49,9 @@ export function EventDrawer({ id, onClose, all }: EventDrawerProps) {
               ]}
             />
             {isOnAir(data.state) && (
-              <section aria-label="Publishing points">
+              <section aria-label="Stream">
+                <h3 class="part-title">Encoders</h3>
+                <EncoderSessions id={data.id} />
                 <h3 class="part-title">Publishing points</h3>
                 <Points id={data.id} />
               </section>
