@@ -55,8 +55,8 @@ class Visitor:
         return page
 
     def _said(self, message: ConsoleMessage) -> None:
-        """Chromium itself tells of each refused login, and of each change that somebody else was faster with."""
-        refused = ("status of 401", "status of 412")
+        """Chromium itself tells of each refused login or form, and of each change that somebody else was faster with."""
+        refused = ("status of 400", "status of 401", "status of 412")
         if message.type in ("error", "warning") and not any(each in message.text for each in refused):
             self.complaints.append(message.text)
 

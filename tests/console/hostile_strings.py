@@ -213,4 +213,5 @@ _LONG: Final = (
     "0" * 300,
     "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung" * 5,
 )
-HOSTILE_STRINGS: Final = (*_MARKUP, *_CODE, *_WRITING, *_LONG)
+HOSTILE_STRINGS: Final = (*_MARKUP, *_CODE, *_WRITING, *(text[:600] for text in _LONG))
+"""At most 600 characters: no title may be longer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -41,7 +42,9 @@ def _got(http: httpx.Client, path: str) -> Any:
 
 
 def _described(http: httpx.Client, event: str, description: str) -> None:
-    http.patch(f"/api/event/{event}", json=[{"op": "replace", "path": "/Description", "value": description}]).raise_for_status()
+    steps = json.dumps([{"op": "replace", "path": "/Description", "value": description}])
+    headers = {"content-type": "application/json-patch+json"}
+    http.patch(f"/api/event/{event}", content=steps, headers=headers).raise_for_status()
 
 
 def _reader(http: httpx.Client) -> str:
@@ -151,7 +154,7 @@ async def test_lanes_show_what_overlaps_and_what_is_missed_and_are_worked_by_key
     events = [_event(http, start + number * 40 * MINUTE, 60 * MINUTE, title=f"Part {number}", roomId=room) for number in range(3)]
     await page.goto(f"{product.address}/console/?from=2001-03-04T11:00:00Z&hours=6")
     await expect(_bar(page, events[0])).to_contain_text("Did not start")
-    await expect(_bar(page, events[1])).to_have_accessible_name("Part 1, Planned, did not start, 13:40 to 14:40, overlaps")
+    await expect(_bar(page, events[1])).to_have_accessible_name("Part 1 Did not start Overlaps , Planned, 13:40 to 14:40")
     tops = [await _bar(page, event).evaluate("bar => bar.getBoundingClientRect().top") for event in events]
     assert tops[0] == tops[2] != tops[1], "what overlaps has a row of its own"
 

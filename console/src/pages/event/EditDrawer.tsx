@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import { answered, api, dataOf, ifMatch } from "../../kernel/api";
-import { Failure } from "../../kernel/failure";
+import { asFailure, type Failure } from "../../kernel/failure";
 import { useQuery } from "../../kernel/query";
 import { toast } from "../../kernel/toasts";
 import { zone } from "../../kernel/time";
 import { Button, Check, Drawer, Field, FormError, useSubmit } from "../../parts";
-import { type Draft, draftOf, patchOf } from "./draft";
+import { atFields, type Draft, draftOf, patchOf } from "./draft";
 import type { Seen } from "./GuardedConfirm";
 import { overtaken, type Overtaken, OvertakenNote } from "./Overtaken";
 
@@ -42,7 +42,8 @@ export function EditDrawer({ seen, tags, onClose, changed }: { seen: Seen; tags:
       const headers = { ...ifMatch(etag), "Content-Type": "application/json-patch+json" };
       await answered(api.PATCH("/api/event/{id}", { params: { path: { id: seen.event.id } }, body: steps, headers }));
     } catch (thrown) {
-      if (!(thrown instanceof Failure && thrown.wasOvertaken)) throw thrown;
+      const failure = asFailure(thrown);
+      if (!failure.wasOvertaken) throw atFields(failure, steps);
       setFaster(await overtaken(faster?.now.data ?? seen.event));
       return;
     }

@@ -1,6 +1,7 @@
 /** The form of an Event: texts of its fields, and the JSON Patch of what was changed. */
 
 import type { MediaEvent, Schemas } from "../../kernel/api";
+import { Failure } from "../../kernel/failure";
 import { clock, day } from "../../kernel/time";
 
 export interface Draft {
@@ -51,6 +52,15 @@ export function draftOf(event: MediaEvent, tags: readonly string[]): Draft {
 export function patchOf(before: Draft, after: Draft): Schemas["PatchStep"][] {
   const names = Object.keys(after) as (keyof Draft)[];
   return names.filter((name) => after[name] !== before[name]).map((name) => ({ op: "replace", path: `/${name}`, value: wireOf(name, after[name]) }));
+}
+
+/** A refusal names steps of the patch, `[1].value`; a form shows it at its fields. */
+export function atFields(failure: Failure, steps: readonly Schemas["PatchStep"][]): Failure {
+  const fields = failure.fields.map(({ field, message }) => {
+    const step = steps[Number(/^\[(\d+)\]/.exec(field)?.[1] ?? NaN)];
+    return { field: step ? step.path.slice(1) : field, message };
+  });
+  return new Failure(failure.status, failure.detail, fields, failure.transactionId);
 }
 
 function wireOf(name: keyof Draft, value: string | boolean): unknown {

@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { MediaEvent, Schemas } from "../../kernel/api";
 import { nextStates } from "../../kernel/states";
 import { differences } from "./differences";
+import { Failure } from "../../kernel/failure";
+import { atFields, draftOf, patchOf, tagsOf } from "./draft";
 import { faultWord } from "./player/faults";
 import { licenceServers, mediaPath, sources } from "./player/sources";
 import { secondsOf, timeText } from "./Playhead";
@@ -53,6 +55,16 @@ describe("what can be played", () => {
     expect(faultWord({ code: 9999 })).toContain("9999");
     expect(faultWord(undefined)).toContain("no reason");
   });
+});
+
+test("a form sends what was changed alone, and shows a refusal of a step at its field", () => {
+  const begun = draftOf(event({ dvrLength: 0, refId: "r", scheduledStart: "2031-05-01T18:00:30Z" }), ["a"]);
+  expect(patchOf(begun, begun)).toEqual([]);
+  const steps = patchOf(begun, { ...begun, title: "Cup", roomId: "", scheduledStart: "", tags: "a, b,,a" });
+  expect(steps.map(({ path, value }) => [path, value])).toEqual([["/title", "Cup"], ["/scheduledStart", null], ["/tags", [{ name: "a" }, { name: "b" }]]]);
+  const refused = atFields(new Failure(400, "No.", [{ field: "[1].value", message: "must be a time" }, { field: "body", message: "is odd" }]), steps);
+  expect(refused.fields).toEqual([{ field: "scheduledStart", message: "must be a time" }, { field: "body", message: "is odd" }]);
+  expect(tagsOf(" ,, ")).toEqual([]);
 });
 
 test("differences are told by the names and words of the page", () => {

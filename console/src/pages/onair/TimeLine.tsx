@@ -94,7 +94,7 @@ export function TimeLine({ lanes, view, points, open, stale }: TimeLineProps) {
               <li key={time} class="line" aria-hidden="true" style={{ left: `${at(time)}%` }} />
             ))}
             {lane.placed.map((placed) => (
-              <Bar key={placed.event.id} placed={placed} from={from} span={span} isNone={lane.isNone} points={points[placed.event.id]} open={open} />
+              <Bar key={placed.event.id} placed={placed} from={from} span={span} points={points[placed.event.id]} open={open} />
             ))}
             <NowLine from={from} span={span} />
           </ul>
@@ -124,7 +124,6 @@ interface BarProps {
   placed: Placed;
   from: number;
   span: number;
-  isNone: boolean;
   points: Schemas["PublishingPoints"] | undefined;
   open: (id: string) => void;
 }
@@ -136,11 +135,10 @@ function Bar({ placed, from, span, points, open }: BarProps) {
   const signal = standing === "onair" || standing === "over" ? signalOf(points) : null;
   const state = stateWord(EVENT_STATES, event.state);
   const times = `${clock(new Date(start))} to ${placed.open ? "open end" : clock(new Date(end))}`;
-  const said = [event.title.slice(0, 200) || "Without a title", state.word, spoken(placed), times, signal?.word, overlaps.length > 0 && "overlaps"];
   const classes = ["bar", `tone-${toneOf(placed, state.tone)}`, standing, overlaps.length > 0 && "overlapping", placed.open && "open-end", start < from && "cut"];
   return (
     <li class="slot" style={{ left: `${left}%`, width: `${Math.max(right - left, 0)}%`, top: `${row * 3.5 + 0.25}rem` }}>
-      <button type="button" class={classes.filter(Boolean).join(" ")} data-event={event.id} aria-label={said.filter(Boolean).join(", ")} onClick={() => open(event.id)}>
+      <button type="button" class={classes.filter(Boolean).join(" ")} data-event={event.id} onClick={() => open(event.id)}>
         <span class="bar-title">
           <bdi>{event.title.slice(0, 200) || "Without a title"}</bdi>
         </span>
@@ -148,6 +146,11 @@ function Bar({ placed, from, span, points, open }: BarProps) {
           <Standing placed={placed} word={state.word} />
           {overlaps.length > 0 && <span class="mark-overlap">Overlaps</span>}
           {signal && <span class={`mark-signal tone-${signal.tone}`}>{signal.word}</span>}
+        </span>
+        <span class="unseen">
+          {", "}
+          {(standing === "late" || standing === "missed" || standing === "next") && `${state.word}, `}
+          {times}
         </span>
       </button>
     </li>
@@ -164,10 +167,6 @@ function Standing({ placed, word }: { placed: Placed; word: string }) {
   if (standing === "missed") return <span>Did not start</span>;
   if (standing === "next") return <span>{`Next in ${duration(Math.max(0, start - at))}`}</span>;
   return <span>{word}</span>;
-}
-
-function spoken({ standing }: Placed): string | false {
-  return standing === "late" ? "late" : standing === "missed" ? "did not start" : standing === "over" ? "over time" : standing === "next" && "next";
 }
 
 function toneOf({ standing }: Placed, tone: Tone): Tone {
