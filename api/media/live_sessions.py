@@ -51,7 +51,7 @@ class EncoderSession(Wire):
     channel_id: str = Field(description="The channel.", examples=["0b0e3c52-63a5-4cbe-9ff0-7f2f0c7a0f31"])
     number: int = Field(description="The number of the session; a later one has a higher number.", examples=[1926423425])
     state: str = Field(
-        description="`starting`, `running`, `waiting` (between a failure and the next start), `handed_over`, `stopped` or `failed`.",
+        description="`starting`, `running`, `waiting` (before it starts again), `handed_over`, `stopped` or `failed`.",
         examples=["running"],
     )
     host: str = Field(description="The machine of the worker.", examples=["studio-1"])
