@@ -221,6 +221,11 @@ class SessionQueries:
         order = "ORDER BY state = ANY(%s::text[]) DESC, changed_at DESC, kind, key"
         return [_row(row) for row in await self._database.rows(_COLUMNS + order, (texts(list(UNDER_WAY)),))]
 
+    async def of_event(self, event: UUID) -> Sequence[SessionRow]:
+        """The encoders of an Event, one session for each channel that it was on: the latest start first."""
+        condition = "WHERE kind = 'encoder' AND owner = %s ORDER BY started_at DESC, key"
+        return [_row(row) for row in await self._database.rows(_COLUMNS + condition, (str(event),))]
+
 
 async def remove_ended_sessions(database: Database, before: datetime) -> int:
     """Sessions that ended before that time; gives how many. Their history is in the log."""

@@ -249,6 +249,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/health/live/stream/notstopped/": READ,
     "GET /api/health/live/stream/": READ,
     "GET /api/health/live/stream/{channelId}": READ,
+    "GET /api/health/live/session/event/{eventId}": READ,
     "GET /api/health/live/stream/event/{eventId}": READ,
     "GET /api/health/": READ,
     "GET /api/health/overview/": READ,

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright, expect
 
 from tests.platform.waiting import ROOT
 from tests.programs import program
@@ -27,6 +27,7 @@ Theme = Literal["light", "dark"]
 async def chromium() -> AsyncIterator[Browser]:
     """Ends the test where it is not installed."""
     path = program("chromium")
+    expect.set_options(timeout=60_000)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=list(SWITCHES))
         try:
@@ -54,8 +55,9 @@ class Visitor:
         return page
 
     def _said(self, message: ConsoleMessage) -> None:
-        """A refused login is a line of the browser's own."""
-        if message.type in ("error", "warning") and "status of 401" not in message.text:
+        """Chromium itself tells of each refused login or form, and of each change that somebody else was faster with."""
+        refused = ("status of 400", "status of 401", "status of 412")
+        if message.type in ("error", "warning") and not any(each in message.text for each in refused):
             self.complaints.append(message.text)
 
     def _asked(self, request: Request) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from api.wiring.container import Providers, Services
 from api.wiring.media import media_files
 from api.wiring.room import Room, WorkerRole
 from api.wiring.rooms.publication import target_contents
@@ -13,13 +14,16 @@ from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
 from domain.publication.aggregate import Publication
 from domain.publication.sources import ChannelSources
+from projections.kernel.database import Database
 from projections.kernel.migrate import Migration
 from projections.media_event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
 from projections.publication.queries import PublicationQueries
 from projections.publishing_points.queries import PointStates
+from projections.sessions.store import SessionQueries
 
 if TYPE_CHECKING:
+    from api.http.router import Router
     from workers.adapters.item_cache import ItemCache
     from workers.retention import Removal
     from workers.sessions.encoders import EncoderSessions
@@ -28,6 +32,16 @@ if TYPE_CHECKING:
     from workers.sessions.pushes import PushSessions
     from workers.sessions.worker import SessionWorker
     from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _routes() -> Sequence[Router]:
+    from api.media import live_sessions
+
+    return (live_sessions.routes,)
+
+
+def _services(services: Services) -> Providers:
+    return {SessionQueries: lambda: SessionQueries(services.get(Database))}
 
 
 def _removals() -> Sequence[Removal]:
@@ -148,6 +162,8 @@ SESSIONS = Room(
         Migration.read("0016 sessions", "sessions/schema.sql"),
         Migration.read("0025 places of sessions", "sessions/place.sql"),
     ),
+    routes=_routes,
+    services=_services,
     removals=_removals,
     worker_roles=(WorkerRole("sessions", _sessions),),
 )

@@ -19,6 +19,8 @@ export interface Query<T> {
 export interface QueryOptions {
   /** Ask again when one of these changes. */
   changes?: ChangeFilter;
+  /** Milliseconds from a change to the question; further changes meanwhile are one question with it. 250 unless told. */
+  quiet?: number;
   /** Ask again every so many milliseconds, while the page is seen. */
   every?: number;
 }
@@ -74,6 +76,8 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
     return () => asked.current?.abort();
   }, [key]);
 
+  const quiet = useRef(QUIET);
+  quiet.current = options.quiet ?? QUIET;
   const filter = options.changes && JSON.stringify(options.changes);
   useEffect(() => {
     if (filter === undefined || key === null) return;
@@ -82,7 +86,7 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
       timer ??= setTimeout(() => {
         timer = undefined;
         refresh();
-      }, QUIET);
+      }, quiet.current);
     });
     return () => {
       end();

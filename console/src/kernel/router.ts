@@ -36,7 +36,8 @@ export function useQueryState(): QueryState {
       if (!("page" in changed)) delete next["page"];
       for (const [name, value] of Object.entries(next)) if (value === "") delete next[name];
       const text = new URLSearchParams(next).toString();
-      route(text ? `${path}?${text}` : path, true);
+      const here = path === BASE ? `${BASE}/` : path; // the router takes the slash away
+      route(text ? `${here}?${text}` : here, true);
     },
     [path, query, route],
   );

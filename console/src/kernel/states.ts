@@ -38,6 +38,56 @@ export const EVENT_STATES: Readonly<Record<number, StateWord>> = {
   25: of("Stopping", "busy"),
 };
 
+export const PLANNED = 0;
+export const STOPPED = 4;
+const ON_AIR: ReadonlySet<number> = new Set([1, 2, 24]);
+const VOD: ReadonlySet<number> = new Set([5, 6, 10, 11, 13, 14, 17, 18, 20, 21]);
+
+/** Whether an encoder sends, or may be sent for it. */
+export const isOnAir = (state: number): boolean => ON_AIR.has(state);
+/** Whether it is a film: it can be watched on demand, by the public or by those who may. */
+export const isVod = (state: number): boolean => VOD.has(state);
+
+/** What is usually done next with an Event. The API lets any state follow any other. */
+export interface NextState {
+  state: number;
+  /** The word on the button. */
+  action: string;
+  about: string;
+  kind: "primary" | "plain" | "danger";
+}
+
+const next = (state: number, action: string, about: string, kind: NextState["kind"] = "plain"): NextState => ({ state, action, about, kind });
+const STOP = next(4, "Stop", "Its encoders stop. The Event is no longer live.", "danger");
+const SUSPEND = next(3, "Suspend", "It is taken from viewers. It can be resumed.");
+const SHOW = "Everybody may watch it.";
+const HIDE = "Only people with a key may watch it.";
+
+const NEXT_STATES: Readonly<Record<number, readonly NextState[]>> = {
+  0: [
+    next(2, "Go live", "Its encoders start, and everybody may watch it.", "primary"),
+    next(1, "Go live, not public", "Its encoders start. Only people with a key may watch it."),
+  ],
+  1: [next(2, "Publish", SHOW, "primary"), SUSPEND, STOP],
+  2: [next(1, "Unpublish", HIDE), SUSPEND, STOP],
+  3: [next(2, "Resume", "It is live again, and everybody may watch it.", "primary"), next(1, "Resume, not public", HIDE), STOP],
+  4: [next(0, "Back to planned", "It waits for its start again.")],
+  10: [next(11, "Publish", SHOW, "primary")],
+  11: [next(10, "Unpublish", HIDE)],
+  13: [next(14, "Publish", SHOW, "primary")],
+  14: [next(13, "Unpublish", HIDE)],
+  17: [next(18, "Publish", SHOW, "primary")],
+  18: [next(17, "Unpublish", HIDE)],
+  20: [next(21, "Unpublish", HIDE)],
+  21: [next(20, "Publish", SHOW, "primary")],
+  24: [next(2, "Publish", SHOW, "primary"), STOP],
+  25: [STOP],
+};
+
+export const nextStates = (state: number): readonly NextState[] => NEXT_STATES[state] ?? [];
+/** Whether a forced stop makes sense: it stops an Event whatever its state. */
+export const canBeForced = (state: number): boolean => isOnAir(state) || state === 3 || state === 25;
+
 export const MP4_STATES: Readonly<Record<number, StateWord>> = {
   0: of("No MP4", "off"),
   1: of("MP4 available", "ok"),
@@ -76,6 +126,16 @@ export const PROVISION_STATES: Readonly<Record<number, StateWord>> = {
   5: of("Terminating", "busy"),
   6: of("Terminating failed", "bad"),
   7: of("Terminated", "off"),
+};
+
+/** Of encoders and pushes that run until they are stopped. */
+export const SESSION_STATES: Readonly<Record<string, StateWord>> = {
+  starting: of("Starting", "busy"),
+  running: of("Running", "ok"),
+  waiting: of("Waits to start again", "warn"),
+  handed_over: of("Handed over", "busy"),
+  stopped: of("Stopped", "off"),
+  failed: of("Failed", "bad"),
 };
 
 export const ASSET_STATES: Readonly<Record<number, StateWord>> = {

@@ -23,6 +23,7 @@ export interface Page {
 const READERS: readonly Role[] = ["viewer", "operator", "auditor"];
 
 export const PAGES: readonly Page[] = [
+  { path: "/", title: "On air", roles: READERS, nav: { icon: "onair", key: "o" }, load: () => import("./onair/OnAirPage") },
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
 ];

@@ -12,13 +12,16 @@ interface ButtonProps {
   type?: "button" | "submit";
   disabled?: boolean;
   busy?: boolean;
+  /** The id of the form that a submit button outside of it sends. */
+  form?: string;
 }
 
 /** A button. While `busy` it takes no click and says so. */
-export function Button({ children, onClick, kind = "plain", icon, label, type = "button", disabled, busy }: ButtonProps) {
+export function Button({ children, onClick, kind = "plain", icon, label, type = "button", disabled, busy, form }: ButtonProps) {
   return (
     <button
       type={type}
+      form={form}
       class={`button ${kind}${children ? "" : " bare"}`}
       onClick={busy ? undefined : onClick}
       disabled={disabled}

@@ -54,17 +54,16 @@ function Pages() {
           <Route
             key={page.path}
             path={`${BASE}${page.path}`}
-            component={(props: { params: Record<string, string> }) => (may(...page.roles) ? <Component params={props.params} /> : <NotAllowed page={page} />)}
+            component={(props: { params: Record<string, string> }) => (may(...page.roles) ? <Component params={props.params} /> : page.path === "/" ? <Home /> : <NotAllowed page={page} />)}
           />
         ))}
-        <Route path={`${BASE}/`} component={Home} />
         <Route default component={NoSuchPage} />
       </Router>
     </Boundary>
   );
 }
 
-/** The first page that the caller may see. */
+/** Leads those who may not see the first page to one that they may see. */
 function Home() {
   const { route } = useLocation();
   const first = PAGES.find((page) => page.nav && page.path !== "/" && may(...page.roles));

@@ -22,7 +22,7 @@ export function Navigation({ open }: { open: boolean }) {
 function Entry({ page }: { page: Page }) {
   const { path, route } = useLocation();
   const href = to(page.path);
-  const here = path === href || (page.path !== "/" && path.startsWith(`${href}/`));
+  const here = path === href.replace(/\/$/, "") || (page.path !== "/" && path.startsWith(`${href}/`));
   useKey(`g ${page.nav!.key}`, `Go to ${page.title}`, useCallback(() => route(href), [route, href]));
   return (
     <li>

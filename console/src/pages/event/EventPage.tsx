@@ -1,77 +1,154 @@
-import { api, found, type MediaEvent } from "../../kernel/api";
+import { lazy } from "preact-iso";
+import { Suspense } from "preact/compat";
+import { useMemo, useState } from "preact/hooks";
+import { PAGES, type PageProps } from "..";
+import { answered, api, type Answer, dataOf, found, ifMatch, type MediaEvent } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
-import { to } from "../../kernel/router";
-import { EVENT_STATES, MP4_STATES, stateWord } from "../../kernel/states";
-import { Answered, Badge, CopyButton, Facts, JsonView, PageHead, Panel, Time } from "../../parts";
-import type { PageProps } from "..";
+import { eventPath, to, useQueryState } from "../../kernel/router";
+import { may } from "../../kernel/session";
+import { EVENT_STATES, isOnAir, MP4_STATES, stateWord } from "../../kernel/states";
+import { now, running } from "../../kernel/time";
+import { Answered, Badge, Button, EmptyState, JsonView, PageHead, Panel, Skeleton, Tabs, Time } from "../../parts";
+import { GuardedConfirm, type Seen } from "./GuardedConfirm";
+import { Playhead } from "./Playhead";
+import { StateActions } from "./StateActions";
+import "./event.css";
 
-/** One Event: what it is, and when. */
+/** What a tab is given. */
+export interface TabProps {
+  event: MediaEvent;
+  etag: string | null;
+  /** Of the player above the tab. */
+  playhead: Playhead;
+  /** To be called after a change of the Event. */
+  changed: () => void;
+}
+
+const Player = lazy(() => import("./player/Player"));
+const TABS = [
+  { key: "overview", title: "Overview", show: lazy(() => import("./tabs/Overview")) },
+  { key: "playback", title: "Playback", show: lazy(() => import("./tabs/Playback")) },
+  { key: "chapters", title: "Chapters", show: lazy(() => import("./tabs/Chapters")) },
+  { key: "assets", title: "Assets", show: lazy(() => import("./tabs/Assets")) },
+  { key: "jobs", title: "Jobs", show: lazy(() => import("./tabs/Jobs")) },
+  { key: "sessions", title: "Sessions", show: lazy(() => import("./tabs/Sessions")) },
+  { key: "publications", title: "Publications", show: lazy(() => import("./tabs/Publications")) },
+  { key: "provisioning", title: "Provisioning", show: lazy(() => import("./tabs/Provisioning")) },
+  { key: "deliveries", title: "Deliveries", show: lazy(() => import("./tabs/Deliveries")) },
+  { key: "json", title: "JSON", show: Json },
+] as const;
+/** The player stands above these, and goes on from one to the next. */
+const WITH_PLAYER: ReadonlySet<string> = new Set(["playback", "chapters", "assets"]);
+
+/** One Event: its state and what can be done next, and all that belongs to it in tabs. */
 export default function EventPage({ params }: PageProps) {
   const id = params["id"] ?? "";
-  const event = useQuery(
-    `event ${id}`,
-    async (signal) => (await found(api.GET("/api/event/{id}", { params: { path: { id } }, signal }))).data,
-    { changes: { aggregates: ["event"], ids: [id.toLowerCase()] } },
-  );
+  const event = useQuery(`event ${id}`, (signal) => found(api.GET("/api/event/{id}", { params: { path: { id } }, signal })), {
+    changes: { aggregates: ["event"], ids: [id.toLowerCase()] },
+  });
+  const absent = event.failure.value?.isAbsent ?? false;
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
         <a href={to("/events")}>Events</a>
       </nav>
-      <Answered query={event}>{(shown) => <Overview event={shown} />}</Answered>
+      {absent ? <Absent id={id} restored={event.refresh} /> : <Answered query={event}>{(answer) => <Shown answer={answer} refresh={event.refresh} />}</Answered>}
     </>
   );
 }
 
-function Overview({ event }: { event: MediaEvent }) {
+function Shown({ answer: { data: event, etag }, refresh }: { answer: Answer<MediaEvent>; refresh: () => void }) {
+  const { values, set } = useQueryState();
+  const playhead = useMemo(() => new Playhead(), [event.id]);
+  const tab = TABS.find((each) => each.key === values["tab"]) ?? TABS[0];
+  const Tab = tab.show;
+  const history = PAGES.some((page) => page.path === "/events/:id/history");
   return (
     <>
-      <PageHead title={event.title || "Without a title"}>
+      <PageHead title={event.title || "Without a title"} actions={<StateActions event={event} etag={etag} all changed={refresh} />}>
         <Badge state={stateWord(EVENT_STATES, event.state)} title={event.stateString} />
-        <Badge state={stateWord(MP4_STATES, event.mp4State)} title={event.mp4StateString} />
+        {isOnAir(event.state) && event.actualLiveStart && <Running since={event.actualLiveStart} />}
+        {event.mp4State !== 0 && <Badge state={stateWord(MP4_STATES, event.mp4State)} title={event.mp4StateString} />}
         <span class="faint">changed</span> <Time at={event.dateModified} as="relative" />
+        {history && <a href={`${eventPath(event.id)}/history`}>History</a>}
       </PageHead>
-      <div class="panels">
-        <Panel title="Times">
-          <Facts
-            facts={[
-              ["Scheduled start", <Time at={event.scheduledStart} />],
-              ["Scheduled end", <Time at={event.scheduledEnd} />],
-              ["Was live from", <Time at={event.actualLiveStart} />],
-              ["Was live until", <Time at={event.actualLiveEnd} />],
-              ["Public from", <Time at={event.publishedStart} />],
-              ["Public until", <Time at={event.publishedEnd} />],
-              ["Created", <Time at={event.dateCreated} />],
-            ]}
-          />
-        </Panel>
-        <Panel title="What it is">
-          <Facts
-            facts={[
-              ["Room", event.room],
-              ["Channel", event.channel],
-              ["Type", event.eventType],
-              ["Category", event.category],
-              ["Reference", event.refId && <Text of={event.refId} />],
-              ["External id", event.externalId && <Text of={event.externalId} />],
-              ["Id", <Text of={event.id} copy />],
-              ["Description", event.description && <Text of={event.description} />],
-            ]}
-          />
-        </Panel>
+      <Tabs label="Of this Event" tabs={TABS} chosen={tab.key} onChoose={(key) => set({ tab: key === "overview" ? "" : key })} controls="event-tab" />
+      <div id="event-tab" role="tabpanel" aria-label={tab.title} class="stack event-tab" data-tab={tab.key}>
+        <Suspense fallback={<Skeleton />}>
+          {WITH_PLAYER.has(tab.key) && <Player key={event.id} event={event} playhead={playhead} />}
+          <Tab event={event} etag={etag} playhead={playhead} changed={refresh} />
+        </Suspense>
       </div>
-      <Panel title="As the API shows it">
-        <JsonView value={event} label="Event as JSON" />
-      </Panel>
     </>
   );
 }
 
-function Text({ of, copy = false }: { of: string; copy?: boolean }) {
+function Running({ since }: { since: string }) {
+  return <span>for {running(now.value - Date.parse(since))}</span>;
+}
+
+function Json({ event }: TabProps) {
   return (
-    <span class="text">
-      <bdi>{of}</bdi>
-      {copy && <CopyButton text={of} />}
-    </span>
+    <Panel title="As the API shows it">
+      <JsonView value={event} label="Event as JSON" />
+    </Panel>
+  );
+}
+
+/** An Event that is not there: it never was, or it is deleted and can be restored. */
+function Absent({ id, restored }: { id: string; restored: () => void }) {
+  const [asked, setAsked] = useState<Seen | null>(null);
+  const deleted = useQuery(`deleted ${id}`, async (signal) => {
+    const page = await dataOf(api.GET("/api/event/deleted/", { params: { query: { search: id, pageSize: 100 } }, signal }));
+    return page.results.find((each) => each.id.toLowerCase() === id.toLowerCase()) ?? null;
+  });
+  return (
+    <Answered query={deleted}>
+      {(event) =>
+        event === null ? (
+          <>
+            <PageHead title="No such Event" />
+            <div class="failure" role="alert">
+              <p>
+                <strong>Not found.</strong> There is no Event with the id <code>{id.slice(0, 100)}</code>.
+              </p>
+            </div>
+          </>
+        ) : (
+          <>
+            <PageHead title={event.title || "Without a title"}>
+              <Badge state={{ word: "Deleted", tone: "off" }} /> <Time at={event.dateDeleted} />
+            </PageHead>
+            <EmptyState
+              title="This Event is deleted"
+              action={
+                may("operator") ? (
+                  <Button kind="primary" onClick={() => setAsked({ event, etag: null })}>
+                    Restore
+                  </Button>
+                ) : (
+                  <p class="faint">To restore it you need the role operator.</p>
+                )
+              }
+            >
+              It keeps its data and its history.
+            </EmptyState>
+            <GuardedConfirm
+              title="Restore the Event"
+              action="Restore"
+              seen={asked}
+              onClose={() => setAsked(null)}
+              send={async () => {
+                await answered(api.PUT("/api/event/restore/{id}", { params: { path: { id: event.id } }, headers: ifMatch(null) }));
+                restored();
+              }}
+              done="Restored"
+            >
+              <p>It is as it was before it was deleted.</p>
+            </GuardedConfirm>
+          </>
+        )
+      }
+    </Answered>
   );
 }

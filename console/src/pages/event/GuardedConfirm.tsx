@@ -1,0 +1,76 @@
+import { useEffect, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { type MediaEvent } from "../../kernel/api";
+import { asFailure, type Failure } from "../../kernel/failure";
+import { toast } from "../../kernel/toasts";
+import { Button, Dialog, FormError } from "../../parts";
+import { overtaken, type Overtaken, OvertakenNote } from "./Overtaken";
+
+/** An Event as somebody saw it. */
+export interface Seen {
+  event: MediaEvent;
+  etag: string | null;
+}
+
+interface GuardedConfirmProps {
+  title: string;
+  action: string;
+  children: ComponentChildren;
+  danger?: boolean;
+  /** The Event when the dialog was opened; null: it is closed. */
+  seen: Seen | null;
+  onClose: () => void;
+  /** Sends the change with `If-Match`. */
+  send: (seen: Seen) => Promise<unknown>;
+  /** Said when it is done. */
+  done: string;
+}
+
+/** Asks before an Event is changed. Where somebody was faster it says who, shows what is different, and offers it again. */
+export function GuardedConfirm({ title, action, children, danger = false, seen, onClose, send, done }: GuardedConfirmProps) {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const [faster, setFaster] = useState<Overtaken | null>(null);
+  useEffect(() => {
+    setFailure(null);
+    setFaster(null);
+  }, [seen]);
+  const confirm = async (): Promise<void> => {
+    const shown = faster ? { event: faster.now.data, etag: faster.now.etag } : seen!;
+    setBusy(true);
+    setFailure(null);
+    try {
+      await send(shown);
+      toast(done, "ok", shown.event.title.slice(0, 100));
+      onClose();
+    } catch (thrown) {
+      const wrong = asFailure(thrown);
+      if (wrong.wasOvertaken) await overtaken(shown.event).then(setFaster, (other: unknown) => setFailure(asFailure(other)));
+      else setFailure(wrong);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const actions = (
+    <>
+      <Button onClick={onClose}>Back</Button>
+      <Button kind={danger ? "danger" : "primary"} busy={busy} onClick={() => void confirm()}>
+        {faster ? `${action} all the same` : action}
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title={title} open={seen !== null} onClose={onClose} actions={actions}>
+      <div class="stack">
+        {seen && (
+          <p class="confirm-title">
+            <bdi>{seen.event.title || "Without a title"}</bdi>
+          </p>
+        )}
+        {children}
+        {faster && <OvertakenNote of={faster} />}
+        <FormError failure={failure} />
+      </div>
+    </Dialog>
+  );
+}

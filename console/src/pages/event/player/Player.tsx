@@ -1,0 +1,154 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type shaka from "shaka-player";
+import { api, found, type MediaEvent } from "../../../kernel/api";
+import { useQuery } from "../../../kernel/query";
+import { isOnAir, isVod } from "../../../kernel/states";
+import { clock } from "../../../kernel/time";
+import { Answered, Button, EmptyState } from "../../../parts";
+import { type Playhead, timeText } from "../Playhead";
+import { licenceServers, type Source, sources } from "./sources";
+import { faultWord } from "./faults";
+import "./player.css";
+
+interface PlayerProps {
+  event: MediaEvent;
+  playhead: Playhead;
+}
+
+/** Plays what the Event has now: live streams and films, HLS and DASH, in the clear or with the DRM of the browser. */
+export default function Player({ event, playhead }: PlayerProps) {
+  const id = event.id;
+  const phase = isOnAir(event.state) ? "live" : isVod(event.state) ? "film" : null;
+  const playable = useQuery(phase === null ? null : `playable ${id} ${event.state} ${event.mp4State} ${event.channelId} ${event.flowId} ${event.vodDrm}`, async (signal) => {
+    const query = { processVideo: true, viewUnpublished: true };
+    const shown = found(api.GET("/api/event/{id}", { params: { path: { id }, query }, signal }));
+    const hasFiles = phase === "film" && event.mp4State === 1;
+    const metadata = hasFiles ? api.GET("/api/vod/{id}/metadata", { params: { path: { id } }, signal }) : null;
+    return sources(event, (await shown).data.video, (await metadata)?.data?.files ?? []);
+  });
+  if (phase === null) {
+    return <EmptyState title="There is nothing to play">It is not live, and it is not a film yet. While it is live its stream is shown here, later its film.</EmptyState>;
+  }
+  return (
+    <Answered query={playable}>
+      {(found) =>
+        found.length > 0 ? (
+          <Stage key={phase} sources={found} event={event} playhead={playhead} live={phase === "live"} />
+        ) : (
+          <EmptyState title="It has no address for players">
+            {phase === "live" ? "Its channel has no outputUrls of HLS or DASH." : "Its flow has no addresses, and there are no packages in its folder."}
+          </EmptyState>
+        )
+      }
+    </Answered>
+  );
+}
+
+function Stage({ sources, event, playhead, live }: { sources: readonly Source[]; event: MediaEvent; playhead: Playhead; live: boolean }) {
+  const video = useRef<HTMLVideoElement>(null);
+  const [chosen, setChosen] = useState(sources[0]!.url);
+  const [fault, setFault] = useState<string | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const source = sources.find((each) => each.url === chosen) ?? sources[0]!;
+  const servers = JSON.stringify(licenceServers(event.drmData));
+  useEffect(() => {
+    setFault(null);
+    const blocked = (refused: SecurityPolicyViolationEvent): void => {
+      const origin = URL.canParse(refused.blockedURI) ? new URL(refused.blockedURI).origin : refused.blockedURI;
+      setFault(`This console may not load from ${origin}. Whoever runs it can allow that: MEDIALEDGER_CONSOLE_MEDIA_ORIGINS.`);
+    };
+    document.addEventListener("securitypolicyviolation", blocked);
+    const ended = played(video.current!, source, { playhead, servers: JSON.parse(servers), say: (text) => setFault((before) => before ?? text) });
+    return () => {
+      document.removeEventListener("securitypolicyviolation", blocked);
+      void ended();
+    };
+  }, [source.url, attempt, servers]);
+  return (
+    <section class="player" aria-label="Player">
+      <video ref={video} controls playsInline muted={live} autoPlay={live} aria-label={live ? "Live stream" : "Film"} />
+      {fault && (
+        <div class="failure" role="alert">
+          <p>
+            <strong>It cannot be played.</strong> {fault}
+          </p>
+          <Button icon="refresh" onClick={() => setAttempt(attempt + 1)}>
+            Try again
+          </Button>
+        </div>
+      )}
+      <div class="player-line">
+        <label>
+          <span class="unseen">Stream</span>
+          <select value={source.url} onChange={(change) => setChosen(change.currentTarget.value)}>
+            {sources.map((each) => (
+              <option key={each.url} value={each.url}>
+                {each.word}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Position playhead={playhead} />
+      </div>
+    </section>
+  );
+}
+
+function Position({ playhead }: { playhead: Playhead }) {
+  const seconds = playhead.seconds.value;
+  if (seconds === null) return <span class="faint">Loading the stream</span>;
+  const wall = playhead.player?.wallClock() ?? null;
+  return (
+    <span class="position">
+      <span class="faint">Playhead</span>{" "}
+      <span data-playhead={seconds}>{playhead.isLive.value && wall ? clock(wall, true) : timeText(seconds)}</span>
+      {playhead.isLive.value && <span class="faint"> live</span>}
+    </span>
+  );
+}
+
+interface Playing {
+  playhead: Playhead;
+  servers: Record<string, string>;
+  say: (fault: string) => void;
+}
+
+/** Loads a source into a video. The player itself is loaded here, the first time. Returns a function that ends it. */
+function played(video: HTMLVideoElement, source: Source, { playhead, servers, say }: Playing): () => Promise<void> {
+  let player: shaka.Player | null = null;
+  let over = false;
+  const moved = (): void => void (playhead.seconds.value = video.currentTime);
+  const begin = async (): Promise<void> => {
+    const { default: library } = (await import("shaka-player/dist/shaka-player.compiled-es2021.js")) as unknown as { default: typeof shaka };
+    if (over) return;
+    library.polyfill.installAll();
+    if (!library.Player.isBrowserSupported()) return say("This browser has no Media Source Extensions.");
+    player = new library.Player();
+    player.addEventListener("error", (event) => say(faultWord((event as unknown as { detail: unknown }).detail)));
+    player.configure({ drm: { servers }, streaming: { retryParameters: { maxAttempts: 4 } } });
+    await player.attach(video);
+    await player.load(source.url, null, source.mime);
+    if (over) return;
+    const shown = player;
+    playhead.isLive.value = shown.isLive();
+    playhead.player = {
+      seek: (seconds) => {
+        video.currentTime = seconds;
+        moved();
+      },
+      wallClock: () => (shown.isLive() ? shown.getPlayheadTimeAsDate() : null),
+      startedAt: () => shown.getPresentationStartTimeAsDate(),
+    };
+    moved();
+    for (const name of ["timeupdate", "seeking"]) video.addEventListener(name, moved);
+  };
+  const begun = begin().catch((thrown: unknown) => over || say(faultWord(thrown)));
+  return async () => {
+    over = true;
+    for (const name of ["timeupdate", "seeking"]) video.removeEventListener(name, moved);
+    playhead.seconds.value = null;
+    playhead.player = null;
+    await begun;
+    await player?.destroy();
+  };
+}

@@ -1,0 +1,123 @@
+import { useState } from "preact/hooks";
+import { answered, api, dataOf, ifMatch, type MediaEvent } from "../../../kernel/api";
+import { useQuery } from "../../../kernel/query";
+import { may } from "../../../kernel/session";
+import { Button, CopyButton, Facts, Panel, Time } from "../../../parts";
+import { CloneDialog } from "../CloneDialog";
+import { EditDrawer } from "../EditDrawer";
+import type { TabProps } from "../EventPage";
+import { GuardedConfirm, type Seen } from "../GuardedConfirm";
+
+/** What an Event is, and when. It is edited, cloned and deleted here. */
+export default function Overview({ event, etag, changed }: TabProps) {
+  const [edited, setEdited] = useState<Seen | null>(null);
+  const [cloned, setCloned] = useState(false);
+  const [deleted, setDeleted] = useState<Seen | null>(null);
+  const tags = useQuery(`tags of ${event.id}`, (signal) => dataOf(api.GET("/api/tag/event/{id}", { params: { path: { id: event.id } }, signal })), {
+    changes: { aggregates: ["event"], ids: [event.id] },
+  });
+  const names = (tags.data.value ?? []).map((each) => each.name);
+  return (
+    <>
+      {may("operator") && (
+        <div class="state-actions">
+          <Button disabled={tags.data.value === undefined} onClick={() => setEdited({ event, etag })}>
+            Edit
+          </Button>
+          <Button onClick={() => setCloned(true)}>Clone</Button>
+          <Button kind="quiet" onClick={() => setDeleted({ event, etag })}>
+            Delete
+          </Button>
+        </div>
+      )}
+      <div class="panels">
+        <Panel title="Times">
+          <Facts facts={times(event)} />
+        </Panel>
+        <Panel title="What it is">
+          <Facts facts={[...identity(event), ["Tags", names.length > 0 ? <Tags names={names} /> : null]]} />
+        </Panel>
+        <Panel title="What happens by itself">
+          <Facts facts={flags(event)} />
+        </Panel>
+      </div>
+      {edited && <EditDrawer seen={edited} tags={names} onClose={() => setEdited(null)} changed={changed} />}
+      {cloned && <CloneDialog event={event} tags={names} onClose={() => setCloned(false)} />}
+      <GuardedConfirm
+        title="Delete the Event"
+        action="Delete"
+        danger
+        seen={deleted}
+        onClose={() => setDeleted(null)}
+        send={(seen) => answered(api.DELETE("/api/event/{id}", { params: { path: { id: event.id } }, headers: ifMatch(seen.etag) })).then(changed)}
+        done="Deleted"
+      >
+        <p>It leaves all lists, and its infrastructure is terminated. It keeps its data and its history, and can be restored at this address.</p>
+      </GuardedConfirm>
+    </>
+  );
+}
+
+type Fact = Parameters<typeof Facts>[0]["facts"][number];
+
+function times(event: MediaEvent): Fact[] {
+  const more: Fact[] = [
+    ["Film of it from", event.captureVodStart && <Time at={event.captureVodStart} />],
+    ["Film of it until", event.captureVodEnd && <Time at={event.captureVodEnd} />],
+  ];
+  return [
+    ["Scheduled start", <Time at={event.scheduledStart} />],
+    ["Scheduled end", <Time at={event.scheduledEnd} />],
+    ["Was live from", <Time at={event.actualLiveStart} />],
+    ["Was live until", <Time at={event.actualLiveEnd} />],
+    ["Public from", <Time at={event.publishedStart} />],
+    ["Public until", <Time at={event.publishedEnd} />],
+    ...more.filter(([, value]) => value),
+    ["Created", <Time at={event.dateCreated} />],
+  ];
+}
+
+function identity(event: MediaEvent): Fact[] {
+  const text = (value: string | null) => value && <bdi>{value}</bdi>;
+  return [
+    ["Room", text(event.room)],
+    ["Channel", text(event.channel)],
+    ["Type", text(event.eventType)],
+    ["Category", text(event.category)],
+    ["Flow", text(event.flow)],
+    ["Reference", text(event.refId)],
+    ["External id", text(event.externalId)],
+    [
+      "Id",
+      <span class="text">
+        <code>{event.id}</code>
+        <CopyButton text={event.id} label="Copy the id" />
+      </span>,
+    ],
+    ["Description", event.description && <bdi class="prose">{event.description}</bdi>],
+  ];
+}
+
+function flags(event: MediaEvent): Fact[] {
+  const word = (flag: boolean, yes: string, no: string): string => (flag ? yes : no);
+  return [
+    ["Start", word(event.autoStart, event.autoPublish ? "At its scheduled start, public" : "At its scheduled start, not public", "Somebody starts it")],
+    ["Stop", word(event.autoEnd, "At its scheduled end", "Somebody stops it")],
+    ["Publications", word(event.autoStartPublications, "Start when it goes live", "Somebody starts them")],
+    ["Infrastructure", word(event.autoProvisionInfrastructure, "Made at its time", "Somebody provisions it")],
+    ["DRM for the film", word(event.vodDrm, "Yes", "No")],
+    ["DVR window", event.dvrLength ? `${event.dvrLength} s` : "None"],
+  ];
+}
+
+function Tags({ names }: { names: readonly string[] }) {
+  return (
+    <ul class="tags">
+      {names.map((each) => (
+        <li key={each}>
+          <bdi>{each}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}

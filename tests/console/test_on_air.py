@@ -1,0 +1,290 @@
+"""The pages On air and Event in a real browser: the operator's way from the lane to the film, and what may go wrong."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
+
+from domain.kernel.clock import iso, system_clock
+from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
+from tests.console.conftest import KEY
+from tests.console.hostile_strings import HOSTILE_STRINGS
+from tests.e2e.on_air import Station
+from tests.e2e.product import Product
+
+MINUTE = timedelta(minutes=1)
+LIVE, SUSPENDED, STOPPED = 2, 3, 4
+
+
+def _made(http: httpx.Client, path: str, **fields: object) -> str:
+    answer = http.post(path, json=fields)
+    assert answer.is_success, answer.text
+    return str({name.lower(): value for name, value in answer.json().items()}["id"])
+
+
+def _event(http: httpx.Client, start: datetime, length: timedelta = 30 * MINUTE, **fields: object) -> str:
+    return _made(http, "/api/event/", scheduledStart=iso(start), scheduledEnd=iso(start + length), **fields)
+
+
+def _put(http: httpx.Client, path: str, **fields: object) -> None:
+    http.put(path, json=fields).raise_for_status()
+
+
+def _got(http: httpx.Client, path: str) -> Any:
+    return http.get(path).raise_for_status().json()
+
+
+def _described(http: httpx.Client, event: str, description: str) -> None:
+    steps = json.dumps([{"op": "replace", "path": "/Description", "value": description}])
+    headers = {"content-type": "application/json-patch+json"}
+    http.patch(f"/api/event/{event}", content=steps, headers=headers).raise_for_status()
+
+
+def _reader(http: httpx.Client) -> str:
+    """The key of a client that may only read."""
+    answer = http.post("/api/client/", json={"name": f"reader-{uuid4().hex[:8]}", "roles": ["viewer"]}).raise_for_status()
+    return str(answer.json()["key"])
+
+
+def _states(http: httpx.Client, event: str) -> list[int]:
+    """All that the Event went to, from the log."""
+    found = _got(http, f"/api/audit/event/{event}/")
+    return [each["data"]["state"] for each in found if each["type"] == "event.state_changed"]
+
+
+def _bar(page: Page, event: str) -> Locator:
+    return page.locator(f'.bar[data-event="{event}"]')
+
+
+async def _confirm(page: Page, action: str, *, button: str | None = None) -> None:
+    await page.get_by_role("button", name=action, exact=True).first.click()
+    await page.get_by_role("dialog", name=action, exact=True).get_by_role("button", name=button or action, exact=True).click()
+
+
+async def test_an_operator_goes_live_marks_a_chapter_and_watches_the_film(
+    signed_in: Page, http: httpx.Client, product: Product
+) -> None:
+    """From the lane to the film."""
+    station = Station(http, f"console-{uuid4().hex[:8]}")
+    now = system_clock()
+    event = station.event(
+        title="Journey", scheduledStart=iso(now - 5 * MINUTE), scheduledEnd=iso(now + 60 * MINUTE), autoPublish=True
+    )
+    page = signed_in
+    await page.goto(f"{product.address}/console/?by=channel&hours=2")
+    await expect(_bar(page, event)).to_contain_text("Late")
+    await _bar(page, event).click()
+    drawer = page.get_by_role("dialog", name="Event", exact=True)
+    await _confirm(page, "Go live, not public")
+    await expect(drawer.locator(".badge").first).to_have_text("Live, not public")
+    await _confirm(page, "Publish")
+    await expect(drawer.locator(".badge").first).to_have_text("Live")
+    await expect(drawer.get_by_text("Receiving")).to_have_count(2)
+
+    await drawer.get_by_role("link", name="Journey").click()
+    await page.get_by_role("tab", name="Chapters").click()
+    await expect(page.locator(".position")).to_contain_text("live")
+    await _moves(page)
+    await page.get_by_role("button", name="Chapter at the playhead").click()
+    await page.get_by_label("Title").fill("Goal")
+    await page.get_by_role("dialog").get_by_role("button", name="Add", exact=True).click()
+    await expect(page.locator("tbody")).to_contain_text("Goal")
+    [chapter] = _got(http, f"/api/chapterpoint/event/{event}")
+    assert abs(datetime.fromisoformat(chapter["startTime"]) - system_clock()) < 2 * MINUTE, "it is the time of day of the picture"
+    await page.get_by_role("tab", name="Sessions").click()
+    await expect(page.get_by_role("region", name="Encoders").locator(".badge")).to_have_text("Running")
+    await _confirm(page, "Stop")
+    await expect(page.locator(".page-line .badge").first).to_have_text("Stopped")
+
+    await page.get_by_role("tab", name="Jobs").click()
+    await page.get_by_role("button", name="Make a film of it").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Make the film").click()
+    await expect(page.locator("tbody")).to_contain_text("vod_capture")
+    await expect(page.locator(".page-line .badge").first).to_have_text("VOD", timeout=180_000)
+    await page.get_by_role("tab", name="Playback").click()
+    await page.get_by_label("Film", exact=True).evaluate("video => { video.muted = true; return video.play() }")
+    await _moves(page)
+    assert _states(http, event)[:3] == [1, 2, 4]
+
+
+async def _moves(page: Page) -> None:
+    """The picture is decoded, and goes on."""
+    await page.wait_for_function(
+        "() => { const video = document.querySelector('video'); if (!video || video.readyState < 2) return false;"
+        " window.began ??= video.currentTime; return video.videoWidth > 0 && video.currentTime > window.began + 1 }",
+        timeout=120_000,
+    )
+    await page.evaluate("delete window.began")
+
+
+async def test_who_was_faster_is_told_and_the_change_is_offered_again(
+    signed_in: Page, http: httpx.Client, product: Product
+) -> None:
+    """The state that another one set stays until the operator has seen it."""
+    event = _event(http, system_clock() + 5 * MINUTE, title="Contended")
+    page = signed_in
+    await page.goto(f"{product.address}/console/?{urlencode({'event': event})}")
+    await page.get_by_role("button", name="Go live", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Go live", exact=True)
+    await expect(dialog).to_contain_text("Contended")
+    _put(http, f"/api/event/state/{event}", state=SUSPENDED)
+    async with page.expect_response("**/api/event/state/*") as refused:
+        await dialog.get_by_role("button", name="Go live", exact=True).click()
+    assert (await refused.value).status == 412
+    await expect(dialog.get_by_role("alert")).to_contain_text("admin was faster")
+    await expect(dialog.get_by_role("alert")).to_contain_text("State: Planned → Suspended")
+    assert _states(http, event) == [SUSPENDED]
+    await dialog.get_by_role("button", name="Go live all the same").click()
+    await expect(dialog).to_have_count(0)
+    assert _states(http, event) == [SUSPENDED, LIVE]
+
+
+async def test_lanes_show_what_overlaps_and_what_is_missed_and_are_worked_by_keys(
+    signed_in: Page, http: httpx.Client, product: Product
+) -> None:
+    page, start = signed_in, datetime(2001, 3, 4, 12, tzinfo=UTC)
+    room = _made(http, "/api/room/", name=f"Hall {uuid4().hex[:6]}", referenceId=uuid4().hex)
+    events = [_event(http, start + number * 40 * MINUTE, 60 * MINUTE, title=f"Part {number}", roomId=room) for number in range(3)]
+    await page.goto(f"{product.address}/console/?from=2001-03-04T11:00:00Z&hours=6")
+    await expect(_bar(page, events[0])).to_contain_text("Did not start")
+    await expect(_bar(page, events[1])).to_have_accessible_name("Part 1 Did not start Overlaps , Planned, 13:40 to 14:40")
+    tops = [await _bar(page, event).evaluate("bar => bar.getBoundingClientRect().top") for event in events]
+    assert tops[0] == tops[2] != tops[1], "what overlaps has a row of its own"
+
+    await _bar(page, events[0]).focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(_bar(page, events[1])).to_be_focused()
+    await page.keyboard.press("Enter")
+    drawer = page.get_by_role("dialog", name="Event", exact=True)
+    await expect(drawer.get_by_role("link", name="Part 2")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(drawer).to_have_count(0)
+
+    await page.keyboard.press("+")
+    await expect(page.get_by_role("button", name="2 h")).to_have_attribute("aria-pressed", "true")
+    box = await page.locator(".timeline").bounding_box()
+    assert box is not None
+    await page.mouse.move(box["x"] + 900, box["y"] + 20)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 400, box["y"] + 20, steps=4)
+    await page.mouse.up()
+    await page.wait_for_url("**from=2001-03-04T14*")
+    await page.reload()
+    await expect(_bar(page, events[2])).to_be_visible()
+    await page.get_by_role("button", name="Channels").click()
+    await expect(page.get_by_role("heading", name="No channel")).to_be_visible()
+    await page.keyboard.press("n")
+    await expect(page.locator(".now-time")).to_be_visible()
+    await page.goto(f"{product.address}/console/?from=1971-03-04T11:00:00Z&hours=6")
+    await expect(page.get_by_text("Nothing is scheduled in these hours")).to_be_visible()
+
+
+async def test_an_event_is_edited_deleted_and_restored(signed_in: Page, http: httpx.Client, product: Product) -> None:
+    event = _event(http, datetime(2032, 1, 1, 12, 0, 30, tzinfo=UTC), title="Draft", refId="r-1")
+    page = signed_in
+    await page.goto(f"{product.address}/console/events/{event}")
+    await page.get_by_role("button", name="Edit").click()
+    await page.get_by_label("DVR window in seconds").fill("-5")
+    await page.get_by_label("Title").fill("Final")
+    await page.get_by_label("Tags").fill("cup, final ,cup")
+    _described(http, event, "Of another")
+    save = page.get_by_role("dialog").locator("button[type=submit]")
+    await save.click()
+    await expect(page.get_by_label("DVR window in seconds")).to_have_attribute("aria-invalid", "true")
+    await page.get_by_label("DVR window in seconds").fill("600")
+    await save.click()
+    await expect(page.get_by_role("dialog")).to_contain_text("Description: – → Of another")
+    await save.click()
+    await expect(page.get_by_role("heading", name="Final")).to_be_visible()
+    shown = _got(http, f"/api/event/{event}")
+    assert (shown["title"], shown["dvrLength"], shown["description"], shown["refId"]) == ("Final", 600, "Of another", "r-1")
+    assert shown["scheduledStart"] == "2032-01-01T12:00:30.000Z", "a time that nobody touched keeps its seconds"
+    assert sorted(each["name"] for each in _got(http, f"/api/tag/event/{event}")) == ["cup", "final"]
+
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("This Event is deleted")).to_be_visible()
+    await page.get_by_role("button", name="Restore").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Restore").click()
+    await expect(page.get_by_role("button", name="Edit")).to_be_visible()
+    types = [each["type"] for each in _got(http, f"/api/audit/event/{event}/")]
+    assert types[-2:] == ["event.deleted", "event.restored"]
+
+
+async def test_who_may_only_read_gets_no_buttons(browser: Browser, product: Product, http: httpx.Client) -> None:
+    event = _event(http, system_clock() + 3 * MINUTE, title="Seen")
+    key = _reader(http)
+    async with visitor(browser, product.address) as came:
+        page = await came.open(f"/console/?{urlencode({'event': event})}")
+        await sign_in(page, key)
+        await expect(page.get_by_text("To change its state you need the role operator.")).to_be_visible()
+        await page.goto(f"{product.address}/console/events/{event}")
+        await expect(page.get_by_role("heading", name="Seen")).to_be_visible()
+        for name in ("Go live", "Edit", "Delete"):
+            await expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+        assert came.complaints == []
+
+
+TABS = ("overview", "playback", "chapters", "assets", "jobs", "sessions", "publications", "provisioning", "deliveries", "json")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_both_pages_are_accessible(browser: Browser, product: Product, http: httpx.Client, theme: Theme) -> None:
+    start = datetime(2003, 5, 6, 12, tzinfo=UTC)
+    events = [_event(http, start + number * 20 * MINUTE, title=f"One of several {number}") for number in range(3)]
+    live = _event(http, system_clock(), title="On air")
+    _made(http, "/api/chapterpoint/", eventId=live, title="First", startTime="00:00:01")
+    _put(http, f"/api/event/state/{live}", state=LIVE)
+    for size in (WIDE, NARROW):
+        async with visitor(browser, product.address, theme=theme, size=size) as came:
+            page = await came.open(f"/console/?from=2003-05-06T11:30:00Z&hours=2&event={events[0]}")
+            await sign_in(page, KEY)
+            await expect(page.get_by_role("dialog").get_by_role("button", name="Go live", exact=True)).to_be_visible()
+            await _is_accessible(page)
+            await page.keyboard.press("Escape")
+            await expect(_bar(page, events[2])).to_be_visible()
+            await _is_accessible(page)
+            for tab in TABS:
+                await page.goto(f"{product.address}/console/events/{live}?tab={tab}")
+                await expect(page.get_by_role("tab", selected=True)).to_have_text(tab, ignore_case=True)
+                await expect(page.locator(".skeleton")).to_have_count(0)
+                await _is_accessible(page)
+            assert came.complaints == []
+    _put(http, f"/api/event/state/{live}", state=STOPPED)
+
+
+async def _is_accessible(page: Page) -> None:
+    assert await violations(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"
+
+
+async def test_hostile_texts_and_500_events_are_shown_as_they_are(signed_in: Page, http: httpx.Client, product: Product) -> None:
+    """The fixture fails the test when the page complains or loads from elsewhere."""
+    page, start, mark = signed_in, datetime(2041, 7, 8, 0, tzinfo=UTC), uuid4().hex
+    room = _made(http, "/api/room/", name=f"<img src=x onerror=\"document.title='broken in'\">{mark}", referenceId=mark)
+    titles = [*HOSTILE_STRINGS, *(f"Ordinary {number}" for number in range(300))]
+    events = [
+        _event(http, start + number * MINUTE * 2, 25 * MINUTE, title=title, roomId=room) for number, title in enumerate(titles)
+    ]
+    await page.goto(f"{product.address}/console/?from=2041-07-08T00:00:00Z&hours=24")
+    await expect(page.locator(".bar")).to_have_count(len(events), timeout=120_000)
+    shown = await page.evaluate(
+        "[...document.querySelectorAll('.bar')].map(bar => [bar.dataset.event, bar.querySelector('bdi').textContent])"
+    )
+    expected = dict(zip(events, titles, strict=True))
+    wrong = {event: text for event, text in shown if text != expected[event][:200] and text not in expected[event]}
+    assert wrong == {}
+    assert await page.evaluate("document.querySelectorAll('main img, main script, main iframe').length") == 0
+    for index in (0, 2, 96, 99, 150, 177, 199):
+        await page.goto(f"{product.address}/console/events/{events[index]}")
+        await expect(page.get_by_role("button", name="Edit")).to_be_enabled()
+        assert await page.locator("h1 bdi").evaluate("one => one.textContent") == titles[index]
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert not (await page.title()).startswith("broken in")
