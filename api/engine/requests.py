@@ -131,6 +131,10 @@ class DashboardQuery(EngineModel):
     )
 
 
+class FormerPageQuery(EngineModel):
+    job: str | None = Field(None, description="Number of a job; any other text is left out.")
+
+
 SettingName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 _VALUE = {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 1000}, {"type": "boolean"}]}
 

@@ -1,0 +1,131 @@
+"""The tasks of a job: how far they are, and every run of each. docs/reference/api/job-engine.md#tasks. Needs no key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import cast
+
+from pydantic import Field
+
+from api.engine.client_filter import ClientFilter
+from api.engine.model import EngineModel
+from api.engine.surface import ENGINE, UNAVAILABLE
+from api.http.auth import OPEN
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.request import Request
+from api.kernel.wire import Instant
+from domain.job.aggregate import Job
+from domain.job.task import Task
+from domain.job.values import Output
+from domain.kernel.errors import NotFound
+from projections.job.board import BoardQueries, TaskProgress
+from projections.job.history import JobHistory
+from projections.job.queries import JobQueries
+from projections.job.task_runs import RunOutcome, TaskRun, task_runs
+from projections.log.streams import Streams
+
+routes = Router(surface=ENGINE, tag="Job engine")
+
+
+class TaskStateName(StrEnum):
+    """The states of a task."""
+
+    WAITING = "waiting"
+    READY = "ready"
+    RUNNING = "running"
+    PUBLISHING = "publishing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class PublishedFile(EngineModel):
+    """A file that a task published."""
+
+    path: str = Field(description="Path below the media root.", examples=["match-17/match.mp4"])
+    size: int = Field(description="Bytes.")
+
+    @classmethod
+    def of(cls, output: Output) -> PublishedFile:
+        return cls.model_construct(path=output.name, size=output.size)
+
+
+class TaskRunRecord(EngineModel):
+    """One run of a task."""
+
+    attempt: int = Field(description="Number of the attempt, from 1; a resume begins again.")
+    worker: str = Field(description="The process that ran it: its host and an id.")
+    started_at: Instant = Field(description="When it began.")
+    ended_at: Instant | None = Field(description="When it ended; null while it runs.")
+    outcome: RunOutcome = Field(description="How it ended; broken: with its job.")
+    error: str | None = Field(description="Why it failed; null where it did not.")
+    retry_at: Instant | None = Field(description="When the task may be tried again after it; null where it is not.")
+
+    @classmethod
+    def of(cls, run: TaskRun) -> TaskRunRecord:
+        return cls.model_construct(
+            attempt=run.attempt,
+            worker=run.worker,
+            started_at=run.started_at,
+            ended_at=run.ended_at,
+            outcome=run.outcome,
+            error=run.error or None,
+            retry_at=run.retry_at,
+        )
+
+
+class JobTask(EngineModel):
+    """A task of a job: one step of its workflow."""
+
+    id: int = Field(description="Number of the task, from 1.")
+    name: str = Field(description="Name of the step.")
+    queue: str = Field(description="The queue whose workers run it.")
+    after: list[int] = Field(description="Numbers of the tasks that must be completed before it starts.")
+    state: TaskStateName = Field(description="publishing: the step has ended, and its files are moved to their places.")
+    attempts: int = Field(description="Attempts since the job was last resumed.")
+    fraction: float = Field(description="How far the current run is, from 0 to 1.")
+    message: str = Field(description="What the step says of its progress, or of its result; may be empty.")
+    error: str | None = Field(description="Why the last run failed; null where it did not.")
+    files: list[PublishedFile] = Field(description="Files that the task published.")
+    runs: list[TaskRunRecord] = Field(description="All runs, the first one first.")
+
+    @classmethod
+    def of(cls, job: Job, task: Task, *, progress: TaskProgress | None, runs: Sequence[TaskRun]) -> JobTask:
+        said = "" if progress is None else progress.message
+        return cls.model_construct(
+            id=task.plan.id,
+            name=task.plan.name,
+            queue=task.plan.queue,
+            after=list(task.plan.after),
+            state=TaskStateName[job.state_of(task).name],
+            attempts=task.attempts,
+            fraction=0.0 if progress is None else round(progress.fraction, 4),
+            message=task.result.message if task.result is not None and task.result.message else said,
+            error=task.error or None,
+            files=[PublishedFile.of(output) for output in task.outputs],
+            runs=[TaskRunRecord.of(run) for run in runs if run.task == task.plan.id],
+        )
+
+
+@routes.get("/jobs/{job_id}/tasks", OPEN, response_model=list[JobTask], errors=UNAVAILABLE)
+async def list_job_tasks(
+    request: Request,
+    job_id: int,
+    jobs: JobQueries,
+    clients: ClientFilter,
+    streams: Streams,
+    history: JobHistory,
+    boards: BoardQueries,
+) -> Response:
+    """The tasks of a job, each after those that it waits for, with every run."""
+    if await jobs.by_id(job_id, await clients.of(request)) is None:
+        raise NotFound(Job.KIND, str(job_id))
+    root, told, progress = await asyncio.gather(streams.load(Job.stream(job_id)), history.events(job_id), boards.tasks([job_id]))
+    if root is None:
+        raise NotFound(Job.KIND, str(job_id))
+    job, runs, by_task = cast(Job, root), task_runs(told), {one.task: one for one in progress}
+    shown = [JobTask.of(job, task, progress=by_task.get(number), runs=runs) for number, task in job.tasks.items()]
+    return Response(200, shown, headers=(("cache-control", "no-store"),))

@@ -1,0 +1,73 @@
+"""The tasks of a job with their runs: docs/reference/api/job-engine.md#tasks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import httpx
+
+from api.wiring.core import Core
+from domain.job.aggregate import Retries
+from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, StartTask
+from domain.job.values import Output, Result
+from projections.job.log_lines import Progress, write
+from projections.job.queue import Run
+from tests.api.engine.jobs_given import do, openly, start, submit
+
+ONCE_MORE = Retries(3, timedelta(0))
+
+
+async def tasks(engine: httpx.AsyncClient, job: int) -> list[dict[str, Any]]:
+    answer = await openly(engine, f"/engine/jobs/{job}/tasks")
+    assert answer.status_code == 200, answer.text
+    shown: list[dict[str, Any]] = answer.json()
+    return shown
+
+
+async def test_every_run_is_shown_with_how_it_ended(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    first, second = await tasks(engine, job)
+    assert (first["name"], first["state"], first["after"], first["runs"]) == ("fetch", "waiting", [], [])
+    assert (second["name"], second["after"]) == ("store", [1])
+    await start(inner, job)
+    await do(inner, StartTask(job, 1, 1, "host 1"))
+    await do(inner, FailTask(job, 1, 1, "no such host", ONCE_MORE))
+    await do(inner, StartTask(job, 1, 2, "host 2"))
+    await do(inner, ExpireLease(job, 1, 2, ONCE_MORE))
+    await do(inner, StartTask(job, 1, 3, "host 1"))
+    await write(inner.database, lines=[], progress=[Progress(Run(job, 1, 3), 0.25, "1 of 4 bytes")])
+    first = (await tasks(engine, job))[0]
+    assert (first["state"], first["attempts"], first["fraction"], first["message"]) == ("running", 3, 0.25, "1 of 4 bytes")
+    told = [(run["attempt"], run["worker"], run["outcome"], run["error"]) for run in first["runs"]]
+    assert told == [
+        (1, "host 1", "failed", "no such host"),
+        (2, "host 2", "lost", "The worker was lost."),
+        (3, "host 1", "running", None),
+    ]
+    assert [run["ended_at"] is None for run in first["runs"]] == [False, False, True]
+    await engine.put(f"/engine/job/{job}", json={"queue_state": "broken"})
+    assert (await tasks(engine, job))[0]["runs"][-1]["outcome"] == "broken"
+
+
+async def test_files_are_shown_when_they_are_published(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    await start(inner, job)
+    await do(inner, StartTask(job, 1, 1, "host 1"))
+    await do(inner, CompleteTask(job, 1, 1, None))
+    await do(inner, StartTask(job, 2, 1, "host 1"))
+    made = Output(path="a.mp4", name="film/a.mp4", size=7, sha256="0" * 64)
+    await do(inner, CommitOutputs(job, 2, 1, (made,), Result(message="stored")))
+    second = (await tasks(engine, job))[1]
+    assert (second["state"], second["files"]) == ("publishing", [{"path": "film/a.mp4", "size": 7}])
+    await do(inner, CompleteTask(job, 2, 1, None))
+    second = (await tasks(engine, job))[1]
+    assert (second["state"], second["message"], second["runs"][0]["outcome"]) == ("completed", "stored", "completed")
+
+
+async def test_of_an_unknown_job_or_one_of_another_client_there_are_none(engine: httpx.AsyncClient) -> None:
+    job = await submit(engine)
+    for path, headers in ((job + 1, {}), (job, {"client": "another"})):
+        answer = await engine.get(f"/engine/jobs/{path}/tasks", headers={"API-KEY": "", "client": "admin", **headers})
+        assert answer.status_code == 400
+        assert "error" in answer.json()
