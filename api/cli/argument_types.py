@@ -6,8 +6,11 @@ from argparse import ArgumentTypeError
 from datetime import UTC, datetime
 from json import loads
 from re import DOTALL, fullmatch
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
+
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 9000
 
 
 def utf8(text: str) -> str:
@@ -79,3 +82,14 @@ def moment(text: str) -> datetime:
     """Without an offset it is UTC."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def schedule_time(text: str) -> datetime:
+    """A moment with room for a schedule around it."""
+    try:
+        found = moment(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no date and time, such as 2026-11-25T12:00:00Z") from None
+    if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+        raise ArgumentTypeError(f"the year must be {_FIRST_YEAR} to {_LAST_YEAR}")
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from api.cli.argument_types import parameter, position, positive, seconds, title, utf8
+from api.cli.argument_types import parameter, position, positive, schedule_time, seconds, title, utf8
 from domain.client.roles import Role
 
 EXIT_CODES = """\
@@ -23,6 +23,8 @@ NOT_WHOLE = 3
 NOT_UP_TO_DATE = 3
 NEEDS_ATTENTION = 4
 ROLES = tuple(role.value for role in Role)
+PLACE = ("home", "host", "port")
+"""Options of `place`, by the fields of the settings."""
 JOB_STATES = ("queued", "started", "completed", "pending", "broken", "scheduled", "paused")
 
 
@@ -39,6 +41,13 @@ class Command:
     examples: str
     arguments: Callable[[ArgumentParser], None] = _no_arguments
     serves: bool = False
+
+
+def place(parser: ArgumentParser) -> None:
+    """Settings that may be given on the command line too. None is checked here: the settings say what is wrong."""
+    parser.add_argument("--home", metavar="DIR", help="data directory; goes before MEDIALEDGER_HOME")
+    parser.add_argument("--host", metavar="ADDRESS", help="where the API listens; goes before MEDIALEDGER_HOST")
+    parser.add_argument("--port", metavar="N", help="where the API listens, 0 for any free port; goes before MEDIALEDGER_PORT")
 
 
 def _migrate(parser: ArgumentParser) -> None:
@@ -198,18 +207,11 @@ def _worker_role(text: str) -> str:
 
 def _load_sample(parser: ArgumentParser) -> None:
     parser.add_argument("--events", type=positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
+    parser.add_argument(
+        "--around", type=schedule_time, metavar="ISO", help="begin on the day before this time (default: on a day of the year 2031)"
+    )
 
 
-UP = Command(
-    "run everything on this machine",
-    "Runs everything on this machine: the embedded PostgreSQL (unless MEDIALEDGER_DATABASE_URL names another), the API and the "
-    "workers, in one process. MEDIALEDGER_API_PROCESSES and MEDIALEDGER_WORKER_PROCESSES ask for several, which share the port; "
-    "SIGUSR1 restarts those one by one, without refusing or resetting a connection. "
-    "SIGTERM or Ctrl-C stops it and waits for requests under way; a second one does not wait.",
-    "medialedger up\n  MEDIALEDGER_PORT=9000 MEDIALEDGER_HOME=/srv/medialedger medialedger up\n"
-    "  MEDIALEDGER_API_PROCESSES=4 MEDIALEDGER_WORKER_PROCESSES=1 medialedger up",
-    serves=True,
-)
 API = Command(
     "run only the API",
     "Runs only the API, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same home; in several "
@@ -240,8 +242,10 @@ WORKERS = Command(
 )
 SETTINGS = Command(
     "show every setting",
-    "Shows every setting with its value, where the value comes from and what it means. Secrets are masked.",
-    "medialedger settings",
+    "Shows every setting with its value, where the value comes from and what it means. Secrets are masked. With the options of "
+    "`medialedger up` it shows what that command would have.",
+    "medialedger settings\n  medialedger settings --port 9000",
+    place,
 )
 PROJECTIONS = Command(
     "list or rebuild the views",
@@ -336,8 +340,8 @@ KEYS = Command(
 )
 LOAD_SAMPLE = Command(
     "write a sample schedule",
-    "Writes 40 rooms and a schedule of 10,000 Events, always the same ones, with the handlers of the API. A second time changes "
-    "nothing.",
-    "medialedger load-sample\n  medialedger load-sample --events 500",
+    "Writes 40 rooms and a schedule of 10,000 Events, always the same ones, with the handlers of the API: 100 a day, from the "
+    "year 2031 on, or around a time with --around. A second time changes nothing; what is there keeps its times.",
+    "medialedger load-sample\n  medialedger load-sample --events 500 --around 2026-11-25T12:00:00Z",
     _load_sample,
 )

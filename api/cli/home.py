@@ -12,6 +12,8 @@ from pathlib import Path
 
 from api.wiring.startup import StartError
 
+PUBLISHED = "published"
+"""The folder of the home that the demo publishes into, where the operator has set no other."""
 _ACL = "system.posix_acl_access"
 logger = logging.getLogger(__name__)
 

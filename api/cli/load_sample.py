@@ -20,7 +20,6 @@ from api.wiring.settings import Settings
 from domain.kernel.ports import Invocation
 from domain.media_event.changes import EventChanges, TagName
 from domain.media_event.handlers import EventHandlers
-from domain.media_event.values import EventState
 from domain.records.handlers import RecordHandlers
 from domain.records.kinds.room import Room
 from projections.custom_property.queries import PropertyQueries
@@ -35,7 +34,7 @@ _CONCURRENT = 64
 async def run(args: Namespace, settings: Settings) -> int:
     async with open_core(settings) as wired:
         started = time.perf_counter()
-        rooms, events = sample.rooms(), list(sample.events(args.events))
+        rooms, events = sample.rooms(), list(sample.events(args.events, first_day=sample.first_day(args.around)))
         with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as progress:
             task = progress.add_task("loading", total=len(rooms) + len(events))
             loader = _Loader(wired, lambda: progress.advance(task))
@@ -55,7 +54,8 @@ class _Loader:
         records, logbook = RecordQueries(wired.database, RECORDS), Logbook(wired.database, wired.clock, machine=gethostname())
         history = RecordHistory(wired.streams, records, properties=PropertyQueries(wired.database))
         self._rooms = RecordHandlers(wired.executor, history.at(None))
-        self._events = EventHandlers(wired.executor, records, events=EventQueries(wired.database), notes=logbook)
+        self._present = EventQueries(wired.database)
+        self._events = EventHandlers(wired.executor, records, events=self._present, notes=logbook)
 
     async def all(self, loads: Iterable[Awaitable[None]]) -> None:
         limit = asyncio.Semaphore(_CONCURRENT)
@@ -75,11 +75,10 @@ class _Loader:
         await self._rooms.register(Room, values, key=str(key), invocation=_invocation())
 
     async def event(self, event: SampleEvent) -> None:
-        changes = EventChanges(event.values, [TagName(name) for name in event.tags])
-        loaded = await self._events.add_or_update_event(event.id, changes, invocation=_invocation())
-        if event.played and loaded.aggregate.details.actual_live_start is None:
-            for state in (EventState.LIVE_PUBLISHED, EventState.STOPPED):
-                await self._events.change_event_state(event.id, state, invocation=_invocation())
+        """One that is there stays as it is, also when it was moved."""
+        if await self._present.by_id(event.id) is None:
+            changes = EventChanges(event.values, [TagName(name) for name in event.tags])
+            await self._events.add_or_update_event(event.id, changes, invocation=_invocation())
 
 
 def _invocation() -> Invocation:

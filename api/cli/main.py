@@ -14,8 +14,8 @@ from typing import Any
 
 import uvloop
 
-from api.cli import arguments, audit_arguments, live_arguments, publishing_arguments
-from api.cli.arguments import EXIT_CODES, Command
+from api.cli import arguments, audit_arguments, live_arguments, publishing_arguments, up_arguments
+from api.cli.arguments import EXIT_CODES, PLACE, Command
 from api.cli.command_parser import CommandParser
 from api.cli.garbage import collect_seldom
 from api.cli.printable import printable_lines
@@ -35,7 +35,8 @@ EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, Account
 # `async def run(args, settings) -> int` in the module of its name (`load-sample`: api/cli/load_sample.py), which is imported only
 # when it is called.
 COMMANDS: Mapping[str, Command] = {
-    "up": arguments.UP,
+    "up": up_arguments.UP,
+    "demo": up_arguments.DEMO,
     "api": arguments.API,
     "workers": arguments.WORKERS,
     "status": arguments.STATUS,
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     args = parser().parse_args(words)
     try:
-        settings = Settings.from_process()
+        settings = Settings.from_process({name: text for name in PLACE if (text := getattr(args, name, None)) is not None})
         if COMMANDS[args.command].serves:
             set_up_log(settings.log_level)
         if COMMANDS[args.command].serves or args.command == "settings":

@@ -31,12 +31,17 @@ class SampleRoom:
 
 @dataclass(frozen=True, slots=True)
 class SampleEvent:
-    """An Event of the sample. `played`: its live phase has ended, so it gets a history of states."""
-
     id: UUID
     values: dict[str, Any]
     tags: Sequence[str]
-    played: bool
+
+
+def first_day(around: datetime | None) -> datetime:
+    """The day before this time; without one, `FIRST_DAY`."""
+    if around is None:
+        return FIRST_DAY
+    day = around.astimezone(UTC).date() - timedelta(days=1)
+    return datetime.combine(day, FIRST_DAY.timetz())
 
 
 def rooms(count: int = 40) -> list[SampleRoom]:
@@ -49,11 +54,11 @@ def rooms(count: int = 40) -> list[SampleRoom]:
     ]
 
 
-def events(count: int = 10_000, *, seed: int = SEED) -> Iterator[SampleEvent]:
+def events(count: int = 10_000, *, seed: int = SEED, first_day: datetime = FIRST_DAY) -> Iterator[SampleEvent]:
     chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
     places = rooms()
     for n in range(count):
-        start = FIRST_DAY + timedelta(days=n // EVENTS_A_DAY, minutes=chance.randrange(0, 17 * 60, 5))
+        start = first_day + timedelta(days=n // EVENTS_A_DAY, minutes=chance.randrange(0, 17 * 60, 5))
         kind, home, away = chance.choice(_KINDS), chance.choice(_SIDES), chance.choice(_SIDES)
         reference = chance.choice(_REFERENCES).format(n=n, day=f"{start:%Y-%m-%d}")
         values: dict[str, Any] = {
@@ -68,4 +73,4 @@ def events(count: int = 10_000, *, seed: int = SEED) -> Iterator[SampleEvent]:
             "auto_publish": n % 4 == 0,
             "dvr_length": chance.choice((None, 1800, 7200)),
         }
-        yield SampleEvent(uuid5(_NAMESPACE, f"event {n}"), values, (kind.lower(),) if n % 5 == 0 else (), n < EVENTS_A_DAY)
+        yield SampleEvent(uuid5(_NAMESPACE, f"event {n}"), values, (kind.lower(),) if n % 5 == 0 else ())

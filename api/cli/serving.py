@@ -7,7 +7,7 @@ import errno
 import gc
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Protocol
@@ -30,6 +30,9 @@ from workers.adapters.keyfiles import master_key
 BACKLOG = 2048
 LINGER = 6.0
 """Seconds that a retired process waits for idle connections: a little longer than uvicorn keeps them."""
+
+
+Ready = Callable[[int], None]
 
 
 class Build(Protocol):
@@ -72,8 +75,13 @@ class Server(LimitedServer):
         self.drain()
 
 
-async def serve(settings: Settings, *, database: OpenDatabase, build: Build) -> int:
-    """Serve until a stop signal. What was opened is closed in reverse order, also after an error."""
+def no_further_step(port: int) -> None:
+    """For a command that does nothing else when it is ready."""
+
+
+async def serve(settings: Settings, *, database: OpenDatabase, build: Build, ready: Ready = no_further_step) -> int:
+    """Serve until a stop signal. What was opened is closed in reverse order, also after an error. `ready` is called with the port
+    when it listens."""
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         settings = settings.listening_on(sockets[0].getsockname()[1])
@@ -82,7 +90,7 @@ async def serve(settings: Settings, *, database: OpenDatabase, build: Build) -> 
             async with database(settings) as found:
                 warn_of_rights(found)
                 product = await build(settings, found.url, key, owner=found.owner)
-                listening = partial(_print_ready, settings, product, label=found.label, sockets=sockets)
+                listening = partial(_listening, settings, product, label=found.label, ready=ready)
                 await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=listening)
         except asyncio.CancelledError:
             if not signals.requested:
@@ -175,6 +183,6 @@ async def _stop(product: Runnable, *, signals: StopSignals, seconds: int) -> Non
         logger.error("the product did not stop in order", exc_info=error)
 
 
-def _print_ready(settings: Settings, product: Runnable, *, label: str, sockets: Sequence[socket.socket]) -> None:
-    port = sockets[0].getsockname()[1]
-    print_status(ready_text(settings, port=port, database=label, summary=product.summary()))
+def _listening(settings: Settings, product: Runnable, *, label: str, ready: Ready) -> None:
+    print_status(ready_text(settings, port=settings.port, database=label, summary=product.summary()))
+    ready(settings.port)

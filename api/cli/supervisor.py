@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from api.cli.database import OpenDatabase, check_connections, warn_of_rights
 from api.cli.ready import print_status, ready_text, working_text
+from api.cli.serving import Ready, no_further_step
 from api.cli.shared import Place, Shared
 from api.cli.sockets import bound_sockets
 from api.cli.stop_signals import StopSignals
@@ -31,9 +32,17 @@ _STABLE: Final = 30.0
 logger = logging.getLogger(__name__)
 
 
-async def supervise(settings: Settings, *, database: OpenDatabase, api: int, workers: int, roles: Sequence[str]) -> int:
+async def supervise(
+    settings: Settings,
+    *,
+    database: OpenDatabase,
+    api: int,
+    workers: int,
+    roles: Sequence[str],
+    ready: Ready = no_further_step,
+) -> int:
     """Run so many processes of the API and of the workers until a stop signal. Without processes of the workers, those of the API
-    have the `roles` too."""
+    have the `roles` too. `ready` is called with the port when the API listens."""
     with StopSignals() as signals, ExitStack() as stack:
         copies = stack.enter_context(bound_sockets(settings.host, port=settings.port, copies=api)) if api else []
         master_key(settings.master_key_file)
@@ -55,6 +64,7 @@ async def supervise(settings: Settings, *, database: OpenDatabase, api: int, wor
                     if copies:
                         port = copies[0][0].getsockname()[1]
                         print_status(ready_text(settings, port=port, database=found.label, summary=summary))
+                        ready(port)
                     else:
                         print_status(working_text(found.label, summary=summary))
                     await supervisor.run(signals)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
@@ -18,8 +19,8 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 
 from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
-from api.wiring.settings_checks import PREFIX, SettingsError, check_bucket, check_kafka, variable_name
-from api.wiring.settings_listing import Listed, Variable, shown
+from api.wiring.settings_checks import PREFIX, check_bucket, check_kafka, first_refused, variable_name
+from api.wiring.settings_listing import Listed, Variable, listed, shown
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import MIB
 from projections.log.append import AppendLimits
@@ -31,6 +32,7 @@ from workers.target_ports import ServiceAddresses
 
 _HOME = "./.medialedger"
 _SERVICES = ServiceAddresses()
+_NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -268,6 +270,7 @@ class Settings(BaseSettings):
     )
 
     _unknown: tuple[str, ...] = PrivateAttr(())
+    _arguments: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def settings_customise_sources(
@@ -282,24 +285,34 @@ class Settings(BaseSettings):
         return (init_settings,)
 
     @classmethod
-    def from_process(cls) -> Settings:
-        return cls.from_env(os.environ)
+    def from_process(cls, arguments: Mapping[str, str] = _NO_ARGUMENTS) -> Settings:
+        """`arguments` are the texts of settings that the command line gives, by their fields. They go before the environment, and
+        into it: processes that this one starts read it too."""
+        settings = cls.from_env(os.environ, arguments)
+        os.environ.update({variable_name(field): text for field, text in arguments.items()})
+        return settings
 
     @classmethod
-    def from_env(cls, environment: Mapping[str, str]) -> Settings:
+    def from_env(cls, environment: Mapping[str, str], arguments: Mapping[str, str] = _NO_ARGUMENTS) -> Settings:
         """An empty variable counts as one that is not set. `SettingsError` tells of the first that is wrong."""
+        environment = {**environment, **{variable_name(field): text for field, text in arguments.items()}}
         source = EnvSettingsSource(cls)
         source.env_vars = {name.lower(): text for name, text in environment.items() if name.isupper() and text.strip()}
         try:
             settings = cls(**source())
         except ValidationError as refusal:
-            first = refusal.errors(include_url=False, include_input=False)[0]
-            raise SettingsError(f"{variable_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
+            raise first_refused(refusal, arguments) from None
         check_kafka(settings)
         check_bucket(settings)
         known = {variable.name for variable in VARIABLES}
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
+        settings._arguments = dict(arguments)
         return settings
+
+    @property
+    def arguments(self) -> Mapping[str, str]:
+        """What the command line gave, as texts by their fields."""
+        return self._arguments
 
     @property
     def media_bucket(self) -> BucketAddress | None:
@@ -368,15 +381,7 @@ class Settings(BaseSettings):
 
     def listing(self) -> Sequence[Listed]:
         """Every setting as a person may see it: secrets are masked."""
-        return [
-            Listed(
-                variable.name,
-                shown(variable.field, getattr(self, variable.field)),
-                variable.meaning,
-                "environment" if variable.field in self.model_fields_set else "default",
-            )
-            for variable in VARIABLES
-        ]
+        return listed(self, VARIABLES, arguments=self._arguments)
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(f'{line.name}={line.value!r}' for line in self.listing())})"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
+
+from pydantic import ValidationError
 
 PREFIX: Final = "MEDIALEDGER_"
 
@@ -14,6 +17,14 @@ class SettingsError(Exception):
 
 def variable_name(field: str) -> str:
     return PREFIX + field.upper()
+
+
+def first_refused(refusal: ValidationError, arguments: Collection[str]) -> SettingsError:
+    """What is wrong with the first setting, under the name by which it was given."""
+    first = refusal.errors(include_url=False, include_input=False)[0]
+    field = str(first["loc"][0])
+    name = f"--{field.replace('_', '-')}" if field in arguments else variable_name(field)
+    return SettingsError(f"{name} must be {first['ctx']['error']}")
 
 
 def check_bucket(settings: Any) -> None:

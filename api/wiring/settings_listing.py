@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import SecretStr
+from pydantic_settings import BaseSettings
 
 MASK: Final = "********"
 
@@ -29,6 +31,17 @@ class Listed:
     value: str
     meaning: str
     origin: str
+
+
+def listed(settings: BaseSettings, variables: Sequence[Variable], *, arguments: Mapping[str, str]) -> list[Listed]:
+    """Every setting, with its value and where that comes from."""
+
+    def origin(field: str) -> str:
+        if field in arguments:
+            return "argument"
+        return "environment" if field in settings.model_fields_set else "default"
+
+    return [Listed(one.name, shown(one.field, getattr(settings, one.field)), one.meaning, origin(one.field)) for one in variables]
 
 
 def masked_database_url(url: str) -> str:

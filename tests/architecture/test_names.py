@@ -41,6 +41,7 @@ _OPEN_OF_THE_ENGINE = [
 OPEN_TO_ALL = {
     *("/livez", "/readyz", "/metrics", "/asyncapi.json", "/media/{contentId}/{+file}"),
     "/api/provision/callback/{template}/{infrastructure}",  # signed by the service
+    *("/", "/console/", "/console/{+path}"),  # files without content of the catalogue
     "/console/session",  # it is how one gets in
     *("/origin/live/{name}", "/origin/live/{name}/{+file}"),
     *(f"/engine/{path}" for path in _OPEN_OF_THE_ENGINE),

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from api.cli import arguments, audit_arguments
+from api.cli import arguments, audit_arguments, up_arguments
 from api.cli.main import COMMANDS, main, parser
 
 ALL = {
-    "up": arguments.UP,
+    "up": up_arguments.UP,
+    "demo": up_arguments.DEMO,
     "api": arguments.API,
     "projections": arguments.PROJECTIONS,
     "consumers": arguments.CONSUMERS,
@@ -29,7 +30,8 @@ ALL = {
 def test_every_command_has_a_module_of_its_name() -> None:
     directory = Path(arguments.__file__).parent
     for name in COMMANDS:
-        assert (directory / f"{name.replace('-', '_')}.py").is_file()
+        module = directory / name.replace("-", "_")
+        assert module.with_suffix(".py").is_file() or (module / "__init__.py").is_file()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -51,7 +53,8 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
     ("line", "expected"),
     [
         ("projections list", {"action": "list"}),
-        ("load-sample", {"events": 10_000}),
+        ("load-sample", {"events": 10_000, "around": None}),
+        ("up", {"home": None, "host": None, "port": None, "open": False, "demo": False, "yes": False}),
         ("projections rebuild event", {"action": "rebuild", "name": "event"}),
         ("consumers list", {"action": "list"}),
         ("consumers parked", {"action": "parked", "name": None}),

@@ -27,6 +27,15 @@ def test_without_any_variable_everything_has_a_default() -> None:
     assert (settings.log_level, settings.shutdown_seconds) == ("INFO", 10)
 
 
+def test_an_argument_goes_before_the_environment_and_the_listing_says_so() -> None:
+    settings = Settings.from_env({"MEDIALEDGER_PORT": "9000", "MEDIALEDGER_HOST": "::1"}, {"port": "9001", "home": "/srv/a"})
+    assert (settings.port, settings.host, settings.master_key_file) == (9001, "::1", Path("/srv/a/master.key"))
+    origins = {line.name: line.origin for line in settings.listing()}
+    assert [origins[f"MEDIALEDGER_{name}"] for name in ("PORT", "HOST", "LOG_LEVEL")] == ["argument", "environment", "default"]
+    with pytest.raises(SettingsError, match=r"^--port must be a whole number"):
+        Settings.from_env({}, {"port": "x"})
+
+
 def test_paths_follow_the_home_unless_they_are_given() -> None:
     settings = Settings.from_env({"MEDIALEDGER_HOME": "/srv/HOME", "MEDIALEDGER_MEDIA_ROOT": "/media/HOME"})
     assert settings.master_key_file == Path("/srv/HOME/master.key")

@@ -33,7 +33,7 @@ export function Header({ menu, onMenu, onKeys }: HeaderProps) {
           <path d="M4 7h16M4 12h16M4 17h16" />
         </svg>
       </button>
-      <a class="brand" href={to("/")}>
+      <a class="brand" href={to("/")} aria-label="medialedger">
         <Mark />
         <span>medialedger</span>
       </a>

@@ -1,0 +1,99 @@
+"""The client of the demo and its key, which lies in the home like that of the admin."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from api.cli import shell
+from api.cli.demo.ledger import CLIENT
+from api.cli.open_core import open_core
+from api.kernel.api_keys import new_api_key
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.client.handlers import API_KEY, ClientHandlers
+from domain.client.roles import Role
+from domain.kernel.errors import NotFound
+from domain.records.kinds.channel import Channel
+from domain.records.kinds.destination import Destination
+from domain.records.kinds.room import Room
+from domain.webhook.aggregate import Webhook
+from projections.media_event.filters import EventFilter
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+
+_FILE: Final = "demo-api-key"
+_REASON: Final = "demo"
+
+
+async def demo_key(settings: Settings, *, beside_others: bool) -> str:
+    """Its key. The client, or another key of it, is made where the file is missing. Raises `StartError` for a first demo in an
+    installation that has something of its own, unless it may be `beside_others`: nothing is written then."""
+    path = _path(settings)
+    if path.is_file():
+        return path.read_text(encoding="ascii").strip()
+    async with open_core(settings) as wired:
+        handlers, who = ClientHandlers(wired.executor, wired.directory), shell.invocation(correlation_id=_REASON)
+        if await wired.directory.find(CLIENT) is not None:
+            outcome = await handlers.issue_key(CLIENT, key=new_api_key(), invocation=who)
+        elif not beside_others and (found := await _present(wired)):
+            raise StartError(f"this installation has {found} of its own, so no demo is loaded; --yes loads it beside them")
+        else:
+            outcome = await handlers.register(CLIENT, (Role.ADMIN.value,), key=new_api_key(), trust_actor=True, invocation=who)
+    key = outcome.secrets[API_KEY]
+    await asyncio.to_thread(_write, path, key)
+    return key
+
+
+@contextmanager
+def one_at_a_time(settings: Settings) -> Iterator[None]:
+    """The kernel releases the lock whenever the process ends. Raises `StartError`."""
+    with open(os.open(settings.home / "demo.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StartError(f"a demo is being loaded or removed already on this home: {settings.home}") from None
+        yield
+
+
+async def is_loaded(settings: Settings) -> bool:
+    """Whether there is a demo, or the beginning of one."""
+    if _path(settings).is_file():
+        return True
+    async with open_core(settings) as wired:
+        return await wired.directory.find(CLIENT) is not None
+
+
+async def _present(wired: Core) -> str:
+    """What the installation has, in words."""
+    records = RecordQueries(wired.database, RECORDS)
+    events = await EventQueries(wired.database).page(EventFilter())
+    counts = [("Events", events.total)]
+    for noun, kind in (("rooms", Room), ("channels", Channel), ("webhooks", Webhook), ("destinations", Destination)):
+        counts.append((noun, len(await records.all(kind.KIND))))
+    return ", ".join(f"{count} {noun}" for noun, count in counts if count)
+
+
+async def forget_key(settings: Settings) -> None:
+    """Delete the client with its keys, and the file."""
+    async with open_core(settings) as wired:
+        with suppress(NotFound):
+            who = shell.invocation(correlation_id=_REASON)
+            await ClientHandlers(wired.executor, wired.directory).delete(CLIENT, invocation=who)
+    _path(settings).unlink(missing_ok=True)
+
+
+def _path(settings: Settings) -> Path:
+    return settings.home / _FILE
+
+
+def _write(path: Path, key: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(f"{key}\n", encoding="ascii")

@@ -1,0 +1,104 @@
+"""The films of the demo: made by ffmpeg, brought in by the workflow `vod_ingest`, then cut, marked and composed by the product."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from api.cli import incoming
+from api.cli.demo.films import make_film
+from api.cli.demo.ledger import Ledger, Step, ended
+from api.cli.demo.schedule import Planned, Schedule
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+
+_SOURCE = "demo-film.mp4"
+_CHAPTERS = (("00:00:00.000", "Opening"), ("00:00:03.000", "The story of the day"), ("00:00:06.000", "Weather"))
+
+
+async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings) -> Sequence[str]:
+    """The ids of their Events, in the order of the schedule, when all are packaged."""
+    planned = [one for one in schedule.events() if one.film is not None]
+    jobs = [await _ingested(ledger, schedule, settings, one) for one in planned]
+    events = [schedule.id_of(one.key) for one in planned]
+    for job, event in zip(jobs, events, strict=True):
+        found = await ended(ledger.product, job)
+        await incoming.remove(f"incoming/{event}/{_SOURCE}", settings, event=UUID(event))
+        if found["failed"] or found["queue_state"] != "completed":
+            raise StartError(f"a film of the demo was not made; `medialedger jobs show {job}` says why")
+        await _on_demand(ledger, event)
+    return events
+
+
+async def _ingested(ledger: Ledger, schedule: Schedule, settings: Settings, planned: Planned) -> str:
+    """The job that makes the film."""
+    name, event = f"ingest/{planned.key}", schedule.id_of(planned.key)
+    if (made := ledger.find(name, about="job")) is not None:
+        return made.id
+    await incoming.remove(f"incoming/{event}/{_SOURCE}", settings, event=UUID(event))  # of a start that was interrupted
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="medialedger-demo-"))
+    try:
+        await make_film(folder / _SOURCE, look=planned.film or 0, seed=schedule.seed)
+        file = await incoming.brought(folder / _SOURCE, settings, event=UUID(event))
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    parameters = {"content_id": event, "file": file, "publish": True, "renditions": [180]}
+    job = {"job": {"workflow": "vod_ingest", "priority": 3}, "parameters": parameters}
+    return await ledger.once(Step(name, "POST", "/engine/job", job, by="lucia.ferrari", about="job"))
+
+
+async def _on_demand(ledger: Ledger, event: str) -> None:
+    """Its Event shows the end of the job a moment after that."""
+    while True:
+        found = await ledger.product.get(f"/api/event/{event}")
+        if found is None or found["stateString"] not in ("PRE_VOD", "VOD_INGESTING"):
+            return
+        await asyncio.sleep(0.2)
+
+
+async def make_pieces(ledger: Ledger, events: Sequence[str]) -> None:
+    """Chapters, a clip, a GIF and a picture of the first film. Ends when they are made."""
+    event = events[0]
+    clip = {"eventId": event, "start": "00:00:02", "end": "00:00:05"}
+    await ledger.all(
+        [
+            Step(
+                f"chapter/{number}",
+                "POST",
+                "/api/chapterpoint/",
+                {"eventId": event, "startTime": start, "title": title},
+                by="priya.nair",
+            )
+            for number, (start, title) in enumerate(_CHAPTERS)
+        ]
+    )
+    steps = [
+        _asset("video", {"name": "Opening, for the website", "clip": clip}, by="priya.nair"),
+        _asset("gif", {"name": "Loop for the web", "clip": clip, "width": 240}, by="jonas.meyer"),
+        _asset("image", {"name": "Still", "eventId": event, "time": "00:00:06"}, by="jonas.meyer"),
+    ]
+    made_before = all(ledger.find(step.name) for step in steps)
+    for asset in [] if made_before else await ledger.all(steps):
+        found = await ledger.product.get(f"/api/asset/{asset}")
+        await ended(ledger.product, str(found["jobId"]))
+
+
+def _asset(kind: str, body: Mapping[str, Any], *, by: str) -> Step:
+    return Step(f"asset/{kind}", "POST", f"/api/asset/{kind}/", body, by=by, about="asset")
+
+
+async def make_composition(ledger: Ledger, schedule: Schedule, *, events: Sequence[str]) -> None:
+    """A film of parts of the others."""
+    items = [{"type": "EVENT", "value": event, "properties": {"start": "00:00:01", "end": "00:00:04"}} for event in events[:2]]
+    event = {
+        "id": schedule.id_of("composition"),
+        "title": "The week in six seconds",
+        "externalId": f"demo/{schedule.seed}/composition",
+    }
+    asked = {"event": event, "playlist": {"name": "The week", "items": items}}
+    await ledger.once(Step("composition", "POST", "/api/compose/", asked, by="lucia.ferrari"))

@@ -1,0 +1,82 @@
+"""Where the demo sends things: a webhook that fails, a folder that takes a film, and a server that cannot be reached.
+
+What fails has a name below `.invalid`, which no resolver knows: nothing leaves the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from api.cli.demo.ledger import Ledger, Step
+from api.cli.demo.product import Refused
+from api.cli.home import PUBLISHED
+from api.wiring.settings import Settings
+from workers.adapters.step_account import NAME
+from workers.adapters.system_account import grant_traversal, system_account
+
+FOLDER: Final = "demo"
+_NOBODY: Final = "https://{}.broadcast.invalid"
+
+
+async def make_webhook(ledger: Ledger) -> str:
+    address = {"webhookUrl": f"{_NOBODY.format('hooks')}/medialedger"}
+    return await ledger.once(Step("webhook", "POST", "/api/webhook/", address, by="tomas.novak"))
+
+
+async def make_publications(ledger: Ledger, film: str, *, settings: Settings) -> str:
+    """One that is completed, and one that fails. What was left out, or ""."""
+    server = await _destination(
+        ledger, "server", "Partner archive", "HTTP", {"url": f"{_NOBODY.format('archive')}/{{contentId}}.mp4"}
+    )
+    await _published(ledger, film, server)
+    try:
+        folder = await _destination(ledger, "folder", "Archive share", "FILESYSTEM", {"path": FOLDER})
+    except Refused as refusal:
+        return f"no film was published to a folder: {refusal}"
+    await asyncio.to_thread(_make_folder, published_root(settings))
+    await ledger.once(Step(f"activate/{folder}", "PUT", f"/api/media/destination/activate/{folder}", by="tomas.novak"))
+    await _published(ledger, film, folder)
+    return ""
+
+
+async def _destination(ledger: Ledger, key: str, name: str, target: str, configuration: dict[str, str]) -> str:
+    body = {"name": name, "target": target, "destinationJson": json.dumps(configuration)}
+    return await ledger.once(Step(f"destination/{key}", "POST", "/api/media/destination/", body, by="tomas.novak"))
+
+
+async def _published(ledger: Ledger, film: str, destination: str) -> None:
+    """Ends with the upload, if there is one; a publication that was made before may be deleted."""
+    text = json.dumps({"title": "From the demo", "description": "Test pictures."})
+    body = {"eventId": film, "publications": [{"destinationId": destination, "publicationJson": text}]}
+    name = f"publication/{destination}"
+    if ledger.find(name) is not None:
+        return
+    publication = await ledger.once(Step(name, "POST", "/api/media/vodpublication/", body, by="anna.keller", about="publication"))
+    while True:
+        found = await ledger.product.get(f"/api/vodpublications/{publication}", destinationId=destination)
+        if found["publicationStateString"] != "Processing":
+            return
+        await asyncio.sleep(0.5)
+
+
+def published_root(settings: Settings) -> Path:
+    """Of the product that `up --demo` has started, or that is set."""
+    return settings.filesystem_root or settings.home / PUBLISHED
+
+
+def _make_folder(root: Path) -> None:
+    """Of the account that uploads, and so is a root that is made here. One that was there keeps its owner and mode."""
+    made = not root.exists()
+    root.mkdir(mode=0o750, parents=True, exist_ok=True)
+    (root / FOLDER).mkdir(mode=0o750, exist_ok=True)
+    account = system_account(NAME)
+    if account is None:
+        return
+    for path in (root, root / FOLDER) if made else (root / FOLDER,):
+        os.chown(path, account.pw_uid, account.pw_gid)
+    if made:
+        grant_traversal(account, root)
