@@ -121,6 +121,7 @@ class JobsQuery(EngineModel):
     job_ids: Annotated[list[Integer], Listed] = Field(
         default_factory=list, description="Numbers of jobs, separated by commas; all by default."
     )
+    workflow: str | None = Field(None, description="Jobs of the workflow with exactly this name; all by default.")
     client: str | None = Field(None, description="Jobs of this client only; all clients by default.")
 
 
@@ -201,6 +202,7 @@ def job_filter(query: JobsQuery, *, client: str | None) -> JobFilter:
         created_to=query.created_to,
         search=query.search,
         job_ids=query.job_ids,
+        workflow=query.workflow,
         client=client if query.client is None else query.client,
     )
 

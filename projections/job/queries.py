@@ -112,6 +112,7 @@ class JobFilter:
     created_to: datetime | None = None
     search: str | None = None
     job_ids: Sequence[int] = ()
+    workflow: str | None = None
     client: str | None = None
 
 
@@ -182,5 +183,6 @@ def _parts(wanted: JobFilter) -> list[Part]:
         ("to", wanted.created_to, "created_at <= %(to)s"),
         ("search", wanted.search.lower() if wanted.search else None, "strpos(search_text, %(search)s) > 0"),
         ("ids", bigints(wanted.job_ids) if wanted.job_ids else None, "id = ANY(%(ids)s)"),
+        ("workflow", wanted.workflow, "workflow = %(workflow)s"),
         ("client", wanted.client, "client = %(client)s"),
     ]
