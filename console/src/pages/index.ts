@@ -25,4 +25,7 @@ const READERS: readonly Role[] = ["viewer", "operator", "auditor"];
 export const PAGES: readonly Page[] = [
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
+  { path: "/jobs", title: "Jobs", roles: READERS, nav: { icon: "jobs", key: "j" }, load: () => import("./jobs/JobsPage") },
+  { path: "/jobs/new", title: "New job", roles: READERS, load: () => import("./submit/SubmitPage") },
+  { path: "/jobs/:id", title: "Job", roles: READERS, load: () => import("./job/JobPage") },
 ];

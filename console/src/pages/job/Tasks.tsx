@@ -1,7 +1,7 @@
 import type { Schemas } from "../../kernel/api";
 import { stateWord, type StateWord, type Tone } from "../../kernel/states";
 import { duration, now } from "../../kernel/time";
-import { Badge, EmptyState, Time } from "../../parts";
+import { Badge, Time } from "../../parts";
 import { size } from "../jobs/progress";
 import { places } from "./graph";
 

@@ -1,7 +1,7 @@
 import "./jobs.css";
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, dataOf } from "../../kernel/api";
+import { NO_CLIENT, api, dataOf } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { jobPath, to, useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
@@ -32,7 +32,7 @@ const JOBS = { changes: { aggregates: ["job"] } };
 export default function JobsPage() {
   const { values, set } = useQueryState();
   const counts = useQuery("job counts", (signal) => dataOf(api.GET("/engine/jobs/counts", { signal })), { ...JOBS, every: 15_000 });
-  const workflows = useQuery("workflows", (signal) => dataOf(api.GET("/engine/workflows", { signal })));
+  const workflows = useQuery("workflows", (signal) => dataOf(api.GET("/engine/workflows", { params: { header: NO_CLIENT }, signal })));
   const counted = counts.data.value as Counts | undefined;
   const first = useFirst(counted);
   const chosen = TABS.find((each) => each.key === values["state"])?.key ?? first;

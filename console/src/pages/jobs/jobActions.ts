@@ -1,6 +1,6 @@
 /** What can be done with a job, by whom and in which state, as the engine allows it. */
 
-import { Failure, answered, api, ifMatch, type Schemas } from "../../kernel/api";
+import { Failure, NO_CLIENT, answered, api, ifMatch, type Schemas } from "../../kernel/api";
 import { may, session } from "../../kernel/session";
 
 export type Job = Schemas["FullJob"];
@@ -56,7 +56,7 @@ export function refusal(job: Pick<Job, "client">): string | null {
 /** Does it. The number of the new job for `rerun`, else null. `etag` is of the job as it was seen. */
 export async function act(id: number, action: Action, etag: string | null = null): Promise<number | null> {
   if (action === "rerun") {
-    const made = await answered(api.POST("/engine/jobs/{job_id}/rerun", { params: { path: { job_id: id } }, headers: ifMatch(etag) }));
+    const made = await answered(api.POST("/engine/jobs/{job_id}/rerun", { params: { path: { job_id: id }, header: NO_CLIENT }, headers: ifMatch(etag) }));
     return made.data.id;
   }
   if (action === "retry") {
@@ -74,5 +74,5 @@ export async function act(id: number, action: Action, etag: string | null = null
 }
 
 export async function change(id: number, body: Schemas["ChangeJobRequest"], etag: string | null): Promise<string | null> {
-  return (await answered(api.PUT("/engine/job/{job_id}", { params: { path: { job_id: id } }, headers: ifMatch(etag), body }))).etag;
+  return (await answered(api.PUT("/engine/job/{job_id}", { params: { path: { job_id: id }, header: NO_CLIENT }, headers: ifMatch(etag), body }))).etag;
 }
