@@ -131,7 +131,7 @@ function Attempt({ task, run }: { task: JobTask; run: Run }) {
 
 /** What the tasks published, and the pictures among it. */
 export function Files({ tasks }: { tasks: readonly JobTask[] }) {
-  const files = tasks.flatMap((task) => (task.state === "completed" ? task.files : []));
+  const files = tasks.flatMap((task) => (task.state === "completed" ? task.files.filter((file) => !file.path.startsWith(".")) : []));
   if (files.length === 0) return <p class="faint">No files are published yet.</p>;
   const pictures = files.filter((file) => PICTURES.test(file.path)).slice(0, MOST_PICTURES);
   return (
