@@ -36,10 +36,19 @@ class ConsumerMember(Wire):
     host: str = Field(description="The host that it runs on.")
     busy: int = Field(description="How much it has under way.")
     seen_at: Instant = Field(description="When it last renewed its leases.")
+    failing_seconds: float | None = Field(description="For how long its work has only failed; null when it does not.")
+    fault: str | None = Field(description="Why it fails; null when it does not.")
 
     @classmethod
     def of(cls, member: Member) -> ConsumerMember:
-        return cls.model_construct(id=member.id, host=member.host, busy=member.busy, seen_at=member.seen_at)
+        return cls.model_construct(
+            id=member.id,
+            host=member.host,
+            busy=member.busy,
+            seen_at=member.seen_at,
+            failing_seconds=member.failing,
+            fault=member.fault,
+        )
 
 
 class Consumer(Wire):
@@ -47,6 +56,7 @@ class Consumer(Wire):
 
     name: str = Field(description="The name of the consumer.")
     shards: int = Field(description="The number of parts that its work is divided into.")
+    held: int = Field(description="How many of them a process has a valid lease on.")
     position: int | None = Field(
         description="The position of the event log up to which it has processed everything; null for one that reads a table."
     )
@@ -61,6 +71,7 @@ class Consumer(Wire):
         return cls.model_construct(
             name=status.name,
             shards=status.shards,
+            held=status.held,
             position=status.position,
             head=status.head,
             lag=status.lag,

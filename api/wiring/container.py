@@ -44,6 +44,8 @@ class Surroundings:
     console_media_origins: Sequence[str] = ()
     """Other origins that players in the console may load from."""
     session_limits: SessionLimits = field(default_factory=SessionLimits)
+    directories: Mapping[str, Path] = field(default_factory=dict)
+    """The directories that this process fills, by their names."""
 
 
 class Services:

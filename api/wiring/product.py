@@ -21,6 +21,7 @@ from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
 from api.kernel.version import product_version
+from api.media.health_overview import SAMPLE_EVERY, Overview
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from api.wiring.media import media_files
@@ -29,7 +30,7 @@ from api.wiring.publishing_targets import publishing_targets, refused_targets
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
-from api.wiring.space import free_space
+from api.wiring.space import directories, free_space
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
@@ -65,6 +66,7 @@ class Product:
         connections: Connections,
         workers: Workers,
         usage: UsageRecorder,
+        overview: Overview,
         outbound: Outbound,
         idempotency: IdempotencyRecords,
         request_log: RequestLog,
@@ -77,6 +79,7 @@ class Product:
         self.connections = connections
         self._workers = workers
         self._usage = usage
+        self._overview = overview
         self._outbound = outbound
         self._idempotency = idempotency
         self._request_log = request_log
@@ -103,6 +106,7 @@ class Product:
         self._started.push_async_callback(self._finisher.stop)
         await self._finisher.start()
         self._repeat(self.core.directory.store_usage, _WRITE_USE_EVERY, what="key use")
+        self._repeat(self._overview.sample, SAMPLE_EVERY, what="samples of the health")
         self._repeat(self._idempotency.sweep, _SWEEP_EVERY, what="idempotency keys sweep")
         if self._origin is not None:
             self._repeat(self._origin.tidy, _TIDY_EVERY, what="removal of recordings")
@@ -237,6 +241,7 @@ async def build(
         templates=settings.home / "templates",
         console_media_origins=settings.console_media_origins,
         session_limits=SessionLimits.of(hours=settings.console_hours, idle_minutes=settings.console_idle_minutes),
+        directories=directories(settings),
     )
     app = build_application(
         ROUTES,
@@ -259,6 +264,7 @@ async def build(
         connections=connections,
         workers=workers,
         usage=provided[UsageRecorder],
+        overview=provided[Overview],
         outbound=outbound,
         idempotency=idempotency,
         request_log=request_log,

@@ -58,6 +58,7 @@ def services(
     templates: Path | None = None,
     console_media_origins: Sequence[str] = (),
     session_limits: SessionLimits | None = None,
+    directories: Mapping[str, Path] | None = None,
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
     `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
@@ -77,6 +78,7 @@ def services(
         templates=templates,
         console_media_origins=console_media_origins,
         session_limits=session_limits or SessionLimits(),
+        directories=directories or {},
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:

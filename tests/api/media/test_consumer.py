@@ -39,15 +39,18 @@ async def test_consumers_are_listed_with_their_lag_members_and_parked_records(ht
     await consumer(inner, "b", head, 1, head)
     await inner.database.execute("DELETE FROM consumer_members WHERE consumer = 'b'")
     await park(inner, "b", (2, A), (1, A))
-    member = {"id": str(MEMBER), "host": "studio-1", "busy": 2, "seenAt": "2031-01-02T12:00:00.000Z"}
+    member = {"id": str(MEMBER), "host": "studio-1", "busy": 2, "seenAt": "2031-01-02T12:00:00.000Z"} | {
+        "failingSeconds": None,
+        "fault": None,
+    }
     none = {"parked": 0, "oldestParkedAt": None}
     assert await listed(http) == [
         {
-            "name": "b", "shards": 3, "position": 1, "head": head, "lag": head - 1, "members": [], "parked": 2,
+            "name": "b", "shards": 3, "held": 0, "position": 1, "head": head, "lag": head - 1, "members": [], "parked": 2,
             "oldestParkedAt": "2031-01-02T12:00:01.000Z",
         },
-        {"name": "deliveries", "shards": 2, "position": None, "head": head, "lag": None, "members": [member], **none},
-        {"name": "webhooks", "shards": 1, "position": head - 1, "head": head, "lag": 1, "members": [member], **none},
+        {"name": "deliveries", "shards": 2, "held": 0, "position": None, "head": head, "lag": None, "members": [member], **none},
+        {"name": "webhooks", "shards": 1, "held": 0, "position": head - 1, "head": head, "lag": 1, "members": [member], **none},
     ]  # fmt: skip
 
 

@@ -1,0 +1,265 @@
+"""The state of the whole installation at a glance: docs/reference/api/health.md#overview."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import Final
+
+from pydantic import Field
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Instant, Wire
+from api.media.consumer import Consumer
+from domain.kernel.clock import Clock
+from projections.audit.unsealed import Unsealed
+from projections.audit.verified import verified
+from projections.consumers.queries import ConsumerQueries
+from projections.deliveries.queries import DeliveryQueries
+from projections.job.backlog import JobBacklogQueries
+from projections.kernel.builds import living
+from projections.kernel.database import Database
+from projections.media_event.due import DueEvents
+from projections.publishing_points.queries import PointStates
+from projections.sessions.store import SessionQueries
+
+routes = Router("/health/overview", tag="Health", surface=MEDIA)
+
+FRESH: Final = 1.0
+"""Seconds for which one reading answers every caller."""
+SAMPLE_EVERY: Final = 60.0
+SAMPLES: Final = 60
+_SERVER: Final = "SELECT current_setting('server_version'), pg_database_size(current_database())"
+_LAST: Final = "SELECT last_position, recorded_at FROM commits ORDER BY last_position DESC LIMIT 1"
+_NEVER_STORED = ("cache-control", "no-store")
+
+
+class DatabaseState(Wire):
+    """The database."""
+
+    version: str = Field(description="The version of PostgreSQL.")
+    bytes: int = Field(description="The size of the database.")
+
+
+class LogState(Wire):
+    """The log."""
+
+    position: int = Field(description="The position of the last event; 0 in an empty log.")
+    recorded_at: Instant | None = Field(description="When it was recorded; null in an empty log.")
+    verified_position: int | None = Field(description="The end of what was verified in the background; null before its first turn.")
+    verified_at: Instant | None = Field(description="When it last read; null before its first turn.")
+    bad_position: int | None = Field(description="The first position that does not fit its hash; null where there is none.")
+    sealed_at: Instant | None = Field(description="When the last checkpoint was signed; null where there is none.")
+    unsealed_events: int = Field(description="Events that no checkpoint has yet.")
+    unsealed_seconds: float = Field(description="How long ago the first of these was recorded.")
+    unanchored_seconds: float = Field(
+        description="How long ago the first checkpoint was signed that only the database has; 0 where there is no other place."
+    )
+
+
+class DiskState(Wire):
+    """The disk of a directory of the answering machine."""
+
+    name: str = Field(description="`home` or `media`.")
+    free_bytes: int = Field(description="Free space.")
+    low: bool = Field(description="Whether that is too little to go on with.")
+
+
+class ProcessState(Wire):
+    """A process of the product that was seen in the last seconds."""
+
+    build: int = Field(description="The number of its build.")
+    host: str = Field(description="Its machine.")
+    pid: int = Field(description="Its process id there.")
+    started_at: Instant = Field(description="When it started.")
+
+
+class StepQueue(Wire):
+    """A queue of steps of jobs."""
+
+    queue: str = Field(description="Its name.")
+    ready: int = Field(description="Steps that could run.")
+    running: int = Field(description="Steps that run.")
+
+
+class JobsState(Wire):
+    """The job engine."""
+
+    states: dict[str, int] = Field(description="How many jobs have not ended, by state, and how many have failed; bounded counts.")
+    oldest_queued_seconds: float = Field(description="For how long the first queued job has waited.")
+    steps: list[StepQueue] = Field(description="The queues of steps.")
+    workers: int = Field(description="Processes that run steps.")
+
+
+class DeliveriesState(Wire):
+    """Deliveries to webhooks and callbacks."""
+
+    pending: int = Field(description="Deliveries that have not ended, counted up to 10,000.")
+    due: int = Field(description="Those of them that should have been sent.")
+    in_flight: int = Field(description="Those that are being sent.")
+    oldest_seconds: float = Field(description="How long ago the first of the due ones became due.")
+
+
+class SessionCount(Wire):
+    """Sessions of one kind in one state."""
+
+    kind: str = Field(description="What runs, such as an encoder.")
+    state: str = Field(description="Its state, such as `running` or `failed`.")
+    count: int = Field(description="How many.")
+
+
+class HealthSample(Wire):
+    """What the figures were at one moment."""
+
+    at: Instant = Field(description="When.")
+    events_per_minute: float = Field(description="Events that were recorded since the sample before, for each minute.")
+    lag: int = Field(description="The lag of the slowest consumer, in events.")
+    pending_deliveries: int = Field(description="Deliveries that had not ended.")
+    queued_jobs: int = Field(description="Jobs that waited.")
+    running_steps: int = Field(description="Steps that ran.")
+    failed_points: int = Field(description="Publishing points of live Events that were not on the air.")
+
+
+class HealthOverview(Wire):
+    """The state of the whole installation. Figures come from the database; disks are those of the answering machine."""
+
+    at: Instant = Field(description="When this was read; it may be a second old.")
+    database: DatabaseState = Field(description="Version and size of the database.")
+    log: LogState = Field(description="The end of the log, and how far it is verified and sealed.")
+    disks: list[DiskState] = Field(description="The disks of the answering machine.")
+    processes: list[ProcessState] = Field(description="The processes of the product, on all machines.")
+    consumers: list[Consumer] = Field(description="Consumers and worker roles with leases.")
+    jobs: JobsState = Field(description="Jobs and steps that have not ended.")
+    deliveries: DeliveriesState = Field(description="Deliveries that have not ended.")
+    events_due: dict[str, int] = Field(description="Events that the schedule should have started or stopped, by action.")
+    points: dict[str, int] = Field(description="Publishing points of live Events by what was last heard of them.")
+    sessions: list[SessionCount] = Field(description="Sessions by kind and state.")
+    history: list[HealthSample] = Field(description="A sample a minute of the last hour, oldest first, since the process started.")
+
+
+@dataclass(frozen=True)
+class OverviewQueries:
+    """Where the figures come from: the same reads that `/metrics` and `medialedger status` show."""
+
+    database: Database
+    consumers: ConsumerQueries
+    deliveries: DeliveryQueries
+    due: DueEvents
+    jobs: JobBacklogQueries
+    points: PointStates
+    sessions: SessionQueries
+    unsealed: Unsealed
+
+
+class Overview:
+    """Reads the overview at most once a second, and keeps a sample of each minute. `free` gives the free bytes of this machine's
+    directories by their names; fewer than `low` are too little."""
+
+    def __init__(
+        self, queries: OverviewQueries, *, clock: Clock, free: Callable[[], Mapping[str, int]], low: int, fresh: float = FRESH
+    ) -> None:
+        self._from = queries
+        self._clock = clock
+        self._free = free
+        self._low = low
+        self._fresh = fresh
+        self._samples: deque[HealthSample] = deque(maxlen=SAMPLES)
+        self._last: tuple[datetime, int] | None = None
+        self._reading = asyncio.Lock()
+        self._read: tuple[float, HealthOverview] | None = None
+
+    async def now(self) -> HealthOverview:
+        async with self._reading:
+            if self._read is None or monotonic() - self._read[0] >= self._fresh:
+                self._read = (monotonic(), await self._all())
+            return self._read[1].model_copy(update={"history": list(self._samples)})
+
+    async def sample(self) -> None:
+        """Keep the figures of this minute."""
+        read = await self.now()
+        minutes = 1.0 if self._last is None else max((read.at - self._last[0]).total_seconds() / 60, 1 / 60)
+        recorded = 0 if self._last is None else read.log.position - self._last[1]
+        self._last = (read.at, read.log.position)
+        self._samples.append(
+            HealthSample(
+                at=read.at,
+                events_per_minute=round(max(recorded, 0) / minutes, 1),
+                lag=max((one.lag or 0 for one in read.consumers), default=0),
+                pending_deliveries=read.deliveries.pending,
+                queued_jobs=read.jobs.states.get("queued", 0),
+                running_steps=sum(one.running for one in read.jobs.steps),
+                failed_points=sum(count for state, count in read.points.items() if state != "on_air"),
+            )
+        )
+
+    async def _all(self) -> HealthOverview:
+        lists = self._from.database.lists
+        version, size = await lists.row(_SERVER) or ("", 0)
+        return HealthOverview(
+            at=self._clock(),
+            database=DatabaseState(version=version.partition(" ")[0], bytes=size),
+            log=await self._log(),
+            disks=[DiskState(name=name, free_bytes=left, low=left < self._low) for name, left in self._free().items()],
+            processes=[
+                ProcessState(build=build, host=host, pid=pid, started_at=started)
+                for build, host, pid, started, _ in await living(self._from.database)
+            ],
+            consumers=await self._consumers(),
+            jobs=await self._jobs(),
+            deliveries=await self._deliveries(),
+            events_due=await self._from.due.counts(),
+            points=await self._from.points.counts(),
+            sessions=[SessionCount(kind=kind, state=state, count=n) for kind, state, n, _ in await self._from.sessions.counts()],
+            history=[],
+        )
+
+    async def _log(self) -> LogState:
+        lists = self._from.database.lists
+        position, recorded_at = await lists.row(_LAST) or (0, None)
+        unsealed, seen = await self._from.unsealed.now(), await verified(lists)
+        return LogState(
+            position=position,
+            recorded_at=recorded_at,
+            verified_position=seen.position,
+            verified_at=seen.verified_at,
+            bad_position=seen.bad_position,
+            sealed_at=seen.sealed_at,
+            unsealed_events=unsealed.events,
+            unsealed_seconds=unsealed.seconds,
+            unanchored_seconds=unsealed.unanchored,
+        )
+
+    async def _consumers(self) -> list[Consumer]:
+        members = await self._from.consumers.members()
+        return [Consumer.of(one, members.get(one.name, [])) for one in await self._from.consumers.all()]
+
+    async def _jobs(self) -> JobsState:
+        found = await self._from.jobs.all()
+        queues = sorted({queue for queue, _ in found.steps})
+        return JobsState(
+            states=dict(found.jobs),
+            oldest_queued_seconds=found.oldest_queued,
+            steps=[
+                StepQueue(queue=queue, ready=found.steps[queue, "ready"], running=found.steps[queue, "running"]) for queue in queues
+            ],
+            workers=found.workers,
+        )
+
+    async def _deliveries(self) -> DeliveriesState:
+        found = await self._from.deliveries.backlog()
+        return DeliveriesState(pending=found.pending, due=found.due, in_flight=found.in_flight, oldest_seconds=found.oldest)
+
+
+@routes.get("/", READ, response_model=HealthOverview)
+async def get_health_overview(request: Request, overview: Overview) -> Response:
+    """The state of the whole installation: database, log, disks, processes, consumers, jobs, deliveries, sessions, publishing
+    points, and a sample a minute of the last hour. One reading answers all callers of a second."""
+    return Response(200, await overview.now(), headers=(_NEVER_STORED,))

@@ -1,0 +1,70 @@
+"""The overview of the health of the installation, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import httpx
+
+from api.media.health_overview import SAMPLES, Overview, OverviewQueries
+from api.wiring.core import Core
+from domain.kernel.clock import Clock
+from projections.audit.unsealed import Unsealed
+from projections.consumers.queries import ConsumerQueries
+from projections.deliveries.queries import DeliveryQueries
+from projections.job.backlog import JobBacklogQueries
+from projections.media_event.due import DueEvents
+from projections.publishing_points.queries import PointStates
+from projections.sessions.store import SessionQueries
+from tests.api.asking import add
+from tests.api.serving import serving
+from tests.conftest import introduce
+
+PATH = "/api/health/overview/"
+
+
+def overview(inner: Core, clock: Clock, free: Mapping[str, int]) -> Overview:
+    lists = inner.database.lists
+    queries = OverviewQueries(
+        inner.database,
+        ConsumerQueries(inner.database),
+        DeliveryQueries(inner.database),
+        due=DueEvents(lists),
+        jobs=JobBacklogQueries(lists),
+        points=PointStates(inner.database),
+        sessions=SessionQueries(lists),
+        unsealed=Unsealed(lists),
+    )
+    return Overview(queries, clock=clock, free=lambda: free, low=10, fresh=0.0)
+
+
+async def test_a_viewer_sees_all_parts(http: httpx.AsyncClient, inner: Core) -> None:
+    await add(http, title="One")
+    answer = await http.get(PATH, headers={"API-KEY": await introduce(inner, "watcher", "viewer")})
+    body = answer.json()
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    assert body["log"]["position"] > 0
+    assert body["log"]["unsealedEvents"] == body["log"]["position"]
+    assert body["database"]["bytes"] > 0
+    assert set(body["jobs"]["states"]) == {"queued", "started", "pending", "scheduled", "paused", "failed"}
+    assert body["deliveries"] == {"pending": 0, "due": 0, "inFlight": 0, "oldestSeconds": 0}
+    assert (await http.get(PATH, headers={"API-KEY": await introduce(inner, "packager", "keys")})).status_code == 403
+
+
+async def test_a_full_disk_is_low(inner: Core, database_url: str) -> None:
+    async with serving(inner, database_url, lambda _: {Overview: overview(inner, inner.clock, {"home": 9, "media": 10})}) as http:
+        disks = (await http.get(PATH)).json()["disks"]
+    assert disks == [{"name": "home", "freeBytes": 9, "low": True}, {"name": "media", "freeBytes": 10, "low": False}]
+
+
+async def test_samples_of_an_hour_are_kept_and_tell_what_was_recorded_between_them(http: httpx.AsyncClient, inner: Core) -> None:
+    shown = overview(inner, inner.clock, {})
+    await shown.sample()
+    for _ in range(3):
+        await add(http, title="One more")
+    await shown.sample()
+    first, second = (await shown.now()).history
+    assert first.events_per_minute == 0 < second.events_per_minute
+    for _ in range(SAMPLES):
+        await shown.sample()
+    assert len((await shown.now()).history) == SAMPLES
