@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run console test check bench faults kafka lock clean
+.PHONY: help run console test check bench faults kafka docs lock clean
 
 PYTHON ?= python3
 PROCESSES ?= 6
@@ -48,11 +48,17 @@ faults: $(VENV)/.dev ## kill, freeze and stop everything under load, and count w
 kafka: ## run an Apache Kafka broker on this machine (Ctrl-C stops it); ARGS="--port 9192" chooses
 	@exec $(PYTHON) -m deploy.kafka.broker $(ARGS)
 
+docs: $(VENV)/.docs ## build the documentation site in build/docs/site; ARGS=serve shows it while it is written
+	@exec $(VENV)/docs/bin/$(if $(filter serve,$(ARGS)),sphinx-autobuild --port 8000 --re-ignore '^$(CURDIR)/(\.[a-z_]+|build|console|tests)/',sphinx-build -W --keep-going --jobs auto) \
+	  --quiet --conf-dir docs/site --doctree-dir build/docs/read . build/docs/site
+	@test "$(ARGS)" = serve || echo "build/docs/site/index.html"
+
 lock: $(VENV)/.dev ## remake the lock files; UPGRADE=--upgrade takes newer versions
 	$(COMPILE) pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) pyproject.toml --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
 	$(COMPILE) requirements/console.in -o requirements/console.txt
 	$(COMPILE) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
+	$(COMPILE) requirements/docs.in -o requirements/docs.txt
 
 clean: ## remove what make made; data (.medialedger, .kafka) stays
 	rm -rf console/node_modules console/dist console/openapi.json console/src/kernel/openapi.d.ts
@@ -89,6 +95,12 @@ console/dist/index.html: $(CONSOLE_SOURCES) console/node_modules/.installed
 console/src/kernel/openapi.d.ts: $(shell find api domain -name '*.py') $(VENV)/.runtime console/node_modules/.installed
 	@$(VENV)/bin/python console/describe_api.py > console/openapi.json
 	@$(NPM) run --silent types > /dev/null
+	@touch $@
+
+# An environment of its own: the site's packages cannot change what is tested, and tests do not wait for them.
+$(VENV)/.docs: requirements/docs.txt | $(VENV)/.made
+	$(PYTHON) -m venv --clear $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes -r requirements/docs.txt
 	@touch $@
 
 # Each process of a first run would compile all tests for itself.

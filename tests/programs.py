@@ -13,6 +13,7 @@ _PACKAGES: Final = {
     "caddy": "caddy",
     "prometheus": "prometheus",
     "promtool": "prometheus",
+    "node": "nodejs",
     "chromium": "chromium",
 }
 """Of Debian and Ubuntu, by program."""

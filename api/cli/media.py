@@ -69,7 +69,7 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     job = await wired.streams.load(Job.stream(number))
     assert isinstance(job, Job)
     if job.failed or job.state is not JobState.COMPLETED:
-        raise StartError(job.reason or "the job was broken off")
+        raise StartError(job.reason or "the job was cancelled")
     await _settled(wired, event)
     playlist = f"{event}/{'cbcs' if args.drm else 'clear'}/master.m3u8"
     print(f"{settings.media_root}/{playlist}")

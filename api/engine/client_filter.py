@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.http.auth import Sessions
+from api.http.auth import Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
 from api.http.sse import Subscriber
 from api.kernel.auth import Role
@@ -22,9 +22,9 @@ class ClientFilter:
         return Subscriber((request.scope.get("client") or ("",))[0], await self._is_known(request))
 
     async def _is_known(self, request: Request) -> bool:
-        key = request.header("api-key") or request.header("x-auth-key")
-        if key:
-            return await self._directory.authenticate(key) is not None
+        key = sent_key(request.headers)
+        if key is not None:
+            return await self._directory.authenticate(key.decode("latin-1")) is not None
         try:
             return await self._sessions.caller(request, changes=False) is not None
         except (Unauthenticated, Forbidden):

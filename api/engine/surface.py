@@ -60,4 +60,5 @@ ENGINE: Final = Surface(
     never=frozenset({404}),
     client_required=True,
     typed_bodies=True,
+    unknown_names="told",
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from api.http.api_description import ApiDescription
 from api.http.body import Disconnected, Receive
+from api.http.cross_origin import CrossOrigin
 from api.http.docs_page import docs_router
 from api.http.documentation import Documentation
 from api.http.endpoint import Conventions, Endpoint, Services
@@ -20,18 +21,16 @@ from api.http.errors import HttpError, MethodNotAllowed, NoSuchPath
 from api.http.incoming import Pieces
 from api.http.metrics import Meter, RequestMetrics
 from api.http.path_trie import PathTrie
+from api.http.preflight import preflight
+from api.http.reply import NO_BODY, reply
 from api.http.request import Request, Scope
-from api.http.response import Response, encode, is_stream
+from api.http.response import Response, is_stream
 from api.http.router import Router, RouteSpec
 from api.http.streaming import OpenStreams, Send, close_stream
 from api.http.surface import Surface
 from api.http.unsent import PIECE, UnsentBodies
 
 Hook = Callable[[], Awaitable[None]]
-Message = dict[str, Any]
-
-_BODYLESS: Final = (204, 304)
-_NO_BODY: Final = {"type": "http.response.body", "body": b""}
 _logger = logging.getLogger("medialedger.http")
 
 
@@ -53,13 +52,30 @@ class _ErrorEndpoint:
     surface: Surface
     path: str
     meter: Meter
+    cross_origin: CrossOrigin | None
     streamed_body = False
 
     async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
         raise self.error.with_traceback(None)
 
 
-ByMethod = dict[str, Endpoint | _ErrorEndpoint]
+@dataclass(frozen=True, slots=True)
+class _Preflight:
+    """Answers OPTIONS, which needs no key: browsers send none before they know that they may."""
+
+    specs: Mapping[str, RouteSpec]
+    surface: Surface
+    path: str
+    meter: Meter
+    cross_origin: CrossOrigin
+    streamed_body = False
+
+    async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
+        return preflight(request, self.cross_origin, specs=self.specs)
+
+
+Answering = Endpoint | _ErrorEndpoint | _Preflight
+ByMethod = dict[str, Answering]
 """The endpoints of one path by method; under the empty method the one that answers 405."""
 
 
@@ -126,13 +142,18 @@ class _Binder:
 
     def finish(self, surfaces: Iterable[Surface]) -> tuple[PathTrie[ByMethod], list[tuple[bytes, _ErrorEndpoint]]]:
         for spec, leaf in self._leaves:
-            error = MethodNotAllowed(", ".join(sorted(leaf)))
-            leaf[""] = self._error(error, spec.surface, path=spec.path)
+            rule = self._conventions.cross_origin_of(spec.surface)
+            meter = self._metrics.meter(spec.surface.name, "other", route=spec.path)
+            if rule is not None and rule.origins != frozenset():
+                specs = {method: one.spec for method, one in leaf.items() if isinstance(one, Endpoint)}
+                leaf["OPTIONS"] = _Preflight(specs, spec.surface, spec.path, meter, rule)
+            leaf[""] = _ErrorEndpoint(MethodNotAllowed(", ".join(sorted(leaf))), spec.surface, spec.path, meter, rule)
         longest_first = sorted(surfaces, key=lambda surface: -len(surface.prefix))
         return self._paths, [(each.prefix.encode(), self._error(NoSuchPath(), each, path="unknown")) for each in longest_first]
 
     def _error(self, error: HttpError, surface: Surface, *, path: str) -> _ErrorEndpoint:
-        return _ErrorEndpoint(error, surface, path, self._metrics.meter(surface.name, "other", route=path))
+        meter = self._metrics.meter(surface.name, "other", route=path)
+        return _ErrorEndpoint(error, surface, path, meter, self._conventions.cross_origin_of(surface))
 
 
 class Application:
@@ -184,14 +205,14 @@ class Application:
             request.pieces = Pieces(receive, scope, stopping=self._streams.ended)
         try:
             response = await endpoint.respond(request, receive, values=values)
-            start, payload = _messages(response, request)
+            start, payload = await reply(response, request, cross_origin=endpoint.cross_origin)
             large = self._unsent.admit(payload, scope) if payload is not None and len(payload) > PIECE else None
         except Disconnected:
             endpoint.meter.observe(499, perf_counter() - started)
             return
         except Exception as error:
             response, large = self._error_response(error, request, endpoint=endpoint), None
-            start, payload = _messages(response, request)
+            start, payload = await reply(response, request, cross_origin=endpoint.cross_origin)
         if request.pieces is not None:
             await request.pieces.drop()
         if self._draining:
@@ -204,7 +225,7 @@ class Application:
         elif large is not None:
             await self._unsent.send(large, payload, send)
         else:
-            await send({"type": "http.response.body", "body": payload} if payload else _NO_BODY)
+            await send({"type": "http.response.body", "body": payload} if payload else NO_BODY)
         if request.pieces is not None:
             request.pieces.leave()
         seconds = perf_counter() - started
@@ -212,7 +233,7 @@ class Application:
         if self._log.wants(request.method, response.status, routine=endpoint.surface.routine):
             self._log.add(request, status=response.status, seconds=seconds)
 
-    def _find(self, scope: Scope) -> tuple[Endpoint | _ErrorEndpoint, list[str]]:
+    def _find(self, scope: Scope) -> tuple[Answering, list[str]]:
         raw_path = scope.get("raw_path")
         if raw_path is None:  # optional in ASGI, though every server that we know sends it
             raw_path = scope["raw_path"] = quote(scope["path"]).encode()
@@ -225,7 +246,7 @@ class Application:
                 return unknown, []
         return self._unknown[-1][1], []
 
-    def _error_response(self, error: Exception, request: Request, *, endpoint: Endpoint | _ErrorEndpoint) -> Response:
+    def _error_response(self, error: Exception, request: Request, *, endpoint: Answering) -> Response:
         failure = self._conventions.failure_of(error)
         if failure.status == 404 and isinstance(endpoint, Endpoint) and endpoint.spec.absent == 204:
             return Response(204)
@@ -257,22 +278,3 @@ class Application:
             except Exception:
                 _logger.exception("a part could not be stopped cleanly")
         self._log.flush()
-
-
-def _messages(response: Response, request: Request) -> tuple[Message, bytes | None]:
-    """The head of the response and its body; `None` for a body that is streamed."""
-    headers = response.header_pairs()
-    headers.append((b"x-transaction-id", request.transaction_id.encode("ascii")))
-    payload: bytes | None = None
-    if not is_stream(response.body):
-        payload = encode(response.body)
-        if response.status not in _BODYLESS:
-            headers.append((b"content-length", b"%d" % len(payload)))
-        if request.method == "HEAD" or response.status in _BODYLESS:
-            payload = b""
-    elif request.method == "HEAD" or response.status in _BODYLESS:
-        payload = b""
-    if b"expect" in request.headers and not request.body:
-        # No "100 Continue" was sent, so the client may or may not send the body: only a new connection is safe.
-        headers.append((b"connection", b"close"))
-    return {"type": "http.response.start", "status": response.status, "headers": headers}, payload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -60,11 +60,13 @@ class Authorizer:
         client_required: bool = False,
         named: str | None = None,
         quoted: bool = False,
+        bearer: bool = True,
     ) -> Caller:
         """`named` is the client that the path names, if it must be the caller's own. The key of another client is answered as a
-        wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes."""
+        wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes.
+        `bearer`: it may come in Authorization."""
         headers = request.headers
-        key = headers.get(b"api-key") or headers.get(b"x-auth-key")
+        key = sent_key(headers) if bearer else headers.get(b"api-key") or headers.get(b"x-auth-key")
         if key:
             caller = await self._authenticate(_unquoted(key) if quoted else key.decode("latin-1"))
             if caller is None:
@@ -88,8 +90,23 @@ class Authorizer:
     async def _of_session(self, request: Any) -> Caller:
         caller = None if self._sessions is None else await self._sessions.caller(request, changes=self._changes)
         if caller is None:
-            raise Unauthenticated("This call needs an API key in the header API-KEY.")
+            raise Unauthenticated("This call needs an API key: API-KEY: KEY, or Authorization: Bearer KEY.")
         return caller
+
+
+def sent_key(headers: Mapping[bytes, bytes]) -> bytes | None:
+    """The API key of a request; `None` where it brings none. Raises `Unauthenticated` for two that differ. Another scheme of
+    Authorization than Bearer is none of ours: a proxy in front may have asked for it."""
+    key = headers.get(b"api-key") or headers.get(b"x-auth-key")
+    authorization = headers.get(b"authorization")
+    if authorization is not None:
+        scheme, _, bearer = authorization.partition(b" ")
+        bearer = bearer.strip()
+        if scheme.lower() == b"bearer" and bearer:
+            if key and key != bearer:
+                raise Unauthenticated("API-KEY and Authorization hold two different API keys; send one.")
+            return bearer
+    return key or None
 
 
 def _end_user(sent: bytes, caller: Caller) -> str:

@@ -12,8 +12,9 @@ from python_multipart.multipart import Field, File, FormParser, parse_options_he
 
 from api.http.errors import BadRequest, BodyTooLarge, UnsupportedMediaType
 from api.http.forms import Pairs, decode_text, fold, split_pairs
-from api.http.model import Wire
+from api.http.model import STRANGE, Wire
 from api.http.parsing import JsonParser, Validator, parse_json
+from api.http.unknown_names import UnknownName, unknown_in_body, unknown_in_names
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Headers = Mapping[bytes, bytes]
@@ -85,6 +86,7 @@ class BodyParser:
         self._where = where
         self._typed = typed
         self._default = None if default is ... and NoneType in get_args(annotation) else default
+        self._annotation = annotation
         self._validator = Validator(annotation, where=where)
         self._model = annotation if isinstance(annotation, type) and issubclass(annotation, Wire) else None
         self._lists: frozenset[str] = frozenset() if self._model is None else self._model.lists()
@@ -129,7 +131,8 @@ class BodyParser:
     def _wrong_type(self) -> UnsupportedMediaType:
         return UnsupportedMediaType(f"The content type must be {' or '.join(self._media_types)}.")
 
-    def parse(self, raw: bytes, media_type: str, *, headers: Headers) -> Any:
+    def parse(self, raw: bytes, media_type: str, *, headers: Headers, unknown: list[UnknownName]) -> Any:
+        """`unknown` gets the names that are no fields."""
         if not raw:
             if self._default is ...:
                 raise BadRequest.at(self._where, "is required")
@@ -137,20 +140,29 @@ class BodyParser:
         if self._raw:
             return raw
         if media_type == _URLENCODED:
-            return self._read_form(split_pairs(raw, where=self._where))
+            return self._read_form(split_pairs(raw, where=self._where), unknown)
         if media_type == _MULTIPART:
-            return self._read_form(_multipart_pairs(raw, headers[b"content-type"], where=self._where))
+            return self._read_form(_multipart_pairs(raw, headers[b"content-type"], where=self._where), unknown)
         if media_type in PLAIN.media_types:
             return self._validator.read(decode_text(raw, where=self._where))
-        return self._validator.read(self._json(raw, where=self._where))
+        data = self._json(raw, where=self._where)
+        strange: list[str] = []
+        STRANGE.set(strange)
+        try:
+            return self._validator.read(data)
+        finally:
+            if strange:
+                unknown.extend(unknown_in_body(self._annotation, data))
 
-    def _read_form(self, pairs: Pairs) -> Any:
+    def _read_form(self, pairs: Pairs, unknown: list[UnknownName]) -> Any:
         """In a form the empty value is null. Two spellings of one name are an error, as in JSON."""
         seen: dict[str, str] = {}
         for name, _ in pairs:
             if seen.setdefault(name.lower(), name) != name:
                 raise BadRequest.at(name, "is there twice, in two spellings")
         folded = fold(pairs, lists=self._lists, model=self._model)
+        if self._model is not None:
+            unknown.extend(unknown_in_names(folded, self._model.spellings()))
         return self._validator.read({name: None if value == "" else value for name, value in folded.items()})
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from api.http.auth import OPEN
 from api.http.request import Request
-from api.http.response import Response
+from api.http.response import Document, Response
 from api.http.router import Router
 from api.http.static import HTML, SCRIPT, STYLE, page_headers
 from api.http.surface import Surface
@@ -47,28 +47,28 @@ _HEADERS: Final = page_headers(inline_styles=True)
 
 def docs_router(surface: Surface, *, title: str) -> Router:
     routes = Router(surface=surface)
-    page = _PAGE.format(title=escape(title)).encode()
+    page, start = Document(_PAGE.format(title=escape(title)).encode()), Document(_START)
 
     @routes.get("/docs", OPEN, documented=False)
     async def swagger_ui(request: Request) -> Response:
-        return Response(body=page, media_type=HTML, headers=_HEADERS)
+        return page.response(HTML, headers=_HEADERS)
 
     @routes.get(f"/docs/{_BUNDLE}", OPEN, documented=False)
     async def swagger_ui_script(request: Request) -> Response:
-        return Response(body=_file(_BUNDLE), media_type=SCRIPT, headers=_HEADERS)
+        return _file(_BUNDLE).response(SCRIPT, headers=_HEADERS)
 
     @routes.get(f"/docs/{_STYLE}", OPEN, documented=False)
     async def swagger_ui_style(request: Request) -> Response:
-        return Response(body=_file(_STYLE), media_type=STYLE, headers=_HEADERS)
+        return _file(_STYLE).response(STYLE, headers=_HEADERS)
 
     @routes.get("/docs/start.js", OPEN, documented=False)
     async def swagger_ui_start(request: Request) -> Response:
-        return Response(body=_START, media_type=SCRIPT, headers=_HEADERS)
+        return start.response(SCRIPT, headers=_HEADERS)
 
     return routes
 
 
 @cache
-def _file(name: str) -> bytes:
+def _file(name: str) -> Document:
     """Read when it is first asked for: the script has 1.5 MB."""
-    return (files("fastapi_offline") / "static" / name).read_bytes()
+    return Document((files("fastapi_offline") / "static" / name).read_bytes())

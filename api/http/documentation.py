@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from api.http.api_description import ApiDescription
 from api.http.auth import OPEN
 from api.http.request import Request
-from api.http.response import Response
+from api.http.response import Document, Response
 from api.http.router import Router
 from api.http.surface import Surface
 
@@ -24,20 +24,20 @@ class Documentation:
         self._title = title
         self._version = version
         self._about = about
-        self._json: bytes | None = None
+        self._document: Document | None = None
 
     def router(self, surface: Surface) -> Router:
         routes = Router(surface=surface)
 
         @routes.get("/openapi.json", OPEN, documented=False)
         async def openapi_document(request: Request) -> Response:
-            if self._json is None:
-                self._json = await asyncio.to_thread(self._render)
-            return Response(body=self._json)
+            if self._document is None:
+                self._document = await asyncio.to_thread(self._render)
+            return self._document.response()
 
         return routes
 
-    def _render(self) -> bytes:
+    def _render(self) -> Document:
         from api.http.openapi import describe
 
-        return to_json(describe(self._routes, title=self._title, version=self._version, about=self._about))
+        return Document(to_json(describe(self._routes, title=self._title, version=self._version, about=self._about)))

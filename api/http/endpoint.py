@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from api.http.auth import Authenticate, Authorizer, Sessions
 from api.http.binding import parsers, read_signature, responder_services
 from api.http.body import Receive, check_length, read_body
-from api.http.errors import FailureOf, failure_of
+from api.http.cross_origin import CrossOrigin
+from api.http.errors import BadRequest, FailureOf, FieldError, failure_of
+from api.http.header_lists import preference, whole
 from api.http.large_bodies import LargeBodies, is_large
 from api.http.metrics import Meter
 from api.http.parsing import JsonParser, parse_json
-from api.http.request import IDEMPOTENCY_KEY, IF_MATCH, Request
+from api.http.request import IDEMPOTENCY_KEY, IF_MATCH, PREFER, Notes, Request
 from api.http.response import Response
 from api.http.router import WRITES, Respond, RouteSpec
+from api.http.surface import Surface
+from api.http.unknown_names import MOST, UnknownName, names_of_query, unknown_in_names, warning
 
 Services = Mapping[Any, object]
+_STRICT: Final[Notes] = ((b"preference-applied", b"handling=strict"), (b"vary", b"prefer"))
 
 
 class MissingServices(LookupError):
@@ -48,6 +53,11 @@ class Conventions:
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
     public_url: str = ""
     """`https://media.example`: where callers reach the server; empty: at the host that a request names."""
+    cross_origin: CrossOrigin | None = None
+    """The rule for pages of other origins, on surfaces without one of their own; `None`: none may call."""
+
+    def cross_origin_of(self, surface: Surface) -> CrossOrigin | None:
+        return self.cross_origin if surface.cross_origin is None else surface.cross_origin
 
 
 class Endpoint:
@@ -67,6 +77,7 @@ class Endpoint:
         "_respond",
         "_roles",
         "_writes",
+        "cross_origin",
         "meter",
         "spec",
         "streamed_body",
@@ -79,6 +90,7 @@ class Endpoint:
         self.surface = spec.surface
         self.streamed_body = spec.streamed_body
         self.meter = meter
+        self.cross_origin = conventions.cross_origin_of(spec.surface)
         self._authorizer = Authorizer(
             conventions.authenticate,
             sessions=conventions.sessions if spec.surface.sessions else None,
@@ -113,6 +125,7 @@ class Endpoint:
                 client_required=surface.client_required,
                 named=None if self._caller_at is None else values[self._caller_at],
                 quoted=surface.quoted_keys,
+                bearer=surface.bearer_keys,
             )
         self._admitted(request)
         if self._writes and not self.streamed_body:
@@ -143,13 +156,37 @@ class Endpoint:
 
     def _arguments(self, request: Request, values: list[str], media_type: str) -> dict[str, Any]:
         arguments: dict[str, Any] = {}
-        for (name, convert), value in zip(self._converters, values, strict=True):
-            arguments[name] = convert(value)
-        if self._query is not None:
-            arguments["query"] = self._query.parse(request.scope["query_string"])
-        if self._body is not None:
-            arguments["body"] = self._body.parse(request.body, media_type, headers=request.headers)
+        unknown: list[UnknownName] = []
+        query = request.scope["query_string"]
+        try:
+            for (name, convert), value in zip(self._converters, values, strict=True):
+                arguments[name] = convert(value)
+            if self._query is not None:
+                arguments["query"] = self._query.parse(query, unknown)
+            elif query:
+                unknown += unknown_in_names(names_of_query(query), {})
+            if self._body is not None:
+                arguments["body"] = self._body.parse(request.body, media_type, headers=request.headers, unknown=unknown)
+        except BadRequest as wrong:
+            self._judge(request, unknown, errors=wrong.errors)
+            raise
+        if unknown or PREFER in request.headers:
+            self._judge(request, unknown)
         return arguments
+
+    def _judge(self, request: Request, unknown: list[UnknownName], *, errors: Sequence[FieldError] = ()) -> None:
+        """Unknown names by the rule of the surface and the preference of the caller: told, or refused with the other errors."""
+        rule = self.surface.unknown_names
+        if rule == "ignored":
+            return
+        header = whole(request.scope["headers"], PREFER) if PREFER in request.headers else b""
+        strict = preference(header, "handling") == "strict"
+        if strict:
+            request.notes += _STRICT
+        if unknown and (strict or rule == "refused"):
+            raise BadRequest(*errors, *(name.error for name in unknown[:MOST]))
+        if unknown:
+            request.notes += (warning(unknown[:MOST]),)
 
 
 def _responder(spec: RouteSpec, services: Services) -> Respond | None:

@@ -74,7 +74,7 @@ class Unauthenticated(HttpError):
     status = 401
 
     def __init__(self, detail: str) -> None:
-        super().__init__(detail, headers=(("www-authenticate", "ApiKey"),))
+        super().__init__(detail, headers=(("www-authenticate", "ApiKey"), ("www-authenticate", 'Bearer realm="api"')))
 
 
 class Forbidden(HttpError):

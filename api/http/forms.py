@@ -9,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 from api.http.errors import BadRequest
 from api.http.model import Wire
 from api.http.parsing import Validator
+from api.http.unknown_names import UnknownName, unknown_in_names
 
 Pairs = list[tuple[str, str]]
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
@@ -64,15 +65,19 @@ def fold(pairs: Iterable[tuple[str, str]], *, lists: frozenset[str], model: type
 class QueryParser:
     """A query string as a `Wire` model. Two spellings of one name are the same name sent twice."""
 
-    __slots__ = ("_lists", "_model", "_validator")
+    __slots__ = ("_documented", "_lists", "_model", "_validator")
 
     def __init__(self, model: type[Wire]) -> None:
         self._model = model
         self._lists = model.lists()
+        self._documented = frozenset(model.spellings().values())
         self._validator = Validator(model, where="query")
 
-    def parse(self, raw: bytes) -> Any:
+    def parse(self, raw: bytes, unknown: list[UnknownName]) -> Any:
+        """`unknown` gets the names that are no parameters."""
         if not raw:
             return self._validator.read({})
-        pairs = split_pairs(raw, where="query")
-        return self._validator.read(fold(pairs, lists=self._lists, model=self._model))
+        folded = fold(split_pairs(raw, where="query"), lists=self._lists, model=self._model)
+        if not folded.keys() <= self._documented:
+            unknown.extend(unknown_in_names(folded, self._model.spellings()))
+        return self._validator.read(folded)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any, ClassVar, Final, Self, get_args, get_origin
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
+
+STRANGE: Final[ContextVar[list[str] | None]] = ContextVar("names of no field", default=None)
+"""Gets the names of no field of any model while a body is read. Only the names: pydantic does not say where they stand."""
 
 NOT_BLANK: Final = r"\S"
 """The pattern of a text that is not blank; its error has a message of its own."""
@@ -81,6 +85,8 @@ class Wire(BaseModel):
             if name in matched:
                 raise PydanticCustomError("twin", "is there twice, in two spellings", {"field": name})
             matched[name] = value
+        if not matched.keys() <= cls._documented and (strange := STRANGE.get()) is not None:
+            strange.extend(matched.keys() - cls._documented)
         return matched
 
 

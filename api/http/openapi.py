@@ -34,8 +34,8 @@ from api.http.surface import Surface
 
 _TEXT: Final = {"schema": {"type": "string", "minLength": 1}}
 _KEY: Final = (
-    "An API key of a client. The header X-Auth-Key is accepted in its place; where both are there, API-KEY counts. The client must "
-    "have a role that may make the call."
+    "An API key of a client. X-Auth-Key, and Authorization: Bearer, are accepted in its place; where API-KEY and X-Auth-Key are "
+    "both there, API-KEY counts. The client must have a role that may make the call."
 )
 _SESSION: Final = (
     "The session of a browser that has logged in. Only pages of the same origin can use it. Over https the name begins with "

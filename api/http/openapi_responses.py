@@ -20,13 +20,29 @@ _REQUEST: Final = {
     "again.",
     "If-Match": 'The ETag of the version that the change is meant for, such as `"3"`; another version is 412. Default: any.',
     "client": "The name of the client that the API key belongs to; another name is 401.",
+    "If-None-Match": "ETags that the caller has. Where one of them is that of the response, the response is 304 without a body.",
+    "Prefer": "`handling=strict`: fields and parameters that are not documented are refused with 400. Default: they have no effect "
+    "and are named in a header Warning.",
+    "traceparent": "W3C Trace Context: the trace that the request is a part of. It is kept with the events that the request causes "
+    "and sent on with their notifications.",
+    "X-Request-ID": "Taken in the place of X-Transaction-ID where that is absent.",
 }
-_EXAMPLES: Final = {"X-Transaction-ID": "import-7", "Idempotency-Key": "add-hall-a", "If-Match": '"3"', "client": "studio"}
+_EXAMPLES: Final = {
+    "X-Transaction-ID": "import-7",
+    "Idempotency-Key": "add-hall-a",
+    "If-Match": '"3"',
+    "client": "studio",
+    "If-None-Match": '"3"',
+    "Prefer": "handling=strict",
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "X-Request-ID": "gateway-7",
+}
 _LONGEST: Final = {"X-Transaction-ID": 128, "Idempotency-Key": 255}
 _RESPONSE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "X-Transaction-ID": ("The transaction id of the request.", {"type": "string"}),
     "ETag": (
-        'The version of the resource, in quotes, such as `"3"`. Absent where the body is not one resource.',
+        'The version of the resource, in quotes, such as `"3"`; for a compressed body with a checksum behind it, such as '
+        '`"3-0c4a2f19"`. Absent where the body is not one resource.',
         {"type": "string"},
     ),
     "Location": ("The address of the new resource.", {"type": "string", "format": "uri-reference"}),
@@ -35,9 +51,16 @@ _RESPONSE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
         "`true` where this is the response to an earlier request with the same Idempotency-Key; absent otherwise.",
         {"type": "string", "enum": ["true"]},
     ),
-    "WWW-Authenticate": ("The way to authenticate: always `ApiKey`.", {"type": "string"}),
+    "WWW-Authenticate": ("The ways to authenticate: `ApiKey`, and `Bearer`.", {"type": "string"}),
+    "Link": ('The next page: `<…>; rel="next"`. Absent on the last one, and where a list has no pages.', {"type": "string"}),
+    "Warning": (
+        '`299 - "unknown: …"`: fields and parameters that are not documented and had no effect. Absent where there are none.',
+        {"type": "string"},
+    ),
+    "Preference-Applied": ("`handling=strict` where that was asked for in Prefer.", {"type": "string"}),
 }
 _ERRORS: Final = {
+    304: "The caller has this version: If-None-Match names it",
     400: "The request is not valid; nothing was changed",
     401: "The API key is missing, or it is not valid",
     403: "The API key has none of the roles that this call needs",
@@ -59,7 +82,7 @@ def parameter_components() -> dict[str, dict[str, Any]]:
 
 
 def request_headers(spec: RouteSpec) -> list[dict[str, Any]]:
-    names, required = ["X-Transaction-ID"], []
+    names, required = ["X-Transaction-ID", "X-Request-ID"], []
     if spec.permission is not None:
         if spec.surface.client_required:
             required.append({**_parameter("client"), "required": True})
@@ -69,6 +92,12 @@ def request_headers(spec: RouteSpec) -> list[dict[str, Any]]:
         names.append("Idempotency-Key")
     if spec.if_match:
         names.append("If-Match")
+    if spec.method in WRITES:
+        names.append("traceparent")
+    elif "ETag" in _headers_of_success(spec):
+        names.append("If-None-Match")
+    if spec.surface.unknown_names == "told":
+        names.append("Prefer")
     return [*required, *({"$ref": f"#/components/parameters/{name}"} for name in names)]
 
 
@@ -107,6 +136,8 @@ def response_headers(spec: RouteSpec, status: str) -> dict[str, dict[str, str]]:
     names = ["X-Transaction-ID"]
     if status == str(spec.status):
         names += _headers_of_success(spec)
+        if spec.surface.unknown_names == "told":
+            names += ["Warning", "Preference-Applied"]
     elif status == "401":
         names.append("WWW-Authenticate")
     elif status in ("429", "503"):
@@ -119,6 +150,9 @@ def _headers_of_success(spec: RouteSpec) -> list[str]:
     one_resource = spec.media_type == JSON_TYPE and get_origin(spec.response_model) is not list
     if spec.permission is not None and one_resource and (spec.method in WRITES or read_signature(spec).path):
         names.append("ETag")
+    query = read_signature(spec).query
+    if query is not None and "pagenumber" in query.spellings():
+        names.append("Link")
     if spec.status == 201:
         names.append("Location")
     if spec.keeps_answer:
@@ -146,6 +180,8 @@ def _usual_errors(spec: RouteSpec) -> set[int]:
         found.add(409)
     if spec.if_match:
         found.add(412)
+    if spec.method not in WRITES and "ETag" in _headers_of_success(spec):
+        found.add(304)
     if spec.method in WRITES:
         found.add(413)
     if read_signature(spec).body is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import from_json
 
+from api.http.error_texts import text
 from api.http.errors import BadRequest, FieldError
-from api.http.model import NOT_BLANK
 
 
 class JsonParser(Protocol):
@@ -21,14 +21,6 @@ class JsonParser(Protocol):
 
 _MOST_ERRORS: Final = 50
 _LONGEST_FIELD: Final = 200
-_BLANK: Final = "may not be empty or blank"
-_MESSAGES: Final = {
-    "missing": "is required",
-    "string_too_short": _BLANK,
-    "string_type": "must be a string",
-    "uuid_parsing": "must be a GUID",  # pydantic's own words quote what was sent
-    "uuid_type": "must be a GUID",
-}
 
 
 def parse_json(raw: bytes, *, where: str) -> Any:
@@ -63,16 +55,10 @@ def _bad_request(error: ValidationError, data: Any, where: str) -> BadRequest:
         if entry["type"] == "twin":
             location.append(entry["ctx"]["field"])
         missing = entry["type"] in ("missing", "twin", "extra_forbidden")
-        message = _worded(entry)
+        message = text(entry)
         field = _field(location, data, missing=missing) or where
         found[FieldError(field[:_LONGEST_FIELD], message)] = None
     return BadRequest(*found)
-
-
-def _worded(entry: ErrorDetails) -> str:
-    if entry["type"] == "string_pattern_mismatch" and entry["ctx"]["pattern"] == NOT_BLANK:
-        return _BLANK
-    return _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
 def _field(location: list[int | str], data: Any, *, missing: bool) -> str:

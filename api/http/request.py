@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from re import compile as regex
 from typing import Any, Final
 from uuid import uuid4
 
@@ -11,8 +12,12 @@ from api.http.errors import BadRequest
 from api.http.incoming import Pieces
 
 Scope = MutableMapping[str, Any]
+_VERSION: Final = regex(rb"([0-9]{1,19})(?:-[0-9a-f]{8})?")
 IDEMPOTENCY_KEY: Final = b"idempotency-key"
 IF_MATCH: Final = b"if-match"
+IF_NONE_MATCH: Final = b"if-none-match"
+PREFER: Final = b"prefer"
+Notes = tuple[tuple[bytes, bytes], ...]
 
 
 class Request:
@@ -27,6 +32,7 @@ class Request:
         "caller",
         "headers",
         "method",
+        "notes",
         "path",
         "pieces",
         "scope",
@@ -49,9 +55,12 @@ class Request:
         self._names: tuple[str, ...] = ()
         self._values: list[str] = []
         self._transaction_error = False
+        self.notes: Notes = ()
+        """Headers of the response that say how the request was understood."""
         sent = headers.get(b"x-transaction-id")
         if sent is None:
-            self.transaction_id = self.new_transaction_id()
+            sent = headers.get(b"x-request-id")
+            self.transaction_id = sent.decode("ascii") if sent and is_token(sent, 128) else self.new_transaction_id()
         elif is_token(sent, 128):
             self.transaction_id = sent.decode("ascii")
         else:
@@ -90,14 +99,16 @@ class Request:
     def if_match(self) -> frozenset[int] | None:
         """The versions of `If-Match`; `None` without the header, where the route ignores it, or for `*`: any version.
 
-        A tag that is not one of ours matches nothing, so it is left out; an empty set always gives 412."""
+        The tag of a compressed body has a checksum behind the version. A tag that is not one of ours matches nothing, so it is left
+        out; an empty set always gives 412."""
         if IF_MATCH not in self.headers:
             return None
         tags = [tag.strip() for name, value in self.scope["headers"] if name == IF_MATCH for tag in value.split(b",")]
         if b"*" in tags:
             return None
         inner = (tag[1:-1] for tag in tags if len(tag) > 2 and tag.startswith(b'"') and tag.endswith(b'"'))
-        return frozenset(int(digits) for digits in inner if digits.isdigit() and len(digits) < 20)
+        found = (_VERSION.fullmatch(tag) for tag in inner)
+        return frozenset(int(match[1]) for match in found if match is not None)
 
     def set_params(self, names: tuple[str, ...], *, values: list[str]) -> None:
         self._names, self._values = names, values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
@@ -12,8 +13,24 @@ from pydantic_core import to_json
 
 JSON_TYPE = "application/json"
 _JSON_HEADER = (b"content-type", b"application/json")
+NO_STALE_COPY = (("cache-control", "no-cache"),)
+"""A copy is used after it was asked whether it is still right, which If-None-Match does."""
 _NO_STREAMS = (dict, bytes, list, type(None))
 _RESERVED = ":/?#[]@!$&'()*+,;=%"
+
+
+class Document:
+    """A body that is the same for every request: it is compressed once, and its entity tag is a digest of it."""
+
+    __slots__ = ("body", "etag", "gzipped")
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.etag = sha256(body).hexdigest()[:32]
+        self.gzipped: bytes | None = None
+
+    def response(self, media_type: str = JSON_TYPE, *, headers: tuple[tuple[str, str], ...] = NO_STALE_COPY) -> Response:
+        return Response(200, self.body, self.etag, headers=headers, media_type=media_type, settled=True, document=self)
 
 
 @dataclass(slots=True, eq=False)
@@ -22,10 +39,14 @@ class Response:
 
     status: int = 200
     body: Any = None
-    etag: int | None = None
+    etag: int | str | None = None
     location: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = JSON_TYPE
+    settled: bool = False
+    """Whether `etag` alone identifies the body: it shows nothing that changes without it, such as the names of other records."""
+    document: Document | None = None
+    """What keeps the body in gzip, where it is the same for all requests."""
 
     def payload(self) -> bytes:
         return encode(self.body)
@@ -36,7 +57,7 @@ class Response:
         if self.status != 204 and self.body is not None:
             pairs.append(_JSON_HEADER if self.media_type is JSON_TYPE else _pair("content-type", self.media_type))
         if self.etag is not None:
-            pairs.append((b"etag", b'"%d"' % self.etag))
+            pairs.append((b"etag", b'"%s"' % str(self.etag).encode("ascii")))
         if self.location is not None:
             pairs.append((b"location", quote(self.location, safe=_RESERVED).encode("ascii")))
         for name, value in self.headers:

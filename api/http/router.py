@@ -110,10 +110,6 @@ class Router:
         """HEAD is answered too."""
         return self._declare("GET", path, permission=permission, **options)
 
-    def options(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
-        """For browsers, which ask what a page of another origin may send."""
-        return self._declare("OPTIONS", path, permission=permission, **options)
-
     def post(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
         return self._declare("POST", path, permission=permission, **options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from api.http.response import Response
+from api.http.response import Document, Response
 
 HTML: Final = "text/html; charset=utf-8"
 SCRIPT: Final = "text/javascript; charset=utf-8"
@@ -39,7 +39,7 @@ class StaticFiles:
     """The files of one folder, kept in memory."""
 
     def __init__(self, folder: Path) -> None:
-        self._files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        self._files = {file.name: Document(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
 
     def response(self, name: str, media_type: str) -> Response:
-        return Response(200, self._files[name], headers=_HEADERS, media_type=media_type)
+        return self._files[name].response(media_type, headers=_HEADERS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
+from api.http.cross_origin import CrossOrigin
 from api.http.errors import Failure
 from api.http.request import Request
 from api.http.response import Response
@@ -62,7 +63,13 @@ class Surface:
     parameter at the root leaves to others. `never` are usual statuses that `render` makes others of. `quoted_keys`: an API key may
     come in single quotes. `keeps_answers=False`: an answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body
     without a Content-Type is refused. `routine`: calls come several times a second, so those that went well are not in the request
-    log, as reads are not. `sessions=False`: a browser's session is no key here."""
+    log, as reads are not. `sessions=False`: a browser's session is no key here.
+
+    `bearer_keys`: an API key may come as `Authorization: Bearer`.
+
+    `cross_origin` is the surface's own rule for pages of other origins; `None`: the application's. `unknown_names`: what is done
+    about fields and parameters that are not documented. "told": the response has a header Warning, and a request with
+    `Prefer: handling=strict` is refused."""
 
     name: str
     prefix: str = ""
@@ -75,7 +82,10 @@ class Surface:
     never_in_path: frozenset[str] = frozenset()
     never: frozenset[int] = frozenset()
     quoted_keys: bool = False
+    bearer_keys: bool = True
     keeps_answers: bool = True
     typed_bodies: bool = False
     routine: bool = False
     sessions: bool = True
+    cross_origin: CrossOrigin | None = None
+    unknown_names: Literal["ignored", "told", "refused"] = "ignored"

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from api.http import app as http
 from api.http.app import Application, Hook
 from api.http.auth import Authenticate, Sessions
+from api.http.cross_origin import CrossOrigin
 from api.http.endpoint import Conventions, Services
 from api.http.router import Router
 from api.kernel.auth import WRITE
@@ -38,6 +39,7 @@ def build(
     on_stop: Sequence[Hook] = (),
     version: str = "0",
     public_url: str = "",
+    cross_origin: CrossOrigin | None = None,
 ) -> Application:
     sessions: Any = services.get(Sessions)
     conventions = Conventions(
@@ -50,6 +52,7 @@ def build(
         admitted=reads_for_caller,
         serves_head=lambda spec: spec.permission != WRITE,  # some GET routes of the engine change something
         public_url=public_url,
+        cross_origin=cross_origin,
     )
     return http.build(
         routes,

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Final
+from urllib.parse import quote, urlencode
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from api.http.forms import split_pairs
+from api.http.request import Request
 from api.kernel.wire import Between, Flag, Integer, Wire, named_enum
 from projections.kernel.page import Page, Window
 
 _FURTHEST = 2**40
+_NUMBER = "pageNumber"
+_IN_PATH = "%/:@!$&'()*+,;=~"
 
 Whole = Annotated[Integer, Between(1)]
 
@@ -60,6 +65,17 @@ class ReferenceQuery(FreshQuery):
 
 def page_body(page: Page[Any], results: list[Any]) -> dict[str, Any]:
     return {"pageSize": page.size, "totalCount": page.total, "results": results}
+
+
+def next_page(request: Request, page: Page[Any]) -> tuple[tuple[str, str], ...]:
+    """The header Link of a page with a number, which leads to the next one: the same query, but its pageNumber. Absent on the last
+    page."""
+    pairs = split_pairs(request.scope["query_string"], where="query")
+    number = next((int(value) for name, value in reversed(pairs) if name.lower() == _NUMBER.lower()), 1)
+    if page.size * number >= page.total:
+        return ()
+    rest = [(name, value) for name, value in pairs if name.lower() != _NUMBER.lower()]
+    return (next_link(f"{quote(request.scope['raw_path'], safe=_IN_PATH)}?{urlencode([*rest, (_NUMBER, number + 1)])}"),)
 
 
 def next_link(address: str) -> tuple[str, str]:

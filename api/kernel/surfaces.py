@@ -6,6 +6,6 @@ from typing import Final
 
 from api.http.surface import Surface
 
-MEDIA: Final = Surface("media", prefix="/api")
-AUDIT_LOG: Final = Surface("audit", prefix="/api/audit")
+MEDIA: Final = Surface("media", prefix="/api", unknown_names="told")
+AUDIT_LOG: Final = Surface("audit", prefix="/api/audit", unknown_names="refused")
 OPERATIONS: Final = Surface("operations")

@@ -10,7 +10,7 @@ from pydantic import Field
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ
-from api.kernel.pages import Whole
+from api.kernel.pages import Whole, next_page
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Wire
@@ -88,4 +88,5 @@ class ContentKeyQuery(Wire):
 async def list_content_keys(request: Request, query: ContentKeyQuery, keys: ContentKeyQueries) -> Response:
     """The content keys of a content id, client by client in the order in which they were issued. Never a key itself."""
     window = Window(query.page_size, query.page_number)
-    return Response(200, ContentKeyCollection.of(await keys.of_content(query.content_id, client=query.client, window=window)))
+    page = await keys.of_content(query.content_id, client=query.client, window=window)
+    return Response(200, ContentKeyCollection.of(page), headers=next_page(request, page))

@@ -12,7 +12,7 @@ from api.http.body import JSON, PLAIN
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import AUDIT, READ, WRITE
-from api.kernel.pages import Descending, Whole
+from api.kernel.pages import Descending, Whole, next_page
 from api.kernel.parsing import Validator
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
@@ -213,31 +213,31 @@ async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Logb
 @routes.get("/", READ, response_model=LogEntryCollection, absent=204)
 async def list_logs(request: Request, query: LogQuery, logbook: Logbook) -> Response:
     """All entries of the log store."""
-    return _listed(await logbook.page(_filter(query)))
+    return _listed(request, await logbook.page(_filter(query)))
 
 
 @routes.get("/event/{eventId}", READ, response_model=LogEntryCollection, absent=204)
 async def list_logs_of_event(request: Request, event_id: UUID, query: LogQuery, logbook: Logbook) -> Response:
     """The entries about an Event, of callers and of the service itself."""
-    return _listed(await logbook.page(_filter(query, subject=str(event_id))))
+    return _listed(request, await logbook.page(_filter(query, subject=str(event_id))))
 
 
 @routes.get("/useraudit/", AUDIT, response_model=LogEntryCollection, absent=204)
 async def list_user_audit_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
     """Every change, and the client that made it. The id is the position in the event log."""
-    return _listed(await audit.all(_filter(query)))
+    return _listed(request, await audit.all(_filter(query)))
 
 
 @routes.get("/usermanagement/", AUDIT, response_model=LogEntryCollection, absent=204)
 async def list_user_management_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
     """Every change of a client, its roles or its keys. The id is the position in the event log."""
-    return _listed(await audit.of_clients(_filter(query)))
+    return _listed(request, await audit.of_clients(_filter(query)))
 
 
 @routes.get("/{id}", READ, response_model=LogEntry, absent=204)
 async def get_log(request: Request, id: Number, logbook: Logbook) -> Response:
     """One entry of the log store."""
-    return Response(200, LogEntry.of(await _existing(logbook, id)), etag=_ETAG)
+    return Response(200, LogEntry.of(await _existing(logbook, id)), etag=_ETAG, settled=True)
 
 
 async def _existing(logbook: Logbook, key: int) -> StoredEntry:
@@ -267,6 +267,6 @@ def _added(entry: StoredEntry) -> Outcome[Any]:
     return Outcome(result={"id": entry.id}, recorded=True)
 
 
-def _listed(page: Page[StoredEntry]) -> Response:
+def _listed(request: Request, page: Page[StoredEntry]) -> Response:
     """A page without entries is 204, also after the last one: a client that reads page by page stops there."""
-    return Response(200, LogEntryCollection.of(page)) if page.results else Response(204)
+    return Response(200, LogEntryCollection.of(page), headers=next_page(request, page)) if page.results else Response(204)

@@ -52,7 +52,7 @@ class Resource:
         """For a GET of one record. `NotFound` becomes 204 where the route says so."""
         if row is None:
             raise NotFound(self.kind.KIND, str(key))
-        return Response(200, self.shape(row), etag=row.version)
+        return Response(200, self.shape(row), etag=row.version, settled=True)
 
     def listed(self, rows: Iterable[RecordRow]) -> Response:
         return Response(200, [self.shape(row) for row in rows])

@@ -93,4 +93,4 @@ async def get_metrics(
 @routes.get("/asyncapi.json", OPEN)
 async def get_asyncapi_document(request: Request, document: AsyncApi) -> Response:
     """AsyncAPI 3.0: the event log in Kafka, and the webhooks' notifications."""
-    return Response(body=await document.json())
+    return (await document.rendered()).response()

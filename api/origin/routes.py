@@ -15,7 +15,6 @@ from api.origin.access import OriginAccess, missing
 from api.origin.surface import ORIGIN
 from api.published.file_response import SAFE, file_response
 from api.published.media_types import UNKNOWN
-from api.published.surface import CROSS_ORIGIN, preflight
 from workers.origin import state_pages
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.playback import View
@@ -54,12 +53,6 @@ async def read_live_file(request: Request, name: str, file: str, access: OriginA
     if response is None:
         raise missing(name)
     return response
-
-
-@routes.options("/live/{name}/{+file}", OPEN, absent=None, status=204, documented=False)
-async def allow_live_file(request: Request, name: str, file: str) -> Response:
-    """What a page of another origin may send."""
-    return preflight()
 
 
 async def _page(origin: LiveOrigin, name: str, file: str) -> Response | None:
@@ -107,4 +100,4 @@ async def _segment(request: Request, name: str, file: str, access: OriginAccess)
 
 
 def _text(text: str, kind: str) -> Response:
-    return Response(200, text.encode(), headers=(("cache-control", _SHORT), *CROSS_ORIGIN, *SAFE), media_type=kind)
+    return Response(200, text.encode(), headers=(("cache-control", _SHORT), *SAFE), media_type=kind)

@@ -1,10 +1,10 @@
-"""The surface of the built-in origin. Pages of other origins read it, also its errors."""
+"""The surface of the built-in origin. Pages of every origin read it, also its errors."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from api.http.surface import Surface
-from api.published.surface import render
+from api.published.surface import PLAYERS
 
-ORIGIN: Final = Surface("origin", prefix="/origin", render=render, routine=True)
+ORIGIN: Final = Surface("origin", prefix="/origin", cross_origin=PLAYERS, routine=True)

@@ -8,11 +8,11 @@ from email.utils import format_datetime
 from typing import Final
 
 from api.http.errors import HttpError
-from api.http.request import Request
+from api.http.header_lists import entity_tags, is_any, whole
+from api.http.request import IF_NONE_MATCH, Request
 from api.http.response import Response
 from api.published.byte_range import ByteRange, NotSatisfiable, byte_range
 from api.published.media_types import media_type
-from api.published.surface import CROSS_ORIGIN
 from workers.kernel.http_dates import http_date
 from workers.ports import OpenMedia
 
@@ -57,7 +57,6 @@ def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Aw
         ("last-modified", _modified(opened)),
         ("accept-ranges", "bytes"),
         ("cache-control", caching),
-        *CROSS_ORIGIN,
         *SAFE,
     )
     if _is_known(request, opened):
@@ -73,9 +72,9 @@ def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Aw
 
 def _is_known(request: Request, opened: OpenMedia) -> bool:
     """Whether the caller has this version. An entity tag counts before a date."""
-    tags = request.header("if-none-match")
-    if tags is not None:
-        return tags.strip() == "*" or _etag(opened) in (tag.strip().removeprefix("W/") for tag in tags.split(","))
+    if IF_NONE_MATCH in request.headers:
+        tags = whole(request.scope["headers"], IF_NONE_MATCH)
+        return is_any(tags) or opened.etag.encode() in entity_tags(tags)
     since = http_date(request.header("if-modified-since") or "")
     return since is not None and opened.file.modified < since + timedelta(seconds=1)
 

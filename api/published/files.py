@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from api.http.auth import Sessions
+from api.http.auth import Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
 from api.http.request import Request
 from api.kernel.auth import Role
@@ -82,9 +82,9 @@ class PublishedFiles:
         return row.details.state in PUBLIC
 
     async def _may_view(self, request: Request) -> bool:
-        key = request.header("api-key") or request.header("x-auth-key")
-        if key:
-            client = await self._directory.authenticate(key)
+        key = sent_key(request.headers)
+        if key is not None:
+            client = await self._directory.authenticate(key.decode("latin-1"))
             return client is not None and not _VIEWERS.isdisjoint(client.roles)
         caller = None
         if self._sessions is not None:

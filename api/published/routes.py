@@ -14,7 +14,7 @@ from api.http.router import Router
 from api.published.file_response import file_response
 from api.published.files import PublishedFiles
 from api.published.media_types import UNKNOWN
-from api.published.surface import PUBLISHED_MEDIA, preflight
+from api.published.surface import PUBLISHED_MEDIA
 
 routes = Router(surface=PUBLISHED_MEDIA, tag="Published media")
 
@@ -42,9 +42,3 @@ async def read_media_file(request: Request, content_id: str, file: str, files: P
     except BaseException:
         await files.close(published)
         raise
-
-
-@routes.options("/{contentId}/{+file}", OPEN, absent=None, status=204, documented=False)
-async def allow_media_file(request: Request, content_id: str, file: str) -> Response:
-    """What a page of another origin may send."""
-    return preflight("api-key", "x-auth-key")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
+from api.http.cross_origin import NOBODY
 from api.http.errors import Failure
 from api.http.request import Request
 from api.http.response import Response
@@ -17,6 +18,7 @@ from api.speke.cpix.parsing import LARGEST_BODY
 from domain.client.aggregate import RESERVED
 
 NEVER_STORED: Final = ("cache-control", "no-store")
+_BEARER: Final = ("www-authenticate", 'Bearer realm="api"')
 _LONGEST_LINE: Final = 290
 _WRONG_KEY: Final = "the API-KEY is missing, or is not a valid key of this client"
 
@@ -34,7 +36,8 @@ def render(failure: Failure, request: Request) -> Response:
     """A refusal for any failure outside CPIX. All 401 have the same text, so that it does not reveal which clients exist."""
     detail = "; ".join(f"{error.field}: {error.message}" for error in failure.errors) or failure.detail
     text = _WRONG_KEY if failure.status == HTTPStatus.UNAUTHORIZED else detail
-    return refusal(f"SPEKE-{failure.status}0", failure.status, text, headers=failure.headers)
+    headers = tuple(header for header in failure.headers if header != _BEARER)
+    return refusal(f"SPEKE-{failure.status}0", failure.status, text, headers=headers)
 
 
 KEY_PROVIDER: Final = Surface(
@@ -46,6 +49,8 @@ KEY_PROVIDER: Final = Surface(
     caller_in_path="client_name",
     never_in_path=RESERVED,
     quoted_keys=True,
+    bearer_keys=False,
     keeps_answers=False,
     sessions=False,
+    cross_origin=NOBODY,
 )

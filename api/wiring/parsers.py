@@ -17,7 +17,7 @@ from domain.kernel.media_files import is_published_path
 from workers.ports import BucketAddress
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_ORIGIN: Final = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+_MEDIA_ORIGIN: Final = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 
 def path(text: str) -> Path:
@@ -140,15 +140,35 @@ def networks(text: str) -> tuple[Network, ...]:
         raise ValueError(f"a comma-separated list of networks such as 10.0.0.0/8,::1/128 ({error})") from None
 
 
-def origins(text: str) -> tuple[str, ...]:
+def media_origins(text: str) -> tuple[str, ...]:
     """For a Content-Security-Policy, in which a stray character would begin another rule."""
     parts = tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
     for part in parts:
-        if not _ORIGIN.fullmatch(part):
+        if not _MEDIA_ORIGIN.fullmatch(part):
             raise ValueError(
                 f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {part!r}"
             )
     return parts
+
+
+_ORIGIN = re.compile(r"(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?", re.IGNORECASE)
+_USUAL_PORTS = {"http": "80", "https": "443"}
+
+
+def origins(text: str) -> tuple[str, ...]:
+    """As browsers send them: in lower case, without the usual port. `*` stands alone."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if parts == ["*"]:
+        return ("*",)
+    found = [_ORIGIN.fullmatch(part) for part in parts]
+    if None in found:
+        raise ValueError(f"* alone, or origins such as https://app.example:8443, separated by commas, without a path, not {text!r}")
+    named = [(one[1].lower(), one[2].lower(), one[3]) for one in found if one is not None]
+    texts = (
+        f"{scheme}://{host}" if port in (None, _USUAL_PORTS[scheme]) else f"{scheme}://{host}:{port}"
+        for scheme, host, port in named
+    )
+    return tuple(dict.fromkeys(texts))
 
 
 def stripped(parse: Callable[[str], Any]) -> BeforeValidator:

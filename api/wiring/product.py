@@ -15,6 +15,7 @@ from typing import Any
 
 from api.http.app import Application
 from api.http.connection_limits import ConnectionLimits, Connections
+from api.http.cross_origin import CrossOrigin
 from api.http.hosts import Hosts, host_name
 from api.http.proxies import Proxies
 from api.kernel.api_keys import new_api_key
@@ -188,6 +189,14 @@ def hosts(settings: Settings) -> Hosts:
     return Hosts(frozenset() if _is_loopback(settings.host) else None)
 
 
+def cross_origin(settings: Settings) -> CrossOrigin | None:
+    """Who may call from a browser. Cookies of the product are never among what a page of another origin sends."""
+    origins = settings.cors_origins
+    if not origins:
+        return None
+    return CrossOrigin(None if "*" in origins else frozenset(origin.encode("ascii") for origin in origins))
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -253,6 +262,7 @@ async def build(
         request_log=request_log,
         version=product_version(),
         public_url=settings.public_url or "",
+        cross_origin=cross_origin(settings),
     )
     connections = Connections(
         connection_limits(settings), hosts=hosts(settings), proxies=Proxies(settings.trusted_proxies), prefix="medialedger_http"

@@ -15,10 +15,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource
 
 from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
+from api.wiring.serving_settings import HOME, ServingSettings
 from api.wiring.settings_checks import PREFIX, check_bucket, check_kafka, first_refused, variable_name
 from api.wiring.settings_listing import Listed, Variable, listed, shown
 from projections.kernel.database import PoolLimits
@@ -30,7 +31,6 @@ from workers.checkpoint_ports import CheckpointPlaces
 from workers.ports import BucketAddress
 from workers.target_ports import ServiceAddresses
 
-_HOME = "./.medialedger"
 _SERVICES = ServiceAddresses()
 _NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -41,39 +41,9 @@ def _in_home(name: str) -> Callable[[dict[str, Any]], Path]:
     return lambda known: known["home"] / name
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """A setting that the environment does not name has its default."""
 
-    model_config = SettingsConfigDict(frozen=True, env_prefix=PREFIX, validate_default=False, hide_input_in_errors=True)
-
-    home: Annotated[Path, stripped(parsers.path)] = Field(
-        default_factory=lambda: parsers.path(_HOME), description="data directory: embedded database, key files, media"
-    )
-    host: Annotated[str, stripped(parsers.host)] = Field("127.0.0.1", description="where the API listens")
-    port: Annotated[int, stripped(whole_number(0, 65535))] = Field(8080, description="where the API listens; 0 takes any free port")
-    api_processes: Annotated[int, stripped(whole_number(1, 64))] = Field(
-        1, description="processes of the API, which share the port; about one for each core"
-    )
-    worker_processes: Annotated[int, stripped(whole_number(0, 64))] = Field(
-        0, description="processes of the workers; 0: `up` runs the workers in the processes of the API"
-    )
-    public_url: Annotated[str | None, stripped(parsers.public_url)] = Field(
-        None,
-        description="where callers reach the API, such as https://media.example: for links, and the only name that it answers to. "
-        "Empty: links have the host of the request, and every name is answered; with a loopback MEDIALEDGER_HOST only localhost",
-    )
-    console_media_origins: Annotated[tuple[str, ...], NoDecode, stripped(parsers.origins)] = Field(
-        (), description="other origins that players in the console may load from, such as https://cdn.example; comma-separated"
-    )
-    connections: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
-        10_000, description="open connections of clients to a process of the API; further ones get 503"
-    )
-    connections_per_address: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
-        2_000, description="of these from one address; and requests under way that MEDIALEDGER_TRUSTED_PROXIES pass on for it"
-    )
-    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
-        (), description="networks of the proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed, comma-separated"
-    )
     database_url: Annotated[SecretStr | None, stripped(parsers.database_url)] = Field(
         None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
     )
@@ -244,10 +214,6 @@ class Settings(BaseSettings):
     session_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(
         30, description="how long the last state of ended sessions is kept; their history stays in the log"
     )
-    console_hours: Annotated[int, stripped(whole_number(1, 720))] = Field(12, description="how long a login to the console lasts")
-    console_idle_minutes: Annotated[int, stripped(whole_number(2, 43_200))] = Field(
-        60, description="after how long without a request it ends"
-    )
     log_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(365, description="how long entries of the log store are kept")
     seal_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
         60, description="after so many seconds the log is sealed by a signed checkpoint, or after 10,000 events"
@@ -395,7 +361,7 @@ def _variable(field: str, info: FieldInfo) -> Variable:
 
 
 _COMPUTED = {
-    "home": _HOME,
+    "home": HOME,
     "master_key_file": "HOME/master.key",
     "media_root": "HOME/media",
     "media_work": "HOME/work",

@@ -77,7 +77,7 @@ class Client(AggregateRoot):
         self._check_not_deleted()
         new = checked_roles(roles)
         if "admin" in self.roles and "admin" not in new and not other_admins:
-            raise Refused("the last admin keeps its role")
+            raise Refused(f"{self.key} is the last client with the role admin and cannot lose it")
         if new != self.roles:
             self._trigger(events.RolesChanged, at=at, roles=new)
 
@@ -106,7 +106,7 @@ class Client(AggregateRoot):
             raise NotFound("client key", key_id)
         lasting = [other for other in self.keys if other is not key and other.expires_at is None]
         if "admin" in self.roles and not lasting and not other_admins:
-            raise Refused("the last admin keeps its last key that does not expire")
+            raise Refused(f"{self.key} is the last client with the role admin: its last key that does not expire cannot be revoked")
         self._trigger(events.KeyRevoked, at=at, key_id=key_id)
         return key
 
@@ -118,7 +118,7 @@ class Client(AggregateRoot):
     def delete(self, *, other_admins: bool, at: datetime) -> None:
         self._check_not_deleted()
         if "admin" in self.roles and not other_admins:
-            raise Refused("the last admin stays")
+            raise Refused(f"{self.key} is the last client with the role admin and cannot be deleted")
         self._trigger(events.Deleted, at=at)
 
     def _check_not_deleted(self) -> None:

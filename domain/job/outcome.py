@@ -55,7 +55,7 @@ def outcome(event: DomainEvent, job: Job) -> JobOutcome | None:
         case events.Queued(resumed=True):
             return JobOutcome(kind=OutcomeKind.RESUMED, job=job.number)
         case events.Broken():
-            return JobOutcome(kind=OutcomeKind.BROKEN, job=job.number, reason="the job was broken off")
+            return JobOutcome(kind=OutcomeKind.BROKEN, job=job.number, reason="the job was cancelled")
         case events.Completed(failed=True, reason=reason, cause=cause):
             return JobOutcome(kind=OutcomeKind.FAILED, job=job.number, reason=reason, cause=cause)
         case events.Completed():

@@ -12,20 +12,27 @@ from domain.kernel.ids import new_id
 class Cause:
     """`actor` is a client's name, `shell:<user>` or `system`; `end_user` who acts through that client, as the client says;
     `correlation_id` the request's X-Transaction-ID; `causation_id` the id of the domain event that led to the command, if one did;
-    `command_id` makes the ids of the events that the command causes."""
+    `command_id` makes the ids of the events that the command causes. `trace_parent` is the W3C `traceparent` of the request."""
 
     actor: str
     correlation_id: str
     command_id: UUID
     causation_id: UUID | None = None
     end_user: str | None = None
+    trace_parent: str | None = None
 
     @classmethod
     def by(
-        cls, actor: str, *, correlation_id: str | None = None, causation_id: UUID | None = None, end_user: str | None = None
+        cls,
+        actor: str,
+        *,
+        correlation_id: str | None = None,
+        causation_id: UUID | None = None,
+        end_user: str | None = None,
+        trace_parent: str | None = None,
     ) -> Cause:
         command_id = new_id()
-        return cls(actor, correlation_id or str(command_id), command_id, causation_id, end_user)
+        return cls(actor, correlation_id or str(command_id), command_id, causation_id, end_user, trace_parent)
 
     def event_id(self, index: int) -> UUID:
         """The id of the command's `index`-th event: the same each time the command is tried, so a repeat is recognised."""

@@ -137,7 +137,7 @@ def _too_many(data: object) -> bool:
 
 def _field_error(entry: ErrorDetails, field: str) -> FieldError:
     steps = (step for step in entry["loc"] if not (isinstance(step, str) and step.startswith(UNSEEN)))
-    return FieldError(path_inside(field, steps), _MESSAGES.get(entry["type"], entry["msg"]))
+    return FieldError(path_inside(field, steps), _MESSAGES.get(entry["type"], entry["msg"].replace("Input should be", "must be")))
 
 
 def _text(value: object) -> object:

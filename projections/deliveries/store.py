@@ -33,7 +33,7 @@ _CHUNK: Final = 5000
 
 class PendingDelivery(NamedTuple):
     """`wait`: seconds until the next attempt. While there are some, the payload is not read. `sealed_url` is the reference of the
-    whole address in the vault; None: it is that of the endpoint."""
+    whole address in the vault; None: it is that of the endpoint. `trace_parent` is that of the event, where it has one."""
 
     webhook: UUID
     position: int
@@ -42,6 +42,7 @@ class PendingDelivery(NamedTuple):
     attempts: int
     wait: float
     sealed_url: UUID | None = None
+    trace_parent: str | None = None
 
     @property
     def key(self) -> Key:
@@ -119,7 +120,10 @@ ABSENT: Final = WebhookStatus(None, enabled=False, failing_since=None)
 _COLUMNS = """
 d.webhook, d.position, d.ordering_key, CASE WHEN d.due_at <= statement_timestamp() THEN d.payload END, d.attempts,
 CASE WHEN d.due_at <= statement_timestamp() THEN 0 ELSE extract(epoch FROM d.due_at - statement_timestamp()) END::float8,
-d.sealed_url
+d.sealed_url,
+CASE WHEN d.due_at <= statement_timestamp() THEN
+    (SELECT e.metadata->>'trace_parent' FROM events e WHERE e.position = d.position)
+END
 """
 _LAST_PLACES = """
 SELECT asked.source, asked.shard, d.position, d.webhook, d.ordering_key

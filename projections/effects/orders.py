@@ -38,7 +38,8 @@ FROM (
     ORDER BY position LIMIT %(most)s FOR UPDATE SKIP LOCKED
 ) due
 WHERE o.consumer = due.consumer AND o.target = due.target AND o.position = due.position
-RETURNING o.position, o.target, o.body, o.event_id, o.correlation_id, o.attempts
+RETURNING o.position, o.target, o.body, o.event_id, o.correlation_id, o.attempts,
+    (SELECT e.metadata->>'trace_parent' FROM events e WHERE e.position = o.position)
 """
 _OF = "WHERE consumer = %s AND target = %s AND position = %s AND attempts = %s"
 _RETRY = f"UPDATE orders SET due_at = clock_timestamp() + make_interval(secs => %s), error = %s {_OF}"
@@ -57,9 +58,10 @@ class NewOrder:
 
 @dataclass(frozen=True, slots=True)
 class Order(NewOrder):
-    """An order with its attempt, of which this is the number."""
+    """An order with its attempt, of which this is the number, and the trace of the event that it follows from."""
 
     attempt: int
+    trace_parent: str | None = None
 
 
 async def insert(connection: AsyncConnection[TupleRow], orders: Sequence[NewOrder], *, consumer: str) -> None:

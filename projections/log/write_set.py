@@ -62,10 +62,12 @@ def _add_references(append: WriteSet, decision: Decision) -> None:
 
 
 def metadata_text(cause: Cause) -> str:
-    """The cause as it is stored with each event: compact JSON, without a causation or an end user that is absent."""
+    """The cause as it is stored with each event: compact JSON, without what is absent."""
     members = {"actor": cause.actor, "correlation_id": cause.correlation_id, "command_id": cause.command_id}
     if cause.causation_id is not None:
         members["causation_id"] = cause.causation_id
     if cause.end_user is not None:
         members["end_user"] = cause.end_user
+    if cause.trace_parent is not None:
+        members["trace_parent"] = cause.trace_parent
     return to_json(members).decode()

@@ -95,7 +95,10 @@ def test_every_response_says_what_it_is(operations: dict[str, Operation]) -> Non
 
 def test_responses_have_their_headers(document: dict[str, Any], operations: dict[str, Operation]) -> None:
     added = operations["POST /api/room/"]["responses"]["201"]["headers"]
-    assert set(added) == {"X-Transaction-ID", "ETag", "Location", "Idempotency-Replayed"}
+    usual = {"X-Transaction-ID", "Warning", "Preference-Applied"}
+    assert set(added) == {*usual, "ETag", "Location", "Idempotency-Replayed"}
+    assert set(operations["GET /api/event/"]["responses"]["200"]["headers"]) == {*usual, "Link"}
+    assert set(operations["GET /api/audit/events/"]["responses"]["200"]["headers"]) == {"X-Transaction-ID"}
     assert "Retry-After" in operations["GET /api/room/"]["responses"]["503"]["headers"]
     assert "ETag" not in operations["GET /api/room/"]["responses"]["200"]["headers"]
     assert set(document["components"]["headers"]) >= set(added)

@@ -96,6 +96,7 @@ CASES: Final = {
     "MedialedgerStepsLost": one('medialedger_step_runs_total{outcome="lost"}', "0+1x60", "3x60"),
     "MedialedgerPoolTimeouts": one('medialedger_database_pool_timeouts_total{pool="lists"}', "0+5x60", "7x60"),
     "MedialedgerNotificationQueue": one("medialedger_notification_queue_usage", "0.6x60", "0.1x60"),
+    "MedialedgerDiskFills": one('medialedger_free_bytes{directory="home"}', "1000000000x60", "3000000000x60"),
     "MedialedgerFilesRunOut": one(
         f'process_open_fds{{{_JOB},process="api 1"}}',
         "900x60",

@@ -113,54 +113,52 @@ _AUDITED = (
 )
 
 
+_TYPES = ("registered", "state_changed", "described", "state_changed")
+
+
 def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
     tour = pasted("README.md", "tour", running=running, folder=tmp_path)
     assert (tour.returncode, tour.stderr) == (0, "")
-    told = tour.stdout.splitlines()
+    told = [line.strip() for line in tour.stdout.splitlines()]
     for line, expected in zip(told, _EXPECTED, strict=False):
         assert re.fullmatch(expected, line), f"{line!r} is not {expected!r}"
     assert "40 rooms and 1000 Events in" in tour.stdout
-    assert len([line for line in told[-5:] if "final" in line.lower()]) == 5
+    assert len([line for line in told[-5:] if '"title"' in line and "final" in line.lower()]) == 5
     assert running.stop() == (0, "stopped")
 
 
 _EXPECTED = (
-    f"room {_GUID}",
-    rf"{_GUID}  Cup final  Studio 1  2031-05-01T16:00:00\.000Z  PRE_LIVE",
-    rf"{_GUID}  100%/日程 #7\?a=b&c\+d \({_GUID}\)",
-    r"Cup final  2031-05-01T16:00:00\.000Z",
-    rf"Cup final  100%/日程 #7\?a=b&c\+d \({_GUID}\)",
-    "rights  region  EU",
-    rf"Football  #0a0  Cup matches \({_GUID}\)",
-    "Cup final  Football",
-    rf"409  it is in use by event {_GUID} 'Cup final'",
-    f"LIVE_PUBLISHED  {_INSTANT}  {_INSTANT}",
-    "Cup final, extra time",
-    r"412  Precondition Failed  The current version is 5\.",
-    f"STOPPED  {_INSTANT}  {_INSTANT}",
-    rf"\d+  1  event\.registered  {_INSTANT}  admin",
-    rf"\d+  2  event\.classified  {_INSTANT}  admin",
-    rf"\d+  3  event\.tagged  {_INSTANT}  admin",
-    rf"\d+  4  event\.state_changed  {_INSTANT}  admin",
-    rf"\d+  5  event\.described  {_INSTANT}  admin",
-    rf"\d+  6  event\.state_changed  {_INSTANT}  admin",
-    "version 4 was LIVE_PUBLISHED - Cup final",
+    '"title": "Cup final",',
+    '"room": "Studio 1",',
+    '"stateString": "PRE_LIVE",',
+    r'"scheduledStart": "2031-05-01T16:00:00\.000Z",',
+    '"title": "Cup final",',
+    '"title": "Cup final",',
+    rf"\"detail\": \"it is in use by event {_GUID} 'Cup final'\",",
+    '"stateString": "LIVE_PUBLISHED",',
+    rf'"actualLiveStart": "{_INSTANT}",',
+    '"title": "Cup final, extra time",',
+    '"status": 412,',
+    r'"detail": "The current version is 3\.",',
+    '"stateString": "STOPPED",',
+    *(line for type in _TYPES for line in (rf'"type": "event\.{type}",', '"actor": "admin",')),
+    '"title": "Cup final",',
+    '"stateString": "LIVE_PUBLISHED",',
     rf"http://127\.0\.0\.1:\d+/media/{_GUID}/clear/master\.m3u8",
-    r"200  image/gif  /.*/Loop\.gif",
-    r"200  video/mp4  /.*/Clip\.mp4",
-    r"200  image/jpeg  /.*/thumbnail\.jpg",
+    "200  image/gif",
+    "200  video/mp4",
+    "200  image/jpeg",
     rf"{_INSTANT}  INFO   api  .*",
     rf"{_INSTANT}  INFO   controller  The job is started in slot 1",
     rf"{_INSTANT}  INFO   worker  task 1  .* started the task probe, attempt 1",
     rf"{_INSTANT}  INFO   worker  task 1  .*",
     rf"{_INSTANT}  INFO   worker  task 1  The task probe is completed: .*",
     rf"{_INSTANT}  INFO   worker  The job is completed",
-    r"\d+  probe_media  completed  False",
-    "News  LIVE_PUBLISHED  News",
     r"watch http://127\.0\.0\.1:\d+/origin/live/news/master\.m3u8 or http://\S+/manifest\.mpd",
-    "STOPPED",
-    "News  VOD_PUBLIC  AVAILABLE",
+    '"stateString": "VOD_PUBLIC",',
+    '"mp4StateString": "AVAILABLE",',
     r"200  application/vnd\.apple\.mpegurl",
-    r"True  \d+  None",
+    '"valid": true,',
+    r'"checked": \d+,',
 )
 """The tour's first lines, down to the sample."""

@@ -21,7 +21,8 @@ from tests.platform.waiting import ROOT
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])
 _REFUSALS: tuple[DomainError, ...] = (
     Malformed(FieldError("title", "is required")),
     NotFound("event", "1"),
@@ -113,13 +114,13 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def _links(path: Path) -> Iterator[tuple[str, str]]:
-    text = _FENCED.sub("", path.read_text(encoding="utf-8"))
+    text = _COMMENT.sub("", _FENCED.sub("", path.read_text(encoding="utf-8")))
     for target, heading in _LINK.findall(text):
         if "://" not in target:
             yield target, heading
 
 
 def _headings(path: Path) -> set[str]:
-    """Anchors as GitHub makes them: lower case, blanks to hyphens, other marks dropped."""
-    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    """Anchors as GitHub and the documentation site make them: lower case, blanks to hyphens, other marks dropped."""
+    titles = re.findall(r"^#+ (.*)$", _FENCED.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

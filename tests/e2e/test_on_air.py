@@ -18,9 +18,9 @@ from tests.contract.encoder.ffmpeg_stage import children
 from tests.e2e.on_air import Station, frame_numbers
 from tests.e2e.processes import alive
 from tests.e2e.product import Product, Products, client, migrated_home
+from tests.npm_packages import shaka_player
 from tests.platform.waiting import until
 from tests.programs import program
-from tests.shaka_player import shaka_player
 from tests.workers.jobs.theatre import Theatre
 
 KEY = "the-admin-key-of-these-tests"

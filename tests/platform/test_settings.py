@@ -59,6 +59,13 @@ def test_paths_follow_the_home_unless_they_are_given() -> None:
         ("PORT", "  ", "port", 8080),
         ("PUBLIC_URL", "https://media.example:8443/", "public_url", "https://media.example:8443"),
         ("PUBLIC_URL", "", "public_url", None),
+        ("CORS_ORIGINS", "*", "cors_origins", ("*",)),
+        (
+            "CORS_ORIGINS",
+            "https://A.example:443, http://[::1]:80,http://b:8",
+            "cors_origins",
+            ("https://a.example", "http://[::1]", "http://b:8"),
+        ),
     ],
 )
 def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> None:
@@ -87,6 +94,10 @@ def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> 
         ("LOG_LEVEL", "LOUD"),
         ("SHUTDOWN_SECONDS", "1.5"),
         ("PUBLIC_URL", "media.example"),
+        *(
+            ("CORS_ORIGINS", wrong)
+            for wrong in ("*,https://a.example", "null", "https://a.example/", "https://*.example", "ftp://a")
+        ),
         ("PUBLIC_URL", "https://media.example/api"),
         ("PUBLIC_URL", "https://media.example:x"),
         ("PUBLIC_URL", "https://[media"),

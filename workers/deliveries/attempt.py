@@ -83,6 +83,8 @@ class DeliveryClient:
                 "webhook-timestamp": str(timestamp),
                 "webhook-signature": signatures(config.signing_keys(now), body, message=message, timestamp=timestamp),
             }
+            if row.trace_parent is not None and not any(name.lower() == "traceparent" for name in config.headers):
+                headers["traceparent"] = row.trace_parent
             reply = await self._outbound.request(
                 "POST", config.url, headers=headers, body=body, seconds=self._seconds, most=_HEAD_BYTES
             )

@@ -149,5 +149,5 @@ def _loaded(loaded: object) -> Sequence[Workflow]:
 
 
 def _field_error(entry: ErrorDetails) -> FieldError:
-    message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ")
+    message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return FieldError(path_inside(_WHERE, entry["loc"]), message)

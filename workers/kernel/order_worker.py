@@ -53,7 +53,12 @@ class OrderWorker(BackgroundTask):
 
     async def _carry_out_one(self, order: Order) -> None:
         what = f"an order of {self._orders.consumer} for {order.target}"
-        cause = Cause.by("system", correlation_id=order.correlation_id or None, causation_id=order.event_id)
+        cause = Cause.by(
+            "system",
+            correlation_id=order.correlation_id or None,
+            causation_id=order.event_id,
+            trace_parent=order.trace_parent,
+        )
         try:
             await self._carry_out(order, Invocation(cause))
         except NotFound as missing:

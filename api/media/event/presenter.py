@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from api.http.response import Response
+from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.media.category import responses
 from api.media.event.requests import PlaybackQuery
@@ -69,7 +70,8 @@ class EventPresenter:
         return Response(200, event, etag=row.version)
 
     async def page(self, request: Request, page: Page[EventRow]) -> Response:
-        return Response(200, EventCollection.of(page, await self._linked(page.results), base_url=request.base_url))
+        shown = EventCollection.of(page, await self._linked(page.results), base_url=request.base_url)
+        return Response(200, shown, headers=next_page(request, page))
 
     async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
         """Everything that the rows link to, with at most one query for each kind of look-up."""

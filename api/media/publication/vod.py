@@ -8,7 +8,7 @@ from uuid import UUID
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.pages import page_body
+from api.kernel.pages import next_page, page_body
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.publication.presenter import PublicationPresenter
@@ -99,7 +99,8 @@ async def list_vod_publications(
 ) -> Response:
     """A page of VOD publications."""
     page = await publications.page(query.listed(PublicationKind.VOD), query.window)
-    return Response(200, page_body(page, await presenter.shown(VodPublication, page.results, query_target=query.query_target)))
+    shown = await presenter.shown(VodPublication, page.results, query_target=query.query_target)
+    return Response(200, page_body(page, shown), headers=next_page(request, page))
 
 
 @routes.get("/transactionId/{transactionId}", READ, response_model=list[VodPublication], absent=None)

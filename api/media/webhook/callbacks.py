@@ -11,7 +11,7 @@ from uuid import UUID
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.pages import FreshQuery, page_body
+from api.kernel.pages import FreshQuery, next_page, page_body
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook.requests import CallbacksQuery, UpdateCallbackRequest
@@ -30,7 +30,7 @@ routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
 async def list_callbacks(request: Request, query: CallbacksQuery, records: RecordQueries) -> Response:
     """The callbacks of all clients or of one, by the time when they were made."""
     page = await records.page(callback.Callback.KIND, parent=query.client, window=query.window, descending=query.order)
-    return Response(200, page_body(page, [Callback.of(row) for row in page.results]))
+    return Response(200, page_body(page, [Callback.of(row) for row in page.results]), headers=next_page(request, page))
 
 
 @routes.get("/{id}/callback/", READ, response_model=Callback, absent=204)

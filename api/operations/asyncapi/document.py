@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from api.http.response import Document
 from api.operations.asyncapi.kafka import kafka_part
 from api.operations.asyncapi.webhooks import webhook_part
 from domain.kernel.mapper import Catalogue
@@ -44,7 +45,7 @@ class AsyncApi:
         self._version = version
         self._topic = topic
         self._partitions = partitions
-        self._json: bytes | None = None
+        self._document: Document | None = None
 
     def describe(self) -> dict[str, Any]:
         sections: dict[str, Any] = {}
@@ -61,8 +62,8 @@ class AsyncApi:
             "components": sections,
         }
 
-    async def json(self) -> bytes:
-        """Rendered at the first request, in a thread."""
-        if self._json is None:
-            self._json = await asyncio.to_thread(lambda: to_json(self.describe()))
-        return self._json
+    async def rendered(self) -> Document:
+        """At the first request, in a thread."""
+        if self._document is None:
+            self._document = await asyncio.to_thread(lambda: Document(to_json(self.describe())))
+        return self._document

@@ -133,7 +133,7 @@ async def test_invalid_input_is_refused_with_its_field(engine: httpx.AsyncClient
 async def test_no_secret_is_in_an_event_a_row_or_a_response(engine: httpx.AsyncClient, inner: Core) -> None:
     semaphore = f"https://u:{SECRET}@semaphore.test/open?key={SECRET}"
     headers = {
-        "authorization": f"Bearer {SECRET}",
+        "authorization": f"Basic {SECRET}",
         "cookie": SECRET,
         "x-auth-key": SECRET,
         "referer": f"https://a.test/?t={SECRET}",

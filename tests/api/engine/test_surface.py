@@ -121,7 +121,7 @@ async def test_a_protected_route_requires_the_header_client(caller: httpx.AsyncC
     for headers in ({}, {"client": "viewer"}, {"client": "admin", "API-KEY": ""}, {"client": "admin", "API-KEY": "wrong"}):
         answer = await caller.post("/engine/job", json={"fault": "absent"}, headers=headers)
         assert engine_error(answer, 401)
-        assert answer.headers["www-authenticate"] == "ApiKey"
+        assert answer.headers["www-authenticate"] == 'ApiKey, Bearer realm="api"'
     viewer = {"client": "viewer", "API-KEY": "mlk_viewer"}
     assert engine_error(await caller.post("/engine/job", json={"fault": "absent"}, headers=viewer), 403)
     operator = {"CLIENT": "operator", "x-auth-key": "mlk_operator", "API-KEY": ""}

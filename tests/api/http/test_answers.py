@@ -17,6 +17,14 @@ async def test_the_transaction_id_is_echoed_or_made_up(http: httpx.AsyncClient) 
     assert len({UUID(text) for text in made_up}) == 2
 
 
+async def test_a_gateways_request_id_is_the_transaction_id_where_there_is_no_other(http: httpx.AsyncClient) -> None:
+    for sent, expected in (("a-1", "a-1"), ("x" * 129, None), ("", None)):
+        answer = await http.get("/api/thing/", headers={"X-Request-ID": sent})
+        assert (answer.status_code, (answer.headers["x-transaction-id"] == sent)) == (200, expected is not None)
+    both = await http.get("/api/thing/", headers={"X-Request-ID": "a-1", "X-Transaction-ID": "b-2"})
+    assert both.headers["x-transaction-id"] == "b-2"
+
+
 @pytest.mark.parametrize("sent", [b"", b"x" * 129, b"a\x01b", b"\xc3\xa9"])
 async def test_a_malformed_transaction_id_is_400_and_not_echoed(http: httpx.AsyncClient, sent: bytes) -> None:
     headers = [(b"x-transaction-id", sent), (b"api-key", SECRET.encode())]

@@ -46,12 +46,33 @@ async def test_no_or_a_wrong_key_is_401(toy: Toy, key: str | None) -> None:
     async with toy.client(None) as http:
         answer = await http.get("/api/thing", headers=headers)
     assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == "ApiKey"
+    assert answer.headers.get_list("www-authenticate") == ["ApiKey", 'Bearer realm="api"']
 
 
 async def test_the_key_may_come_in_x_auth_key(toy: Toy) -> None:
     async with toy.client(None) as http:
         assert (await http.get("/api/thing", headers={"X-Auth-Key": SECRET})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": f"Bearer {SECRET}"}, 200),
+        ({"Authorization": f"bearer   {SECRET} "}, 200),
+        ({"Authorization": f"Bearer {SECRET}", "API-KEY": SECRET}, 200),
+        ({"Authorization": f"Bearer {SECRET}", "API-KEY": "mlk_viewer"}, 401),
+        ({"Authorization": "Bearer mlk_other", "X-Auth-Key": SECRET}, 401),
+        ({"Authorization": "Basic YTpi", "API-KEY": SECRET}, 200),
+        ({"Authorization": f"Basic {SECRET}"}, 401),
+        ({"Authorization": "Bearer"}, 401),
+        ({"Authorization": f"Bearer{SECRET}"}, 401),
+    ],
+)
+async def test_the_key_may_come_as_a_bearer_token(toy: Toy, headers: dict[str, str], status: int) -> None:
+    async with toy.client(None) as http:
+        answer = await http.get("/api/thing", headers=headers)
+    assert answer.status_code == status
+    assert SECRET not in answer.text
 
 
 async def test_a_client_header_must_match(http: httpx.AsyncClient) -> None:

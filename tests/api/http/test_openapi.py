@@ -147,7 +147,7 @@ def test_surfaces_and_routes_have_errors_of_their_own() -> None:
         return Response()
 
     responses = _described(router)["paths"]["/shelf/{id}"]["get"]["responses"]
-    assert set(responses) == {"200", "400", "401", "403", "410", "422", "503", "default"}
+    assert set(responses) == {"200", "304", "400", "401", "403", "410", "422", "503", "default"}
 
 
 async def test_docs_are_open_and_come_from_this_server_alone(toy: Toy) -> None:

@@ -17,6 +17,7 @@ from pydantic import AliasChoices, Field
 from api.http.app import Application
 from api.http.auth import OPEN, Caller
 from api.http.body import FORM, JSON, JSON_PATCH, XML
+from api.http.cross_origin import CrossOrigin
 from api.http.errors import Failure
 from api.http.request import Request as HttpRequest
 from api.http.response import Response
@@ -85,6 +86,8 @@ class Shelf:
     """The service that endpoints are given."""
 
     version: int = 5
+    other: str = "hall"
+    size: int = 2000
     posts: int = 0
     hold: asyncio.Event = field(default_factory=asyncio.Event)
     entered: asyncio.Event = field(default_factory=asyncio.Event)
@@ -127,7 +130,14 @@ async def by_reference(request: Request) -> Response:
 async def get_thing(request: Request, thing_id: UUID, shelf: Shelf) -> Response:
     if str(thing_id) != ID:
         raise NotFound("thing", str(thing_id))
-    return Response(body={"id": thing_id, "base": request.base_url, "params": dict(request.params)}, etag=shelf.version)
+    shown = {"id": thing_id, "base": request.base_url, "params": dict(request.params)}
+    return Response(body=shown, etag=shelf.version, settled=True)
+
+
+@things.get("/{thingId}/page", READ, response_model=ShownThing)
+async def thing_page(request: Request, thing_id: UUID, shelf: Shelf) -> Response:
+    """More than fits into one packet, and the name of another thing, which has a version of its own."""
+    return Response(body={"id": thing_id, "other": shelf.other, "text": "a" * shelf.size}, etag=shelf.version)
 
 
 @things.put("/{id}", WRITE)
@@ -262,6 +272,7 @@ class Toy:
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     stream: io.StringIO = field(default_factory=io.StringIO)
     public_url: str = ""
+    cross_origin: CrossOrigin | None = None
     log: RequestLog = field(init=False)
     app: Application = field(init=False)
 
@@ -276,6 +287,7 @@ class Toy:
             registry=self.registry,
             request_log=self.log,
             public_url=self.public_url,
+            cross_origin=self.cross_origin,
         )
 
     def client(self, key: str | None = SECRET) -> httpx.AsyncClient:

@@ -9,6 +9,10 @@ from uuid import UUID
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from domain.kernel.cause import Cause
+from domain.kernel.ports import Invocation
+from domain.records.record import AmendRecord
+from domain.webhook.aggregate import Webhook
 from projections.deliveries.keys import Source, delivery_id
 from projections.deliveries.queries import DeliveryFilter, DeliveryQueries
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
@@ -35,6 +39,20 @@ async def test_a_delivery_is_sent_and_recorded(sending: Sending) -> None:
     )
     assert (status, error, address, response, started) == (200, None, "127.0.0.1", "thanks", sending.clock())
     assert 0 < seconds < 60
+
+
+async def test_the_trace_of_the_event_goes_with_its_delivery(sending: Sending) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with Receiver() as receiver, sending.sender():
+        webhook = await sending.webhook(receiver.url)
+        positions = []
+        for cause in (Cause.by("test", trace_parent=trace), Cause.by("test")):
+            change = AmendRecord(webhook, Webhook, {"username": str(cause.command_id)})
+            outcome = await sending.core.executor.execute(change, invocation=Invocation(cause))
+            positions.append(outcome.position or 0)
+        sending.put(webhook, *((position, "a") for position in positions))
+        await sending.finished(webhook, 2)
+    assert [got.headers.get("traceparent") for got in receiver.got] == [trace, None]
 
 
 async def test_a_position_that_is_given_to_another_write_gives_another_id(sending: Sending) -> None:

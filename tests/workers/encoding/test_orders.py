@@ -9,7 +9,9 @@ import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, ForceStopEvent
 from domain.media_event.on_air_handlers import OnAirHandlers
@@ -100,6 +102,17 @@ async def test_the_orders_of_a_channel_are_those_of_the_log_whoever_they_are_fro
     assert await on_air(inner) == {MAIN: second}
     taken = "SELECT originator_id FROM events WHERE topic = 'event.channel_taken' ORDER BY position"
     assert [stream for (stream,) in await inner.database.rows(taken)] == [MediaEvent.stream(first), MediaEvent.stream(second)]
+
+
+async def test_an_order_passes_on_the_trace_of_the_event_that_it_follows_from(inner: Core) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    first, second = await event(inner, 1, channel_id=MAIN), await event(inner, 2, channel_id=OTHER)
+    for key, cause in ((first, Cause.by("test", trace_parent=trace)), (second, Cause.by("test"))):
+        await inner.executor.execute(ChangeEventState(key, LIVE), invocation=Invocation(cause))
+    await fed(inner)
+    await carried_out(inner)
+    taken = "SELECT metadata->>'trace_parent' FROM events WHERE topic = 'event.channel_taken' ORDER BY position"
+    assert await inner.database.rows(taken) == [(trace,), (None,)]
 
 
 async def test_a_start_that_was_withdrawn_before_its_order_never_takes_the_channel(inner: Core) -> None:

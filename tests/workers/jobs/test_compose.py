@@ -16,8 +16,8 @@ import pytest
 import threefive
 
 from projections.job.queue import Run
+from tests.npm_packages import shaka_player
 from tests.programs import program
-from tests.shaka_player import shaka_player
 from tests.workers.jobs.composing import FRAMES, H264, digests, event, gaps, item, keys, lufs, playlist, source
 from tests.workers.jobs.counted import numbers, probed
 from tests.workers.jobs.hosting import Listener, order

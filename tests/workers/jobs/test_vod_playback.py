@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.npm_packages import shaka_player
 from tests.programs import program
-from tests.shaka_player import shaka_player
 from tests.workers.jobs.counted import film, numbers, probed
 from tests.workers.jobs.packaging import run
 from tests.workers.jobs.sources import RISKY, SOURCES, Foreign

@@ -26,6 +26,7 @@ CAUSE: Final = {
     "command_id": "ce_commandid",
     "causation_id": "ce_causationid",
     "end_user": "ce_enduser",
+    "trace_parent": "ce_traceparent",
 }
 Headers = Iterable[tuple[str, bytes | None]]
 """Of a record that was read. Whoever may write to the topic can have sent them."""

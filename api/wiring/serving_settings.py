@@ -1,0 +1,57 @@
+"""Settings of serving: where the data is, where the API listens, and whom it answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from api.wiring import parsers
+from api.wiring.parsers import Network, stripped, whole_number
+from api.wiring.settings_checks import PREFIX
+
+HOME = "./.medialedger"
+
+
+class ServingSettings(BaseSettings):
+    """The first settings of all commands that serve."""
+
+    model_config = SettingsConfigDict(frozen=True, env_prefix=PREFIX, validate_default=False, hide_input_in_errors=True)
+
+    home: Annotated[Path, stripped(parsers.path)] = Field(
+        default_factory=lambda: parsers.path(HOME), description="data directory: embedded database, key files, media"
+    )
+    host: Annotated[str, stripped(parsers.host)] = Field("127.0.0.1", description="where the API listens")
+    port: Annotated[int, stripped(whole_number(0, 65535))] = Field(8080, description="where the API listens; 0 takes any free port")
+    api_processes: Annotated[int, stripped(whole_number(1, 64))] = Field(
+        1, description="processes of the API, which share the port; about one for each core"
+    )
+    worker_processes: Annotated[int, stripped(whole_number(0, 64))] = Field(
+        0, description="processes of the workers; 0: `up` runs the workers in the processes of the API"
+    )
+    public_url: Annotated[str | None, stripped(parsers.public_url)] = Field(
+        None,
+        description="where callers reach the API, such as https://media.example: for links, and the only name that it answers to. "
+        "Empty: links have the host of the request, and every name is answered; with a loopback MEDIALEDGER_HOST only localhost",
+    )
+    console_media_origins: Annotated[tuple[str, ...], NoDecode, stripped(parsers.media_origins)] = Field(
+        (), description="other origins that players in the console may load from, such as https://cdn.example; comma-separated"
+    )
+    console_hours: Annotated[int, stripped(whole_number(1, 720))] = Field(12, description="how long a login to the console lasts")
+    console_idle_minutes: Annotated[int, stripped(whole_number(2, 43_200))] = Field(
+        60, description="after how long without a request it ends"
+    )
+    connections: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
+        10_000, description="open connections of clients to a process of the API; further ones get 503"
+    )
+    connections_per_address: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
+        2_000, description="of these from one address; and requests under way that MEDIALEDGER_TRUSTED_PROXIES pass on for it"
+    )
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
+        (), description="networks of the proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed, comma-separated"
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode, stripped(parsers.origins)] = Field(
+        (), description="origins whose pages may call the API, such as https://app.example, comma-separated; *: all"
+    )
