@@ -4,6 +4,7 @@ import { api, dataOf, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
 import { DELIVERY_STATES, stateWord, type StateWord } from "../../kernel/states";
+import { absolute, now } from "../../kernel/time";
 import { Answered, Badge, Button, DataTable, EmptyState, PageHead, Tabs, Time, type Column } from "../../parts";
 import { DeliveryDrawer } from "./DeliveryDrawer";
 import { EndpointActions } from "./EndpointActions";
@@ -91,7 +92,7 @@ function Endpoints({ endpoints, chosen, onChoose, stale }: EndpointsProps) {
     { key: "pending", title: "Waiting", width: "5.5rem", align: "end", cell: (each) => (each.pending >= 1000 ? "1,000+" : each.pending), value: (each) => each.pending },
     { key: "oldest", title: "Oldest waits", width: "8rem", secondary: true, cell: (each) => <Time at={each.oldestPendingAt} as="relative" /> },
     { key: "since", title: "Fails", width: "8rem", secondary: true, cell: (each) => <Time at={each.failingSince} as="relative" /> },
-    { key: "next", title: "Next try", width: "7rem", secondary: true, cell: (each) => <Time at={each.nextTryAt} as="relative" /> },
+    { key: "next", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.nextTryAt} /> },
   ];
   return (
     <div class="endpoints">
@@ -204,11 +205,17 @@ function Condition({ endpoint }: { endpoint: WebhookHealth }) {
         ) : (
           "; none has ever succeeded."
         )}{" "}
-        A receiver that fails is left in peace for a while: {endpoint.nextTryAt ? <>the next try is {<Time at={endpoint.nextTryAt} as="relative" />}.</> : "nothing waits."}{" "}
+        A receiver that fails is left in peace for a while: {endpoint.nextTryAt ? <>next try <NextTry at={endpoint.nextTryAt} />.</> : "nothing waits."}{" "}
         “Test” asks it at once.
       </span>
     </p>
   );
+}
+
+/** What is due waits for its place behind earlier ones, or for a receiver that is left in peace. */
+function NextTry({ at }: { at: string | null | undefined }) {
+  if (at && Date.parse(at) <= now.value) return <span title={absolute(new Date(at))}>as soon as it may</span>;
+  return <Time at={at} as="relative" />;
 }
 
 const COLUMNS: readonly Column<Delivery>[] = [
@@ -230,7 +237,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
     cell: (each) => <span title={each.error ?? ""}>{each.error ?? answerOf(each)}</span>,
   },
   { key: "created", title: "Made", width: "10.5rem", cell: (each) => <Time at={each.createdAt} /> },
-  { key: "due", title: "Next try", width: "8rem", secondary: true, cell: (each) => <Time at={each.dueAt} as="relative" /> },
+  { key: "due", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.dueAt} /> },
 ];
 
 /** What it is about: the title of the Event as it was sent, else its id, or the job. */
