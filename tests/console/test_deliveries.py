@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -14,6 +15,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
 from tests.console.conftest import KEY
+from tests.console.test_jobs import failed_job
 from tests.e2e.product import Product
 from tests.platform.waiting import until
 
@@ -66,6 +68,20 @@ def failed_webhook(http: httpx.Client) -> Iterator[tuple[Receiver, str]]:
             http.delete(f"/api/webhook/{webhook}")
 
 
+def deliveries(http: httpx.Client, webhook: str, *, state: int) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = http.get(f"/api/webhook/{webhook}/deliveries/", params={"state": state}).json()["results"]
+    return shown
+
+
+def enable(http: httpx.Client, webhook: str) -> None:
+    http.put(f"/api/webhook/{webhook}", json={"disabledAt": None}).raise_for_status()
+
+
+def overview(http: httpx.Client) -> dict[str, Any]:
+    shown: dict[str, Any] = http.get("/api/health/overview/").json()
+    return shown
+
+
 async def test_a_failing_webhook_is_found_and_its_delivery_is_sent_again(
     signed_in: Page, http: httpx.Client, product: Product
 ) -> None:
@@ -85,14 +101,14 @@ async def test_a_failing_webhook_is_found_and_its_delivery_is_sent_again(
         await signed_in.get_by_role("button", name="Test", exact=True).click()
         await expect(signed_in.get_by_role("dialog")).to_contain_text("The receiver answered")
         await signed_in.keyboard.press("Escape")
-        await signed_in.get_by_role("button", name="Enable").click()
+        await signed_in.get_by_role("button", name="Enable", exact=True).click()
         await signed_in.get_by_role("dialog").get_by_role("button", name="Enable").click()
         await expect(signed_in.get_by_role("button", name="Disable…")).to_be_visible()
         await row.click()
         await signed_in.get_by_role("button", name="Resend").click()
         await expect(signed_in.locator(".delivery .badge")).to_have_text("Delivered")
         await expect(signed_in.locator(".tries li")).to_have_count(2)
-        delivered = http.get(f"/api/webhook/{webhook}/deliveries/", params={"state": 1}).json()["results"]
+        delivered = deliveries(http, webhook, state=1)
         assert [each["attempts"][-1]["status"] for each in delivered] == [200]
 
 
@@ -101,7 +117,7 @@ async def test_a_new_secret_is_shown_once_and_lost_notifications_are_recovered(
 ) -> None:
     with failed_webhook(http) as (hook, webhook):
         hook.status = 200
-        http.put(f"/api/webhook/{webhook}", json={"disabledAt": None}).raise_for_status()
+        enable(http, webhook)
         await signed_in.goto(f"{product.address}/console/deliveries?webhook={webhook}&state=FAILED")
         await signed_in.get_by_role("button", name="New secret…").click()
         await signed_in.get_by_role("button", name="Make a new secret").click()
@@ -112,13 +128,13 @@ async def test_a_new_secret_is_shown_once_and_lost_notifications_are_recovered(
         await signed_in.get_by_label("Since").fill("2020-01-01T00:00")
         await signed_in.get_by_role("button", name="Send again").click()
         await expect(signed_in.get_by_text("sent again").first).to_be_visible()
-        until(lambda: http.get(f"/api/webhook/{webhook}/deliveries/", params={"state": 2}).json()["results"] == [])
+        until(lambda: deliveries(http, webhook, state=2) == [])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_deliveries_and_health_are_accessible(browser: Browser, product: Product, http: httpx.Client, theme: Theme) -> None:
     with failed_webhook(http) as (_, webhook):
-        failed = http.get(f"/api/webhook/{webhook}/deliveries/").json()["results"][-1]["id"]
+        failed = deliveries(http, webhook, state=2)[-1]["id"]
         pages = {
             f"/console/deliveries?webhook={webhook}&state=FAILED": ".deliveries-list tbody tr",
             f"/console/deliveries?webhook={webhook}&delivery={failed}": ".tries li",
@@ -141,13 +157,11 @@ async def test_deliveries_and_health_are_accessible(browser: Browser, product: P
 async def test_health_names_what_needs_attention_and_the_page_that_helps(
     signed_in: Page, http: httpx.Client, product: Product
 ) -> None:
-    body = {"job": {"workflow": "probe_media"}, "parameters": {"content_id": f"gone-{uuid4().hex[:8]}", "file": "a"}}
-    number = http.post("/engine/job", json=body, headers={"client": "admin"}).json()["id"]
-    until(lambda: http.get(f"/engine/jobs/{number}").json()["failed"])
+    number = failed_job(http, f"gone-{uuid4().hex[:8]}")
     await signed_in.goto(f"{product.address}/console/health")
     await signed_in.get_by_role("link", name="Failed jobs").click()
     await expect(signed_in.get_by_role("link", name=f"{number} gone-")).to_be_visible()
     await signed_in.goto(f"{product.address}/console/health")
-    shown = http.get("/api/health/overview/").json()
+    shown = overview(http)
     await expect(signed_in.locator(".inner-table").first.locator("tbody tr")).to_have_count(len(shown["consumers"]))
     await expect(signed_in.get_by_text(shown["database"]["version"], exact=True)).to_be_visible()

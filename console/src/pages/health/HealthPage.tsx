@@ -72,30 +72,44 @@ function Attention({ found, at }: { found: readonly Finding[]; at: string }) {
   );
 }
 
-const LINES: readonly (readonly [title: string, value: (sample: Sample) => number, unit: string])[] = [
-  ["Events recorded", (sample) => sample.eventsPerMinute, "a minute"],
-  ["Lag of the slowest consumer", (sample) => sample.lag, "events"],
-  ["Deliveries that wait", (sample) => sample.pendingDeliveries, ""],
-  ["Jobs that wait", (sample) => sample.queuedJobs, ""],
-  ["Steps that run", (sample) => sample.runningSteps, ""],
-  ["Points not on the air", (sample) => sample.failedPoints, ""],
+interface Line {
+  title: string;
+  unit: string;
+  of: (sample: Sample) => number;
+  /** As it is now; the rate of events is known of whole minutes only. */
+  now?: (seen: Overview) => number;
+}
+
+const sum = (values: readonly number[]): number => values.reduce((all, each) => all + each, 0);
+const LINES: readonly Line[] = [
+  { title: "Events recorded", unit: "a minute", of: (sample) => sample.eventsPerMinute },
+  { title: "Slowest consumer", unit: "events behind", of: (sample) => sample.lag, now: (seen) => Math.max(0, ...seen.consumers.map((each) => each.lag ?? 0)) },
+  { title: "Deliveries", unit: "wait", of: (sample) => sample.pendingDeliveries, now: (seen) => seen.deliveries.pending },
+  { title: "Jobs", unit: "queued", of: (sample) => sample.queuedJobs, now: (seen) => seen.jobs.states["queued"] ?? 0 },
+  { title: "Steps of jobs", unit: "run", of: (sample) => sample.runningSteps, now: (seen) => sum(seen.jobs.steps.map((each) => each.running)) },
+  {
+    title: "Live points",
+    unit: "not on the air",
+    of: (sample) => sample.failedPoints,
+    now: (seen) => sum(Object.entries(seen.points).map(([state, count]) => (state === "on_air" ? 0 : count))),
+  },
 ];
 
 function Hour({ seen }: { seen: Overview }) {
   return (
-    <div class="hour" role="group" aria-label="The last hour">
-      {LINES.map(([title, value, unit]) => {
-        const values = seen.history.map(value);
-        const last = values[values.length - 1];
-        const most = values.length === 0 ? 0 : Math.max(...values);
+    <div class="hour" role="group" aria-label="Now, and in the last hour">
+      {LINES.map(({ title, unit, of, now }) => {
+        const values = seen.history.map(of);
+        const current = now ? now(seen) : values[values.length - 1];
+        const most = Math.max(0, ...values);
         return (
           <div key={title} class="hour-line">
             <span class="faint">{title}</span>
-            <strong>
-              {last === undefined ? "–" : whole(last)} <span class="faint">{last === undefined ? "the first minute is not over" : unit}</span>
-            </strong>
-            <Sparkline values={values} label={`${title} in the last hour: now ${last ?? "unknown"}, at most ${most}`} tone="ready" />
-            <span class="faint">{values.length > 1 ? `at most ${whole(most)} in ${values.length} min` : ""}</span>
+            <span>
+              <strong>{current === undefined ? "–" : whole(current)}</strong> <span class="faint">{unit}</span>
+            </span>
+            <Sparkline values={values} label={`${title} in the last hour: at most ${most} ${unit}`} tone="ready" />
+            <span class="faint">{values.length > 1 ? `at most ${whole(most)} in ${values.length} min` : "a sample each minute"}</span>
           </div>
         );
       })}

@@ -19,7 +19,7 @@ export function columnsOf(tab: string, shown: Shown): readonly Column<Job>[] {
   const columns: (Column<Job> | false)[] = [
     { key: "id", title: "Job", sortable: true, cell: (job) => <Main job={job} shown={shown} /> },
     isMixed && { key: "queue_state", title: "State", sortable: true, width: "9.5rem", cell: (job) => <Badge state={jobState(job)} /> },
-    { key: "workflow", title: "Workflow", sortable: true, width: "10rem", secondary: !isMixed, cell: (job) => job.workflow },
+    { key: "workflow", title: "Workflow", sortable: true, width: "10rem", secondary: true, cell: (job) => job.workflow },
     { key: "about", title: ABOUT[tab] ?? "How it goes", secondary: isMixed, cell: (job) => <About job={job} running={shown.running} /> },
     { key: "duration", title: "Took", width: "5.5rem", align: "end", secondary: true, cell: (job) => <Took job={job} /> },
     { key: "created_at", title: "Accepted", sortable: true, width: "10.5rem", cell: (job) => <Time at={job.created_at} /> },
