@@ -138,7 +138,7 @@ async def test_hostile_texts_of_jobs_are_text(signed_in: Page, http: httpx.Clien
     ]
     for number in made:
         await signed_in.goto(f"{product.address}/console/jobs/{number}")
-        await expect(signed_in.get_by_label("Parameters", exact=True).last).to_contain_text("custom_data")
+        await expect(signed_in.get_by_label("Parameters as JSON", exact=True)).to_contain_text("custom_data")
         await signed_in.get_by_role("tab", name="Log").click()
         await expect(signed_in.get_by_role("log")).to_contain_text("submitted probe_media")
         assert await signed_in.evaluate("document.querySelectorAll('main img, main script').length") == 0

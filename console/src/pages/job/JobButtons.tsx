@@ -56,7 +56,7 @@ export function JobButtons({ job, etag, onDone }: JobButtonsProps) {
       ))}
       {!hasEnded(job) && (
         <Button
-          {...withReason("Priority")}
+          {...withReason(`Priority ${job.priority}`)}
           onClick={() => {
             setPriority(String(job.priority));
             setAsked("priority");

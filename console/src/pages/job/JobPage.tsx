@@ -129,16 +129,11 @@ function Reason({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefine
   return (
     <div class="failure" role="status">
       <p>
-        <strong>Failed{failed ? ` in the task ${failed.name}` : ""}.</strong> <bdi>{failed?.error ?? reasonOf(job) ?? "See the log for the reason."}</bdi>
+        <strong>Failed{failed ? ` in the task ${failed.name}` : ""}.</strong> <bdi>{failed?.error ?? job.reason ?? "See the log for the reason."}</bdi>
       </p>
       <p class="faint">“Retry” goes on where it stopped; “Run again” begins a new job from the start.</p>
     </div>
   );
-}
-
-function reasonOf(job: Job): string | undefined {
-  const reason = (job as { reason?: unknown }).reason;
-  return typeof reason === "string" && reason !== "" ? reason : undefined;
 }
 
 function Overview({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefined }) {
@@ -173,7 +168,7 @@ function Overview({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefi
           </button>
         }
       >
-        <JsonView value={whole ? job : job.parameters} label={whole ? "Job as JSON" : "Parameters"} />
+        <JsonView value={whole ? job : job.parameters} label={whole ? "Job as JSON" : "Parameters as JSON"} />
       </Panel>
     </>
   );

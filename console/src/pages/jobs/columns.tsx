@@ -80,10 +80,20 @@ function About({ job, running }: { job: Job; running: ReadonlySignal<ReadonlyMap
   if (job.queue_state === "queued") return <>{job.position === 1 ? "next to start" : `place ${job.position}`}</>;
   if (job.queue_state === "scheduled") return <Time at={job.run_at} />;
   if (job.queue_state === "pending") return <span class="faint">its gate answers 2xx or 3xx</span>;
+  if (job.reason) {
+    return (
+      <span class="job-reason" title={job.reason}>
+        <bdi>{job.reason}</bdi>
+      </span>
+    );
+  }
   return <span class="faint">–</span>;
 }
 
 function Took({ job }: { job: Job }) {
-  if (job.queue_state === "started") return <>{duration(now.value - Date.parse(job.created_at))}</>;
-  return <span class="faint">–</span>;
+  if (job.started_at === null) return <span class="faint">–</span>;
+  const end = job.ended_at ? Date.parse(job.ended_at) : job.queue_state === "started" ? now.value : null;
+  if (end === null) return <span class="faint">–</span>;
+  const took = Math.max(0, end - Date.parse(job.started_at));
+  return <>{took < 1000 ? `${took} ms` : duration(took)}</>;
 }
