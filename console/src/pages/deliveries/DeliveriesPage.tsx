@@ -236,7 +236,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
     secondary: true,
     cell: (each) => <span title={each.error ?? ""}>{each.error ?? answerOf(each)}</span>,
   },
-  { key: "created", title: "Made", width: "10.5rem", cell: (each) => <Time at={each.createdAt} /> },
+  { key: "created", title: "Made", width: "11.5rem", cell: (each) => <Time at={each.createdAt} /> },
   { key: "due", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.dueAt} /> },
 ];
 
