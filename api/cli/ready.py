@@ -23,7 +23,7 @@ def ready_text(settings: Settings, *, port: int, database: str, summary: Sequenc
     lines = [
         ("media API", f"{base}/api"),
         ("audit", f"{base}/api/audit"),
-        ("jobs", f"{base}/engine/dashboard.html"),
+        ("console", f"{base}/console/"),
         ("keys", f"{base}/CLIENT/speke"),
         ("docs", f"{base}/docs"),
         ("health", f"{base}/livez  {base}/readyz"),

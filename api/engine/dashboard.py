@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from api.engine.broadcast import NOBODY, DashboardBroadcast
 from api.engine.client_filter import ClientFilter
-from api.engine.requests import DashboardQuery
+from api.engine.requests import DashboardQuery, FormerPageQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
@@ -28,6 +29,7 @@ _DEFAULT_CLIENT: Final = "admin"
 _MAX_LIVE: Final = 100
 """Jobs of each state in the stream. Each change of a task sends all of it again; of 1000 jobs that would be 400 kB a second."""
 
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _NO_STORE: Final = ("cache-control", "no-store")
 
 
@@ -63,6 +65,13 @@ async def get_dashboard(request: Request, dashboards: Dashboards, clients: Clien
 
     With the header client, only the jobs of that client; an admin sees all. At most 1000 jobs of each state."""
     return Response(200, await dashboards.read(await clients.of(request)), headers=(_NO_STORE,))
+
+
+@routes.get("/dashboard.html", OPEN, status=302, documented=False)
+async def go_to_jobs(request: Request, query: FormerPageQuery) -> Response:
+    """A page of earlier versions, which people have among their bookmarks: the console shows the same, and more."""
+    place = f"/{query.job}" if query.job and _NUMBER.fullmatch(query.job) else ""
+    return Response(302, headers=(("location", f"/console/jobs{place}"), _NO_STORE))
 
 
 @routes.get("/dashboard/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)

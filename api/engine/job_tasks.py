@@ -1,9 +1,11 @@
-"""The tasks of a job: docs/reference/api/job-engine.md#tasks. Reading needs no key."""
+"""The tasks of a job: how far they are, and every run of each. docs/reference/api/job-engine.md#tasks. Needs no key."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 from pydantic import Field
 
@@ -18,9 +20,12 @@ from api.kernel.request import Request
 from api.kernel.wire import Instant, Integer, Listed
 from domain.job.aggregate import Job
 from domain.job.task import Task
+from domain.job.values import Output
 from domain.kernel.errors import NotFound
 from projections.job.board import LARGEST, BoardQueries, TaskProgress
+from projections.job.history import JobHistory
 from projections.job.queries import JobFilter, JobQueries
+from projections.job.task_runs import RunOutcome, TaskRun, task_runs
 from projections.log.streams import Streams
 
 routes = Router(surface=ENGINE, tag="Job engine")
@@ -38,36 +43,79 @@ class TaskStateName(StrEnum):
     CANCELLED = "cancelled"
 
 
+class PublishedFile(EngineModel):
+    """A file that a task published."""
+
+    path: str = Field(description="Path below the media root.", examples=["match-17/match.mp4"])
+    size: int = Field(description="Bytes.")
+
+    @classmethod
+    def of(cls, output: Output) -> PublishedFile:
+        return cls.model_construct(path=output.name, size=output.size)
+
+
+class TaskRunRecord(EngineModel):
+    """One run of a task."""
+
+    attempt: int = Field(description="Number of the attempt, from 1; a resume begins again.")
+    worker: str = Field(description="The process that ran it: its host and an id.")
+    started_at: Instant = Field(description="When it began.")
+    ended_at: Instant | None = Field(description="When it ended; null while it runs.")
+    outcome: RunOutcome = Field(description="How it ended; broken: with its job.")
+    error: str | None = Field(description="Why it failed; null where it did not.")
+    retry_at: Instant | None = Field(description="When the task may be tried again after it; null where it is not.")
+
+    @classmethod
+    def of(cls, run: TaskRun) -> TaskRunRecord:
+        return cls.model_construct(
+            attempt=run.attempt,
+            worker=run.worker,
+            started_at=run.started_at,
+            ended_at=run.ended_at,
+            outcome=run.outcome,
+            error=run.error or None,
+            retry_at=run.retry_at,
+        )
+
+
 class JobTask(EngineModel):
-    """A task with its current attempt."""
+    """A task of a job: one step of its workflow."""
 
     task_id: int = Field(description="Number of the task in its job, from 1.")
     name: str = Field(description="Name of the step.")
-    state: TaskStateName = Field(description="The task's state.")
-    attempts: int = Field(description="How often it was begun; an attempt that was interrupted does not count.")
+    queue: str = Field(description="The queue whose workers run it.")
+    after: list[int] = Field(description="Numbers of the tasks that must be completed before it starts.")
+    state: TaskStateName = Field(description="publishing: the step has ended, and its files are moved to their places.")
+    attempts: int = Field(description="Attempts since the job was last resumed.")
     worker: str | None = Field(description="Host and process that work, or worked, on it; null before the first attempt.")
     due_at: Instant | None = Field(description="Not tried again before this time; null where it waits for nothing but its turn.")
     started_at: Instant | None = Field(description="When the last attempt began; null before the first.")
     ended_at: Instant | None = Field(description="When the last attempt ended; null while it runs.")
-    fraction: float = Field(description="Progress of a running task, from 0 to 1.")
-    message: str = Field(description="What a running task says of its progress; may be empty.")
-    error: str | None = Field(description="Why the last attempt failed; null where none did.")
+    fraction: float = Field(description="How far the current run is, from 0 to 1.")
+    message: str = Field(description="What the step says of its progress, or of its result; may be empty.")
+    error: str | None = Field(description="Why the last run failed; null where it did not.")
+    files: list[PublishedFile] = Field(description="Files that the task published.")
+    runs: list[TaskRunRecord] = Field(description="All runs, the first one first.")
 
     @classmethod
-    def of(cls, number: int, task: Task, *, seen: TaskProgress | None) -> JobTask:
-        state = task.state if seen is None else seen.state
+    def of(cls, job: Job, task: Task, *, progress: TaskProgress | None, runs: Sequence[TaskRun]) -> JobTask:
+        said = "" if progress is None else progress.message
         return cls.model_construct(
-            task_id=number,
+            task_id=task.plan.id,
             name=task.plan.name,
-            state=TaskStateName[state.name],
+            queue=task.plan.queue,
+            after=list(task.plan.after),
+            state=TaskStateName[job.state_of(task).name],
             attempts=task.attempts,
             worker=task.worker or None,
             due_at=None if task.under_way else task.due_at,
             started_at=task.started_at,
             ended_at=task.ended_at,
-            fraction=round(seen.fraction, 4) if seen is not None else 0.0,
-            message=seen.message if seen is not None else "",
+            fraction=0.0 if progress is None else round(progress.fraction, 4),
+            message=task.result.message if task.result is not None and task.result.message else said,
             error=task.error or None,
+            files=[PublishedFile.of(output) for output in task.outputs],
+            runs=[TaskRunRecord.of(run) for run in runs if run.task == task.plan.id],
         )
 
 
@@ -78,7 +126,7 @@ class JobTasks(EngineModel):
     content_id: str = Field(description="What the job is about.")
     reason: str | None = Field(description="Why the job ended as it did; null while there is nothing to say.")
     semaphore_url: str | None = Field(description="Address of the semaphore that a pending job waits for; null without one.")
-    tasks: list[JobTask] = Field(description="Tasks by their numbers.")
+    tasks: list[JobTask] = Field(description="Each task after those that it waits for.")
 
 
 class TasksQuery(EngineModel):
@@ -103,19 +151,27 @@ async def list_tasks(
 
 @routes.get("/jobs/{job_id}/tasks", OPEN, response_model=JobTasks, errors=UNAVAILABLE)
 async def get_job_tasks(
-    request: Request, job_id: int, jobs: JobQueries, clients: ClientFilter, boards: BoardQueries, streams: Streams
+    request: Request,
+    job_id: int,
+    jobs: JobQueries,
+    clients: ClientFilter,
+    streams: Streams,
+    history: JobHistory,
+    boards: BoardQueries,
 ) -> Response:
-    """The tasks of one job: attempts, worker, progress and error. A job is found as `GET /engine/jobs/{job_id}` finds it."""
+    """The tasks of a job, each after those that it waits for, with every run."""
     row = await jobs.by_id(job_id, await clients.of(request))
-    job: Any = None if row is None else await streams.load(Job.stream(job_id))
-    if row is None or job is None:
+    if row is None:
         raise NotFound(Job.KIND, str(job_id))
-    seen = {one.task: one for one in await boards.tasks([job_id])}
+    root, told, progress = await asyncio.gather(streams.load(Job.stream(job_id)), history.events(job_id), boards.tasks([job_id]))
+    if root is None:
+        raise NotFound(Job.KIND, str(job_id))
+    job, runs, by_task = cast(Job, root), task_runs(told), {one.task: one for one in progress}
     shown = JobTasks.model_construct(
         id=job_id,
         content_id=job.submission.content_id,
         reason=job.reason or None,
         semaphore_url=None if row.semaphore is None else row.semaphore.url,
-        tasks=[JobTask.of(number, task, seen=seen.get(number)) for number, task in sorted(job.tasks.items())],
+        tasks=[JobTask.of(job, task, progress=by_task.get(number), runs=runs) for number, task in job.tasks.items()],
     )
-    return Response(200, shown)
+    return Response(200, shown, headers=(("cache-control", "no-store"),))

@@ -121,6 +121,7 @@ class JobsQuery(EngineModel):
     job_ids: Annotated[list[Integer], Listed] = Field(
         default_factory=list, description="Numbers of jobs, separated by commas; all by default."
     )
+    workflow: str | None = Field(None, description="Jobs of the workflow with exactly this name; all by default.")
     client: str | None = Field(None, description="Jobs of this client only; all clients by default.")
 
 
@@ -129,6 +130,10 @@ class DashboardQuery(EngineModel):
         None,
         description="Jobs of this client only; all clients by default. For browsers, which cannot send the header client.",
     )
+
+
+class FormerPageQuery(EngineModel):
+    job: str | None = Field(None, description="Number of a job; any other text is left out.")
 
 
 SettingName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
@@ -197,6 +202,7 @@ def job_filter(query: JobsQuery, *, client: str | None) -> JobFilter:
         created_to=query.created_to,
         search=query.search,
         job_ids=query.job_ids,
+        workflow=query.workflow,
         client=client if query.client is None else query.client,
     )
 

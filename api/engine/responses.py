@@ -76,6 +76,9 @@ class JobSummary(EngineModel):
     run_at: Instant | None = Field(description="Not before this time; null when it never had one.")
     queue_state: QueueState = Field(description="The job's state.")
     failed: bool = Field(description="Whether it ended without success; queue_state is completed then.")
+    reason: str | None = Field(description="Why it failed; null where it did not.")
+    started_at: Instant | None = Field(description="When the first of its tasks began its last run; null before.")
+    ended_at: Instant | None = Field(description="When the last of its tasks ended; null while the job has not, or none was begun.")
 
     @classmethod
     def of(cls, row: JobRow) -> JobSummary:
@@ -308,6 +311,9 @@ def _fields(row: JobRow) -> dict[str, Any]:
         "run_at": row.run_at,
         "queue_state": QueueState[row.state.name],
         "failed": row.failed,
+        "reason": row.reason or None,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
     }
 
 

@@ -110,6 +110,14 @@ class JobHistory:
                 return _page(entries, more=True)
         return _page(entries, more=False)
 
+    async def events(self, job: int) -> list[DomainEvent]:
+        """All events of a job, in their order. They are read in pages: one that was resumed often has many."""
+        stream, found, position = Job.stream(job), list[DomainEvent](), 0
+        while rows := await self._database.rows(_EVENTS, (stream, position, LARGEST)):
+            found += [self._read(stream, version, topic, state) for _, version, topic, state, *_ in rows]
+            position = rows[-1][0]
+        return found
+
     def _read(self, stream: str, version: int, topic: str, state: bytes) -> DomainEvent:
         return self._mapper.read(topic, stream=stream, version=version, state=state)
 

@@ -16,14 +16,19 @@ from pydantic_core import to_json
 from domain.job.aggregate import Job
 from domain.job.values import JobState, Semaphore
 from projections.job.search import JOB_SEARCH
+from projections.job.view import ENDED
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
 from projections.kernel.sizes import MIB
 from projections.kernel.where import Part, where
 
-_ROW: Final = "id, version, client, workflow, state, failed, priority, run_at, created_at, updated_at"
+_ROW: Final = "id, version, client, workflow, state, failed, reason, priority, run_at, created_at, updated_at"
 WHOLE: Final = f"{_ROW}, semaphore, parameters"
 SUMMARY: Final = f"{_ROW}, NULL::text AS semaphore, NULL::text AS parameters"
+
+_TIMES: Final = f"""(SELECT min(t.started_at) FROM job_task_view t WHERE t.job = page.id),
+    CASE WHEN page.state IN {ENDED} THEN (SELECT max(t.ended_at) FROM job_task_view t WHERE t.job = page.id) END"""
+"""Of the tasks of a job of the page, so that they are read of few jobs."""
 
 MOST_PARAMETERS: Final = 4 * MIB
 """Bytes of parameters in one list. Of the jobs after that they are left out."""
@@ -54,7 +59,8 @@ ORDERS: Final[Mapping[str, str]] = {
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """A job. `position` is 1 for the client's next job to start, and 0 while a job is not queued. `parameters` is JSON;
-    it is None in a summary, and so is `semaphore_text`; in a list also where there were too many before."""
+    it is None in a summary, and so is `semaphore_text`; in a list also where there were too many before. `reason` is empty where
+    it has not failed; `started_at` and `ended_at` are those of the runs of its tasks."""
 
     id: int
     version: int
@@ -62,6 +68,7 @@ class JobRow:
     workflow: str
     state: JobState
     failed: bool
+    reason: str | None
     priority: int
     run_at: datetime | None
     created_at: datetime
@@ -69,6 +76,8 @@ class JobRow:
     semaphore_text: str | None
     parameters: str | None
     position: int
+    started_at: datetime | None
+    ended_at: datetime | None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> JobRow:
@@ -85,6 +94,7 @@ class JobRow:
             job.submission.workflow,
             job.state,
             job.failed,
+            job.reason,
             job.priority,
             job.run_at,
             job.created_on,
@@ -92,6 +102,8 @@ class JobRow:
             None if job.semaphore is None else job.semaphore.model_dump_json(),
             to_json(job.submission.parameters).decode(),
             0,
+            min((task.started_at for task in job.tasks.values() if task.started_at), default=None),
+            max((task.ended_at for task in job.tasks.values() if task.ended_at), default=None) if job.ended else None,
         )
 
     @property
@@ -112,6 +124,7 @@ class JobFilter:
     created_to: datetime | None = None
     search: str | None = None
     job_ids: Sequence[int] = ()
+    workflow: str | None = None
     client: str | None = None
 
 
@@ -125,9 +138,10 @@ class JobQueries:
         """The job; with `client`, only if it belongs to that client. Its position is counted only with `place`."""
         parts: list[Part] = [("number", number, "id = %(number)s"), ("client", client, "client = %(client)s")]
         conditions, named = where(parts)
-        page = f"SELECT {WHOLE}, 0 AS turn FROM job_view WHERE {' AND '.join(conditions)}"
+        asked = f"FROM job_view AS page WHERE {' AND '.join(conditions)}"
         pool = self._database.lists if place else self._database  # a place is counted along the queue
-        found = await pool.row(placed(page) if place else page, named)
+        query = placed(f"SELECT {WHOLE}, 0 AS turn {asked}") if place else f"SELECT {WHOLE}, 0, {_TIMES} {asked}"
+        found = await pool.row(query, named)
         return None if found is None else JobRow.of(found)
 
     async def search(self, wanted: JobFilter) -> list[JobRow]:
@@ -168,7 +182,7 @@ WITH RECURSIVE page AS ({page}), asked AS (
 )
 SELECT {_ROW}, semaphore,
     CASE WHEN sum(octet_length(parameters)) OVER (ORDER BY turn) <= {MOST_PARAMETERS} THEN parameters END AS parameters,
-    coalesce(position, 0)
+    coalesce(position, 0), {_TIMES}
 FROM page LEFT JOIN places USING (id) ORDER BY turn
 """
 
@@ -182,5 +196,6 @@ def _parts(wanted: JobFilter) -> list[Part]:
         ("to", wanted.created_to, "created_at <= %(to)s"),
         ("search", wanted.search.lower() if wanted.search else None, "strpos(search_text, %(search)s) > 0"),
         ("ids", bigints(wanted.job_ids) if wanted.job_ids else None, "id = ANY(%(ids)s)"),
+        ("workflow", wanted.workflow, "workflow = %(workflow)s"),
         ("client", wanted.client, "client = %(client)s"),
     ]

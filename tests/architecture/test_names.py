@@ -37,15 +37,15 @@ _OPEN_OF_THE_ENGINE = [
     "logs/{job_id}/stream",
     "dashboard",
     "dashboard/stream",
+    "dashboard.html",
 ]
-_PAGE = ["dashboard.html", "dashboard.css", "dashboard.js"]
 OPEN_TO_ALL = {
     *("/livez", "/readyz", "/metrics", "/asyncapi.json", "/media/{contentId}/{+file}"),
     "/api/provision/callback/{template}/{infrastructure}",  # signed by the service
     *("/", "/console/", "/console/{+path}"),  # files without content of the catalogue
     "/console/session",  # it is how one gets in
     *("/origin/live/{name}", "/origin/live/{name}/{+file}"),
-    *(f"/engine/{path}" for path in (*_OPEN_OF_THE_ENGINE, *_PAGE)),
+    *(f"/engine/{path}" for path in _OPEN_OF_THE_ENGINE),
 }
 
 every_aggregate = pytest.mark.parametrize("aggregate", AGGREGATES, ids=[aggregate.KIND for aggregate in AGGREGATES])

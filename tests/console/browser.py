@@ -20,6 +20,7 @@ SWITCHES: Final = (
 )
 WIDE: Final = (1280, 800)
 NARROW: Final = (375, 812)
+expect.set_options(timeout=60_000)  # the machine may be busy
 Theme = Literal["light", "dark"]
 
 
@@ -44,6 +45,8 @@ class Visitor:
     address: str
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=lambda: ["status of 400", "status of 401", "status of 412"])
+    """Parts of lines that the browser writes itself about an answer that a test expects, such as that to a wrong key."""
 
     async def open(self, path: str = "/console/") -> Page:
         page = await self.context.new_page()
@@ -56,8 +59,7 @@ class Visitor:
 
     def _said(self, message: ConsoleMessage) -> None:
         """Chromium itself tells of each refused login or form, and of each change that somebody else was faster with."""
-        refused = ("status of 400", "status of 401", "status of 412")
-        if message.type in ("error", "warning") and not any(each in message.text for each in refused):
+        if message.type in ("error", "warning") and not any(part in message.text for part in self.expected):
             self.complaints.append(message.text)
 
     def _asked(self, request: Request) -> None:

@@ -26,7 +26,9 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """Tests share it: what they make stays, so they look for what is their own."""
     assert (ROOT / "console/dist/index.html").is_file(), "the console is not built: make console"
     with products() as started:
-        yield started.start(migrated_home(tmp_path_factory.mktemp("console") / "home"), admin_api_key=KEY).until_ready()
+        yield started.start(
+            migrated_home(tmp_path_factory.mktemp("console") / "home"), admin_api_key=KEY, outbound_allow="127.0.0.0/8"
+        ).until_ready()
 
 
 @pytest.fixture(scope="session")

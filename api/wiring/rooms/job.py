@@ -61,9 +61,9 @@ _CHANGES_TASKS = frozenset(
 
 
 def _routes() -> Sequence[Router]:
-    from api.engine import dashboard, dashboard_page, health, job, job_counts, job_tasks, log, schedule, setting, workflows
+    from api.engine import dashboard, health, job, job_counts, job_tasks, log, schedule, setting, workflows
 
-    modules = (job, job_counts, job_tasks, log, health, dashboard, dashboard_page, setting, schedule, workflows)
+    modules = (job, job_counts, job_tasks, log, health, dashboard, setting, schedule, workflows)
     return tuple(module.routes for module in modules)
 
 
@@ -71,7 +71,6 @@ def _services(services: Services) -> Providers:
     from api.engine.broadcast import DashboardBroadcast
     from api.engine.client_filter import ClientFilter
     from api.engine.dashboard import Dashboards
-    from api.engine.dashboard_page import DashboardFiles
     from api.engine.job_counts import CountedJobs
     from api.engine.log import LogFollower
     from api.engine.waiting_jobs import WaitingJobs
@@ -86,7 +85,6 @@ def _services(services: Services) -> Providers:
         CountedJobs: lambda: CountedJobs(get(JobCounts)),
         Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
         DashboardBroadcast: lambda: DashboardBroadcast(get(Dashboards).read_live, seats=services.surroundings.siblings.seats),
-        DashboardFiles: DashboardFiles,
         EngineSettingsQueries: lambda: EngineSettingsQueries(get(Database)),
         LogFollower: lambda: LogFollower(get(JobQueries), get(JobHistory), seats=services.surroundings.siblings.seats),
         JobCounts: lambda: JobCounts(get(Database).lists),

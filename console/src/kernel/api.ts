@@ -71,6 +71,9 @@ export async function dataOf<T>(call: Promise<Called<T>>): Promise<T> {
   return (await answered(call)).data;
 }
 
+/** The header `client` that calls of the job engine need beside a key. A session names its client already, so none is sent. */
+export const NO_CLIENT = {} as { client: string };
+
 /** Headers of a change that must not overwrite what others changed meanwhile: `{params, headers: ifMatch(answer.etag)}`. */
 export function ifMatch(etag: string | null): Record<string, string> {
   return etag === null ? {} : { "If-Match": etag };

@@ -26,4 +26,9 @@ export const PAGES: readonly Page[] = [
   { path: "/", title: "On air", roles: READERS, nav: { icon: "onair", key: "o" }, load: () => import("./onair/OnAirPage") },
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
+  { path: "/jobs", title: "Jobs", roles: READERS, nav: { icon: "jobs", key: "j" }, load: () => import("./jobs/JobsPage") },
+  { path: "/jobs/new", title: "New job", roles: READERS, load: () => import("./submit/SubmitPage") },
+  { path: "/jobs/:id", title: "Job", roles: READERS, load: () => import("./job/JobPage") },
+  { path: "/deliveries", title: "Deliveries", roles: READERS, nav: { icon: "deliveries", key: "d" }, load: () => import("./deliveries/DeliveriesPage") },
+  { path: "/health", title: "Health", roles: READERS, nav: { icon: "health", key: "h" }, load: () => import("./health/HealthPage") },
 ];

@@ -7,8 +7,8 @@ export interface Filter {
   /** The name in the query string. */
   name: string;
   label: string;
-  /** `search` waits until nobody types; `choice` has `options`. */
-  kind: "search" | "choice" | "date";
+  /** `search` and `text` wait until nobody types; `choice` has `options`. The key / leads to `search`. */
+  kind: "search" | "text" | "choice" | "date";
   options?: readonly (readonly [value: string, word: string])[];
 }
 
@@ -38,8 +38,8 @@ function OneFilter({ filter, value, onChange }: { filter: Filter; value: string;
   return (
     <div class={`filter ${filter.kind}`}>
       <label for={id}>{filter.label}</label>
-      {filter.kind === "search" ? (
-        <Search id={id} value={value} onChange={onChange} />
+      {filter.kind === "search" || filter.kind === "text" ? (
+        <Search id={id} main={filter.kind === "search"} value={value} onChange={onChange} />
       ) : filter.kind === "date" ? (
         <input id={id} type="date" value={value} onChange={(event) => onChange(event.currentTarget.value)} />
       ) : (
@@ -56,7 +56,7 @@ function OneFilter({ filter, value, onChange }: { filter: Filter; value: string;
   );
 }
 
-function Search({ id, value, onChange }: { id: string; value: string; onChange: (value: string) => void }) {
+function Search({ id, main, value, onChange }: { id: string; main: boolean; value: string; onChange: (value: string) => void }) {
   const [typed, setTyped] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const change = useRef(onChange);
@@ -69,6 +69,6 @@ function Search({ id, value, onChange }: { id: string; value: string; onChange: 
     timer.current = setTimeout(() => change.current(text.trim()), QUIET);
   };
   return (
-    <input id={id} type="search" data-search value={typed} maxLength={200} spellcheck={false} onInput={(event) => input(event.currentTarget.value)} />
+    <input id={id} type="search" data-search={main || undefined} value={typed} maxLength={200} spellcheck={false} onInput={(event) => input(event.currentTarget.value)} />
   );
 }

@@ -1,17 +1,15 @@
-"""The dashboard, its stream and its page: docs/reference/api/job-engine.md#dashboard."""
+"""The dashboard and its stream: docs/reference/api/job-engine.md#dashboard."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-import api.engine.dashboard_page
 from api.engine.broadcast import DashboardBroadcast
 from api.engine.client_filter import ClientFilter
 from api.engine.dashboard import Dashboards, stream_dashboard
@@ -236,39 +234,18 @@ async def test_query_and_header_may_not_name_different_clients(engine: httpx.Asy
     assert engine_error(answer, 400).startswith("client: ")
 
 
-# --- the page
-
-
-PAGE = Path(api.engine.dashboard_page.__file__).parent / "page"
-
-
 @pytest.mark.parametrize(
-    ("name", "media_type"),
-    [("dashboard.html", "text/html"), ("dashboard.js", "text/javascript"), ("dashboard.css", "text/css")],
+    ("query", "place"),
+    [
+        ({}, ""),
+        ({"job": "17"}, "/17"),
+        ({"job": "//evil.example"}, ""),
+        ({"job": "1\r\nSet-Cookie: a=b"}, ""),
+        ({"client": "a"}, ""),
+    ],
 )
-async def test_the_page_needs_no_key_and_loads_nothing_from_elsewhere(
-    engine: httpx.AsyncClient, name: str, media_type: str
+async def test_the_page_of_earlier_versions_leads_to_the_console(
+    engine: httpx.AsyncClient, query: dict[str, str], place: str
 ) -> None:
-    answer = await openly(engine, f"/engine/{name}")
-    assert (answer.status_code, answer.headers["content-type"]) == (200, f"{media_type}; charset=utf-8")
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert "unsafe" not in answer.headers["content-security-policy"]
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.content == (PAGE / name).read_bytes()
-    assert "//" not in answer.text.replace("// ", "")
-
-
-def test_the_page_sets_text_of_jobs_as_text_only() -> None:
-    script = (PAGE / "dashboard.js").read_text()
-    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser", "srcdoc"):
-        assert way not in script
-
-
-def test_elements_that_the_script_uses_exist_and_have_labels() -> None:
-    script, page = (PAGE / "dashboard.js").read_text(), (PAGE / "dashboard.html").read_text()
-    names = {part.split('"')[0] for part in script.split('at("')[1:]}
-    assert {name for name in names if f'id="{name}"' not in page} == set()
-    for field in ("client", "job"):
-        assert f'<label for="{field}">' in page
-    assert 'name="viewport"' in page
-    assert 'lang="en"' in page
+    answer = await openly(engine, "/engine/dashboard.html", **query)
+    assert (answer.status_code, answer.headers["location"]) == (302, f"/console/jobs{place}")

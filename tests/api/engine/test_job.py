@@ -56,6 +56,9 @@ async def test_an_accepted_job_is_queued_with_the_answer(engine: httpx.AsyncClie
         "run_at": None,
         "queue_state": "queued",
         "failed": False,
+        "reason": None,
+        "started_at": None,
+        "ended_at": None,
     }
     assert (await engine.get(f"/engine/jobs/{job}")).headers["etag"] == '"1"'
 

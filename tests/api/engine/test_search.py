@@ -18,6 +18,7 @@ from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, bring, complete, f
 from tests.conftest import HandClock, introduce
 
 SUMMARY = ["id", "client", "workflow", "priority", "position", "created_at", "updated_at", "run_at", "queue_state", "failed"]
+TOLD = ["reason", "started_at", "ended_at"]
 
 
 async def found(engine: httpx.AsyncClient, **query: Any) -> list[int]:
@@ -38,7 +39,7 @@ async def test_without_parameters_the_last_ten_are_found(engine: httpx.AsyncClie
     for many in ("1000", "1001", "9223372036854775807"):
         assert await found(engine, items=many) == jobs[::-1]
     shown = (await openly(engine, "/engine/jobs", items=1)).json()[0]
-    assert sorted(shown) == sorted([*SUMMARY, "parameters"])
+    assert sorted(shown) == sorted([*SUMMARY, *TOLD, "parameters"])
     alone = await single(engine, jobs[-1])
     assert alone.pop("top_of_queue") is False
     assert alone == shown
@@ -70,6 +71,10 @@ async def test_failed_jobs_are_completed_ones(engine: httpx.AsyncClient, inner: 
     await complete(inner, good)
     await fail(inner, bad)
     assert await found(engine, failed="true") == [bad]
+    told = {job["id"]: job for job in (await openly(engine, "/engine/jobs")).json()}
+    assert [told[job]["reason"] for job in (good, bad, queued)] == [None, "the task fetch failed: no such host", None]
+    assert [told[job]["started_at"] is None for job in (good, bad, queued)] == [False, False, True]
+    assert [told[job]["ended_at"] is None for job in (good, bad, queued)] == [False, False, True]
     assert await found(engine, failed="0") == [queued, good]
     assert await found(engine, failed="1", state=2) == [bad]
     assert await found(engine, failed="false", state=2) == [good]

@@ -1,0 +1,254 @@
+import "./deliveries.css";
+import { useState } from "preact/hooks";
+import { api, dataOf, type Schemas } from "../../kernel/api";
+import { useQuery } from "../../kernel/query";
+import { useQueryState } from "../../kernel/router";
+import { DELIVERY_STATES, stateWord, type StateWord } from "../../kernel/states";
+import { absolute, now } from "../../kernel/time";
+import { Answered, Badge, Button, DataTable, EmptyState, PageHead, Tabs, Time, type Column } from "../../parts";
+import { DeliveryDrawer } from "./DeliveryDrawer";
+import { EndpointActions } from "./EndpointActions";
+
+export type WebhookHealth = Schemas["WebhookHealth"];
+export type Delivery = Schemas["Delivery"];
+
+const STATES = { FAILED: 2, PENDING: 0, DELIVERED: 1 } as const;
+const SIZE = 100;
+
+/** Endpoints with how their deliveries go, those that fail first; and the deliveries of the chosen one. */
+export default function DeliveriesPage() {
+  const { values, set } = useQueryState();
+  const health = useQuery("webhook health", (signal) => dataOf(api.GET("/api/webhook/health", { signal })), {
+    changes: { aggregates: ["webhook"] },
+    every: 5000,
+  });
+  return (
+    <>
+      <PageHead title="Deliveries">
+        <span class="faint">System-wide webhooks, those that fail first. The figures are of the last 24 hours.</span>
+      </PageHead>
+      <Answered query={health}>
+        {(endpoints) => {
+          const chosen = endpoints.find((each) => each.webhookId === values["webhook"]) ?? endpoints[0];
+          return (
+            <>
+              <Endpoints endpoints={endpoints} chosen={chosen} onChoose={(webhook) => set({ webhook, delivery: "" })} stale={health.stale.value} />
+              {chosen && <Endpoint key={chosen.webhookId} endpoint={chosen} onDone={health.refresh} />}
+            </>
+          );
+        }}
+      </Answered>
+    </>
+  );
+}
+
+/** What is the matter with an endpoint, in a word. */
+export function conditionOf(endpoint: WebhookHealth): StateWord {
+  if (endpoint.disabledAt) return { word: "Disabled", tone: "off" };
+  if (endpoint.failingSince) return { word: "Failing", tone: "bad" };
+  if (endpoint.failed > 0) return { word: "Recovered", tone: "warn" };
+  return endpoint.succeededAt ? { word: "Healthy", tone: "ok" } : { word: "Not used yet", tone: "neutral" };
+}
+
+/** Of what ended in 24 hours. */
+export function successRate(endpoint: Pick<WebhookHealth, "delivered" | "failed">): number | null {
+  const all = endpoint.delivered + endpoint.failed;
+  return all === 0 ? null : endpoint.delivered / all;
+}
+
+function percent(rate: number | null): string {
+  if (rate === null) return "–";
+  return rate === 1 ? "100 %" : `${(Math.floor(rate * 1000) / 10).toFixed(1)} %`;
+}
+
+interface EndpointsProps {
+  endpoints: readonly WebhookHealth[];
+  chosen: WebhookHealth | undefined;
+  onChoose: (id: string) => void;
+  stale: boolean;
+}
+
+function Endpoints({ endpoints, chosen, onChoose, stale }: EndpointsProps) {
+  const columns: readonly Column<WebhookHealth>[] = [
+    {
+      key: "url",
+      title: "Endpoint",
+      cell: (each) => (
+        <button
+          type="button"
+          class="row-link endpoint-name"
+          tabIndex={-1}
+          aria-pressed={each.webhookId === chosen?.webhookId}
+          title={each.webhookUrl}
+          onClick={() => onChoose(each.webhookId)}
+        >
+          <bdi>{each.webhookUrl}</bdi>
+        </button>
+      ),
+      value: (each) => each.webhookUrl,
+    },
+    { key: "state", title: "Condition", width: "9rem", cell: (each) => <Badge state={conditionOf(each)} /> },
+    { key: "rate", title: "Success 24 h", width: "7.5rem", align: "end", cell: (each) => percent(successRate(each)), value: successRate },
+    { key: "pending", title: "Waiting", width: "5.5rem", align: "end", cell: (each) => (each.pending >= 1000 ? "1,000+" : each.pending), value: (each) => each.pending },
+    { key: "oldest", title: "Oldest waits", width: "8rem", secondary: true, cell: (each) => <Time at={each.oldestPendingAt} as="relative" /> },
+    { key: "since", title: "Fails", width: "8rem", secondary: true, cell: (each) => <Time at={each.failingSince} as="relative" /> },
+    { key: "next", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.nextTryAt} /> },
+  ];
+  return (
+    <div class="endpoints">
+      <DataTable
+        caption="Endpoints"
+        columns={columns}
+        rows={endpoints}
+        rowKey={(each) => each.webhookId}
+        onRow={(each) => onChoose(each.webhookId)}
+        stale={stale}
+        empty={<EmptyState title="No system-wide webhook">POST /api/webhook/ adds one; it is told of every change of every Event.</EmptyState>}
+      />
+    </div>
+  );
+}
+
+function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () => void }) {
+  const { values, set } = useQueryState();
+  const usual = endpoint.pending > 0 && endpoint.failed === 0 ? "PENDING" : "FAILED";
+  const [first] = useState(usual);
+  const chosen = values["state"] ?? first;
+  const state = chosen in STATES ? STATES[chosen as keyof typeof STATES] : undefined;
+  const before = values["before"];
+  const query = { pageSize: SIZE, state: state as Schemas["DeliveryStateInput"] | undefined, before };
+  const path = { id: endpoint.webhookId };
+  const deliveries = useQuery(
+    `deliveries ${endpoint.webhookId} ${JSON.stringify(query)}`,
+    (signal) => dataOf(api.GET("/api/webhook/{id}/deliveries/", { params: { path, query }, signal })),
+    { every: 3000 },
+  );
+  const done = (): void => {
+    onDone();
+    deliveries.refresh();
+  };
+  return (
+    <section class="endpoint" aria-label={`Deliveries to ${endpoint.webhookUrl}`}>
+      <header class="endpoint-head">
+        <h2>
+          <bdi>{endpoint.webhookUrl}</bdi>
+        </h2>
+        <EndpointActions endpoint={endpoint} onDone={done} />
+      </header>
+      <Condition endpoint={endpoint} />
+      <Tabs
+        label="Deliveries by state"
+        tabs={[
+          { key: "FAILED", title: "Failed", count: endpoint.failed, tone: "bad" },
+          { key: "PENDING", title: "Waiting", count: endpoint.pending, tone: "busy" },
+          { key: "DELIVERED", title: "Delivered", count: endpoint.delivered, tone: "ok" },
+          { key: "all", title: "All" },
+        ]}
+        chosen={chosen}
+        onChoose={(key) => set({ state: key, before: "", delivery: "" })}
+        controls="deliveries-list"
+      />
+      <div id="deliveries-list" role="tabpanel" aria-label="Deliveries" class="deliveries-list">
+        <Answered query={deliveries}>
+          {(found) => (
+            <>
+              <DataTable
+                caption="Deliveries"
+                columns={COLUMNS}
+                rows={found.results}
+                rowKey={(each) => each.id}
+                onRow={(each) => set({ delivery: each.id, ...(before ? { before } : {}) })}
+                stale={deliveries.stale.value}
+                empty={<EmptyState title={chosen === "FAILED" ? "Nothing has failed" : "No deliveries"}>None of this webhook is in this state.</EmptyState>}
+              />
+              <nav class="pager" aria-label="Pages of deliveries">
+                <span class="faint">{found.results.length} shown</span>
+                {before && (
+                  <Button kind="quiet" icon="left" onClick={() => set({ before: "" })}>
+                    Newest
+                  </Button>
+                )}
+                {found.next && (
+                  <Button kind="quiet" icon="right" onClick={() => set({ before: found.results[found.results.length - 1]!.id })}>
+                    Older
+                  </Button>
+                )}
+              </nav>
+            </>
+          )}
+        </Answered>
+      </div>
+      {values["delivery"] && <DeliveryDrawer endpoint={endpoint} id={values["delivery"]} onClose={() => set({ delivery: "" })} onDone={done} />}
+    </section>
+  );
+}
+
+/** What an operator should know of the endpoint before anything else. */
+function Condition({ endpoint }: { endpoint: WebhookHealth }) {
+  if (endpoint.disabledAt) {
+    return (
+      <p class="failure" role="status">
+        Nothing is sent: disabled since&nbsp;
+        <Time at={endpoint.disabledAt} /> “Enable” sends what comes from then on; “Recover” what was left out meanwhile.
+      </p>
+    );
+  }
+  if (!endpoint.failingSince) return null;
+  return (
+    <p class="failure" role="status">
+      <span>
+        <strong>Every try has failed since</strong> <Time at={endpoint.failingSince} />
+        {endpoint.succeededAt ? (
+          <>
+            ; the last success was <Time at={endpoint.succeededAt} as="relative" />.
+          </>
+        ) : (
+          "; none has ever succeeded."
+        )}{" "}
+        A receiver that fails is left in peace for a while: {endpoint.nextTryAt ? <>next try <NextTry at={endpoint.nextTryAt} />.</> : "nothing waits."}{" "}
+        “Test” asks it at once.
+      </span>
+    </p>
+  );
+}
+
+/** What is due waits for its place behind earlier ones, or for a receiver that is left in peace. */
+function NextTry({ at }: { at: string | null | undefined }) {
+  if (at && Date.parse(at) <= now.value) return <span title={absolute(new Date(at))}>as soon as it may</span>;
+  return <Time at={at} as="relative" />;
+}
+
+const COLUMNS: readonly Column<Delivery>[] = [
+  {
+    key: "what",
+    title: "Delivery",
+    cell: (each) => (
+      <span class="row-link" title={each.id}>
+        <bdi>{each.action}</bdi> <span class="faint">{titleOf(each)}</span>
+      </span>
+    ),
+  },
+  { key: "state", title: "State", width: "8rem", cell: (each) => <Badge state={stateWord(DELIVERY_STATES, STATES[each.state])} /> },
+  { key: "tries", title: "Tries", width: "4.5rem", align: "end", cell: (each) => each.attempts.length },
+  {
+    key: "error",
+    title: "Last answer",
+    secondary: true,
+    cell: (each) => <span title={each.error ?? ""}>{each.error ?? answerOf(each)}</span>,
+  },
+  { key: "created", title: "Made", width: "11.5rem", cell: (each) => <Time at={each.createdAt} /> },
+  { key: "due", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.dueAt} /> },
+];
+
+/** What it is about: the title of the Event as it was sent, else its id, or the job. */
+export function titleOf(delivery: Delivery): string {
+  const payload = delivery.payload as Record<string, unknown>;
+  const title = [payload["title"], payload["eventTitle"]].find((each) => typeof each === "string" && each !== "");
+  if (typeof title === "string") return title.slice(0, 300);
+  return delivery.jobId !== null ? `job ${delivery.jobId}` : (delivery.eventId ?? `position ${delivery.position}`);
+}
+
+function answerOf(delivery: Delivery): string {
+  const last = delivery.attempts[delivery.attempts.length - 1];
+  return last?.status ? `HTTP ${last.status}` : "not tried yet";
+}

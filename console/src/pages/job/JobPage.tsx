@@ -1,0 +1,200 @@
+import "./job.css";
+import { useState } from "preact/hooks";
+import { Failure, answered, api, dataOf, found, type Schemas } from "../../kernel/api";
+import { useQuery } from "../../kernel/query";
+import { eventPath, jobPath, to, useLocation, useQueryState } from "../../kernel/router";
+import { jobState } from "../../kernel/states";
+import { Answered, Badge, CopyButton, EmptyState, Facts, JsonView, PageHead, Panel, Skeleton, Tabs, Time } from "../../parts";
+import type { PageProps } from "..";
+import { contentOf } from "../jobs/columns";
+import { hasEnded, type Job } from "../jobs/jobActions";
+import { JobButtons } from "./JobButtons";
+import { JobLog } from "./JobLog";
+import { Attempts, Files, TaskGraph } from "./Tasks";
+import { Timeline } from "./Timeline";
+import { useJobLog } from "./records";
+
+type JobTask = Schemas["JobTask"];
+
+const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const NUMBER = /^[0-9]{1,15}$/;
+
+/** One job: how it goes, its tasks with every run, its log, and what can be done with it. */
+export default function JobPage({ params }: PageProps) {
+  const id = params["id"] ?? "";
+  return (
+    <>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href={to("/jobs")}>Jobs</a>
+      </nav>
+      {NUMBER.test(id) ? <Found key={id} id={Number(id)} /> : <Unknown id={id} />}
+    </>
+  );
+}
+
+function Unknown({ id }: { id: string }) {
+  return (
+    <>
+      <PageHead title="There is no such job" />
+      <EmptyState
+        title="No job has this number"
+        action={
+          <a class="button" href={to("/jobs")}>
+            All jobs
+          </a>
+        }
+      >
+        <code>{id.slice(0, 40)}</code> was never given to a job, or the job ended so long ago that it is not kept any more.
+      </EmptyState>
+    </>
+  );
+}
+
+function Found({ id }: { id: number }) {
+  const concerns = { changes: { aggregates: ["job"], ids: [String(id)] } };
+  const job = useQuery(`job ${id}`, (signal) => read(id, signal), concerns);
+  const runs = job.data.value?.data.queue_state === "started";
+  const tasks = useQuery(
+    job.data.value ? `job tasks ${id}` : null,
+    (signal) => dataOf(api.GET("/engine/jobs/{job_id}/tasks", { params: { path: { job_id: id } }, signal })),
+    runs ? { ...concerns, every: 1000 } : concerns,
+  );
+  if (job.failure.value?.isAbsent) return <Unknown id={String(id)} />;
+  return (
+    <Answered query={job}>
+      {({ data, etag }) => <Whole job={data} etag={etag} tasks={tasks.data.value?.tasks} onDone={job.refresh} />}
+    </Answered>
+  );
+}
+
+/** The engine answers 400 where others answer 404. */
+async function read(id: number, signal: AbortSignal): Promise<{ data: Schemas["SingleJob"]; etag: string | null }> {
+  try {
+    const { data, etag } = await answered(api.GET("/engine/jobs/{job_id}", { params: { path: { job_id: id } }, signal }));
+    return { data, etag };
+  } catch (thrown) {
+    if (thrown instanceof Failure && thrown.status === 400) throw new Failure(404, thrown.detail);
+    throw thrown;
+  }
+}
+
+interface WholeProps {
+  job: Job;
+  etag: string | null;
+  tasks: readonly JobTask[] | undefined;
+  onDone: () => void;
+}
+
+const PARTS = ["overview", "log", "timeline"] as const;
+
+function Whole({ job, etag, tasks, onDone }: WholeProps) {
+  const { values, set } = useQueryState();
+  const { route } = useLocation();
+  const part = PARTS.find((each) => each === values["part"]) ?? "overview";
+  const log = useJobLog(job.id, hasEnded(job) ? "ended" : "open");
+  return (
+    <>
+      <PageHead
+        title={`Job ${job.id}: ${contentOf(job) || job.workflow}`}
+        actions={<JobButtons job={job} etag={etag} onDone={(made) => (made === null ? onDone() : route(jobPath(made)))} />}
+      >
+        <Badge state={jobState(job)} />
+        <span>{job.workflow}</span>
+        <span class="faint">accepted</span> <Time at={job.created_at} />
+      </PageHead>
+      {job.queue_state === "completed" && job.failed && <Reason job={job} tasks={tasks} />}
+      <Tabs
+        label="Parts of the job"
+        tabs={[
+          { key: "overview", title: "Overview" },
+          { key: "log", title: "Log", count: log.records.value.length },
+          { key: "timeline", title: "Timeline" },
+        ]}
+        chosen={part}
+        onChoose={(key) => set({ part: key === "overview" ? "" : key })}
+        controls="job-part"
+      />
+      <div id="job-part" role="tabpanel" aria-label={part} class="job-part">
+        {part === "overview" && <Overview job={job} tasks={tasks} />}
+        {part === "log" && <JobLog log={log} />}
+        {part === "timeline" && <Timeline log={log} />}
+      </div>
+    </>
+  );
+}
+
+/** Why it failed, in the words of the task that was given up. */
+function Reason({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefined }) {
+  const failed = tasks?.find((task) => task.state === "failed");
+  return (
+    <div class="failure" role="status">
+      <p>
+        <strong>Failed{failed ? ` in the task ${failed.name}` : ""}.</strong> <bdi>{failed?.error ?? job.reason ?? "See the log for the reason."}</bdi>
+      </p>
+      <p class="faint">“Retry” goes on where it stopped; “Run again” begins a new job from the start.</p>
+    </div>
+  );
+}
+
+function Overview({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefined }) {
+  const [whole, setWhole] = useState(false);
+  const content = contentOf(job);
+  return (
+    <>
+      <Panel title="Tasks">{tasks === undefined ? <Skeleton lines={3} /> : <TaskGraph tasks={tasks} />}</Panel>
+      <Panel title="Attempts">{tasks === undefined ? <Skeleton lines={3} /> : <Attempts tasks={tasks} />}</Panel>
+      <div class="panels">
+        <Panel title="About">
+          <Facts
+            facts={[
+              ["Content", content && <Content id={content} />],
+              ["Client", <bdi>{job.client}</bdi>],
+              ["Workflow", job.workflow],
+              ["Priority", `${job.priority} (1 is the most urgent)`],
+              ["Accepted", <Time at={job.created_at} />],
+              ["Not before", job.run_at && <Time at={job.run_at} />],
+              ["Last change", <Time at={job.updated_at} />],
+              ["Place in the queue", job.position > 0 && String(job.position)],
+            ]}
+          />
+        </Panel>
+        <Panel title="Files">{tasks === undefined ? <Skeleton lines={2} /> : <Files tasks={tasks} />}</Panel>
+      </div>
+      <Panel
+        title="Parameters"
+        actions={
+          <button type="button" class="button quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+            {whole ? "Only the parameters" : "The whole job as JSON"}
+          </button>
+        }
+      >
+        <JsonView value={whole ? job : job.parameters} label={whole ? "Job as JSON" : "Parameters as JSON"} />
+      </Panel>
+    </>
+  );
+}
+
+/** The content is an Event's where its id is one. */
+function Content({ id }: { id: string }) {
+  const event = useQuery(GUID.test(id) ? `event of content ${id}` : null, async (signal) => {
+    try {
+      return (await found(api.GET("/api/event/{id}", { params: { path: { id } }, signal }))).data;
+    } catch (thrown) {
+      if (thrown instanceof Failure && thrown.isAbsent) return null;
+      throw thrown;
+    }
+  });
+  const known = event.data.value;
+  return (
+    <span class="text">
+      {known ? (
+        <a href={eventPath(id)}>
+          <bdi>{known.title || "Without a title"}</bdi>
+        </a>
+      ) : (
+        <bdi>{id}</bdi>
+      )}
+      <CopyButton text={id} label="Copy the content id" />
+    </span>
+  );
+}

@@ -1,0 +1,81 @@
+/** The log of a job: all of it from its stream, which goes on while the job does. */
+
+import { signal, type ReadonlySignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import type { Schemas } from "../../kernel/api";
+
+export type LogRecord = Schemas["LogRecord"];
+export type Following = "reading" | "following" | "ended" | "lost" | "full" | "away";
+
+export interface Log {
+  records: ReadonlySignal<readonly LogRecord[]>;
+  /** How many were left out at the beginning: so long a log is not kept whole. */
+  left: ReadonlySignal<number>;
+  following: ReadonlySignal<Following>;
+}
+
+const MOST = 20_000;
+const TOGETHER = 100;
+
+/** `mark`: another one reads everything again, as after a job that had ended is resumed. */
+export function useJobLog(id: number, mark: string): Log {
+  const log = useMemo(() => ({ records: signal<readonly LogRecord[]>([]), left: signal(0), following: signal<Following>("reading") }), [id]);
+  useEffect(() => {
+    const source = new EventSource(`/engine/logs/${id}/stream`);
+    let all: LogRecord[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const show = (): void => {
+      clearTimeout(timer);
+      timer = undefined;
+      if (all.length > MOST) {
+        log.left.value += all.length - MOST;
+        all = all.slice(-MOST);
+      }
+      log.records.value = [...all];
+    };
+    log.left.value = 0;
+    log.following.value = "reading";
+    source.onmessage = (message) => {
+      all.push(JSON.parse(message.data as string) as LogRecord);
+      log.following.value = "following";
+      timer ??= setTimeout(show, TOGETHER);
+    };
+    const on = (name: string, next: Following): void => source.addEventListener(name, () => (log.following.value = next));
+    on("beat", "following");
+    on("away", "away");
+    on("full", "full");
+    source.addEventListener("end", () => {
+      log.following.value = "ended";
+      source.close();
+      show();
+    });
+    source.onerror = () => (log.following.value = "lost");
+    return () => {
+      clearTimeout(timer);
+      source.close();
+    };
+  }, [id, mark]);
+  return log;
+}
+
+/** Events of the job have even ids, lines of its steps odd ones. */
+export const isEvent = (record: LogRecord): boolean => record.id % 2 === 0;
+
+/** The text of a record. The first is the request as JSON, which is for machines. */
+export function textOf(record: LogRecord): string {
+  const asked = requestOf(record);
+  if (asked === null) return record.message;
+  const job = (asked["job"] ?? {}) as Record<string, unknown>;
+  const again = asked["rerun_of"] ? `, again after job ${asked["rerun_of"]}` : "";
+  return `${asked["client"]} submitted ${job["workflow"]} with priority ${job["priority"]}${again}`;
+}
+
+/** The request that the first record holds; null of all others. */
+export function requestOf(record: LogRecord): Record<string, unknown> | null {
+  if (record.progname !== "api" || !record.message.startsWith('{"client":')) return null;
+  try {
+    return JSON.parse(record.message) as Record<string, unknown>;
+  } catch {
+    return null;
+  }
+}

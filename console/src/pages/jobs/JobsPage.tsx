@@ -1,0 +1,193 @@
+import "./jobs.css";
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { NO_CLIENT, api, dataOf } from "../../kernel/api";
+import { useQuery } from "../../kernel/query";
+import { jobPath, to, useQueryState } from "../../kernel/router";
+import { may } from "../../kernel/session";
+import { Answered, Button, DataTable, EmptyState, FilterBar, PageHead, Tabs, type Filter, type Tab } from "../../parts";
+import { BulkBar } from "./BulkBar";
+import { columnsOf } from "./columns";
+import type { Job } from "./jobActions";
+import { useRunning } from "./progress";
+
+type Counts = Readonly<Record<string, number>>;
+
+const PAGE = 200;
+const MOST = 1000;
+const TABS: readonly (Tab & { state?: "STARTED" | "QUEUED" | "SCHEDULED" | "PENDING" | "PAUSED" | "COMPLETED" | "BROKEN"; failed?: boolean })[] = [
+  { key: "failed", title: "Failed", tone: "bad", failed: true },
+  { key: "started", title: "Running", tone: "busy", state: "STARTED" },
+  { key: "queued", title: "Queued", tone: "ready", state: "QUEUED" },
+  { key: "scheduled", title: "Scheduled", state: "SCHEDULED" },
+  { key: "pending", title: "At a gate", tone: "warn", state: "PENDING" },
+  { key: "paused", title: "Paused", tone: "warn", state: "PAUSED" },
+  { key: "completed", title: "Completed", tone: "ok", state: "COMPLETED", failed: false },
+  { key: "broken", title: "Cancelled", state: "BROKEN" },
+  { key: "total", title: "All" },
+];
+const JOBS = { changes: { aggregates: ["job"] } };
+
+/** The jobs of the engine: by state, those that failed first. */
+export default function JobsPage() {
+  const { values, set } = useQueryState();
+  const counts = useQuery("job counts", (signal) => dataOf(api.GET("/engine/jobs/counts", { signal })), { ...JOBS, every: 15_000 });
+  const workflows = useQuery("workflows", (signal) => dataOf(api.GET("/engine/workflows", { params: { header: NO_CLIENT }, signal })));
+  const counted = counts.data.value as Counts | undefined;
+  const first = useFirst(counted);
+  const chosen = TABS.find((each) => each.key === values["state"])?.key ?? first;
+  const filters = useMemo<readonly Filter[]>(
+    () => [
+      { name: "search", label: "Search", kind: "search" },
+      { name: "workflow", label: "Workflow", kind: "choice", options: (workflows.data.value ?? []).map((each) => [each.name, each.name] as const) },
+      { name: "client", label: "Client", kind: "text" },
+      { name: "from", label: "Accepted from", kind: "date" },
+      { name: "to", label: "Until", kind: "date" },
+    ],
+    [workflows.data.value],
+  );
+  const tabs = TABS.map((each) => ({ ...each, ...(counted === undefined ? {} : { count: countOf(each.key, counted) }) }));
+  return (
+    <>
+      <PageHead
+        title="Jobs"
+        actions={
+          may("operator") ? (
+            <a class="button primary" href={to("/jobs/new")}>
+              New job
+            </a>
+          ) : (
+            <Button disabled label="New job: this needs the role operator or admin.">
+              New job
+            </Button>
+          )
+        }
+      />
+      <Tabs label="Jobs by state" tabs={tabs} chosen={chosen ?? ""} onChoose={(key) => set({ state: key, sort: "", order: "", before: "" })} controls="jobs-list" />
+      <FilterBar filters={filters} />
+      <div id="jobs-list" role="tabpanel" aria-label="Jobs" class="jobs-list">
+        {chosen === undefined ? null : <List chosen={chosen} values={values} set={set} />}
+      </div>
+    </>
+  );
+}
+
+/** What is shown first: what has failed, if anything has. It stays so while the page is open. */
+function useFirst(counted: Counts | undefined): string | undefined {
+  const [first, setFirst] = useState<string | undefined>();
+  useEffect(() => {
+    if (first === undefined && counted !== undefined) setFirst(counted["failed"] ? "failed" : "total");
+  }, [counted]);
+  return first;
+}
+
+function countOf(key: string, counted: Counts): number {
+  const own = counted[key] ?? 0;
+  return key === "completed" ? own - (counted["failed"] ?? 0) : own;
+}
+
+interface ListProps {
+  chosen: string;
+  values: Readonly<Record<string, string>>;
+  set: (changed: Record<string, string>) => void;
+}
+
+function List({ chosen, values, set }: ListProps) {
+  const tab = TABS.find((each) => each.key === chosen)!;
+  const items = Math.min(MOST, Math.max(PAGE, Number(values["items"]) || PAGE));
+  const sort = { key: values["sort"] ?? "id", descending: values["order"] !== "asc" };
+  const query = {
+    items,
+    order_by: sort.key as "id",
+    asc: !sort.descending,
+    state: tab.state,
+    failed: tab.failed,
+    search: values["search"],
+    workflow: values["workflow"],
+    client: values["client"],
+    from: instant(values["from"], "T00:00:00"),
+    to: values["before"] ?? instant(values["to"], "T23:59:59.999"),
+  };
+  const jobs = useQuery(`jobs ${JSON.stringify(query)}`, (signal) => dataOf(api.GET("/engine/jobs", { params: { query }, signal })), JOBS);
+  const running = useRunning(chosen === "started" || (jobs.data.value ?? []).some((job) => job.queue_state === "started"));
+  const selected = useSignal<ReadonlySet<number>>(new Set());
+  useEffect(() => void (selected.value = new Set()), [chosen]);
+  const toggle = (job: Job, on: boolean): void => {
+    const next = new Set(selected.value);
+    if (on) next.add(job.id);
+    else next.delete(job.id);
+    selected.value = next;
+  };
+  const columns = columnsOf(chosen, { running, selected, toggle, mayChange: may("operator") });
+  const filtered = ["search", "workflow", "client", "from", "to"].some((name) => values[name]);
+  return (
+    <Answered query={jobs}>
+      {(found) => (
+        <>
+          <BulkBar jobs={found.filter((job) => selected.value.has(job.id))} all={found} selected={selected} onDone={jobs.refresh} />
+          <DataTable
+            caption={`Jobs: ${tab.title}`}
+            columns={columns}
+            rows={found}
+            rowKey={(job) => job.id}
+            rowHref={(job) => jobPath(job.id)}
+            sort={sort}
+            onSort={({ key, descending }) => set({ sort: key, order: descending ? "" : "asc" })}
+            stale={jobs.stale.value}
+            empty={<Nothing tab={tab} filtered={filtered} />}
+          />
+          <More found={found} items={items} before={values["before"]} isNewestFirst={sort.key === "id" && sort.descending} set={set} />
+        </>
+      )}
+    </Answered>
+  );
+}
+
+function Nothing({ tab, filtered }: { tab: Tab; filtered: boolean }) {
+  if (filtered) return <EmptyState title="No jobs">None match the filters in “{tab.title}”.</EmptyState>;
+  if (tab.key === "failed") return <EmptyState title="No failed jobs">Nothing has to be looked at here.</EmptyState>;
+  if (tab.key === "total") return <EmptyState title="No jobs yet">“New job” submits one; the product does it for VODs, assets and compositions.</EmptyState>;
+  return <EmptyState title="No jobs">None is in this state.</EmptyState>;
+}
+
+interface MoreProps {
+  found: readonly Job[];
+  items: number;
+  before: string | undefined;
+  isNewestFirst: boolean;
+  set: (changed: Record<string, string>) => void;
+}
+
+/** The engine lists a thousand jobs at most; the newest first can be followed into the past. */
+function More({ found, items, before, isNewestFirst, set }: MoreProps) {
+  const last = found[found.length - 1];
+  return (
+    <nav class="pager" aria-label="More jobs">
+      <span class="faint" role="status">
+        {found.length.toLocaleString("en")} shown
+        {found.length === items && ", there may be more"}
+      </span>
+      {before && (
+        <Button kind="quiet" icon="left" onClick={() => set({ before: "" })}>
+          Newest
+        </Button>
+      )}
+      {found.length === items && items < MOST && (
+        <Button kind="quiet" icon="down" onClick={() => set({ items: String(MOST) })}>
+          Show {MOST.toLocaleString("en")}
+        </Button>
+      )}
+      {found.length === items && isNewestFirst && last && (
+        <Button kind="quiet" icon="right" onClick={() => set({ before: last.created_at })}>
+          Older
+        </Button>
+      )}
+    </nav>
+  );
+}
+
+/** A day of the reader. An address that somebody has edited may hold none. */
+function instant(day: string | undefined, time: string): string | undefined {
+  const at = day ? new Date(`${day}${time}`) : null;
+  return at === null || Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+}

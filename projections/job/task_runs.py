@@ -1,0 +1,74 @@
+"""The runs of a job's tasks, from its events: who ran a task when, and how it ended. docs/reference/api/job-engine.md#tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from domain.job import events
+from domain.kernel.event import DomainEvent
+
+
+class RunOutcome(StrEnum):
+    """How a run of a task ended, or that it has not."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    LOST = "lost"
+    INTERRUPTED = "interrupted"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """`retry_at`: when the task may be tried again; None where it is not. A broken run ended with its job."""
+
+    task: int
+    run: int
+    attempt: int
+    worker: str
+    started_at: datetime
+    outcome: RunOutcome = RunOutcome.RUNNING
+    ended_at: datetime | None = None
+    error: str = ""
+    retry_at: datetime | None = None
+
+
+_LOST = "The worker was lost."
+
+
+def task_runs(told: Iterable[DomainEvent]) -> list[TaskRun]:
+    """In the order in which they began, of all events of one job."""
+    runs: dict[tuple[int, int], TaskRun] = {}
+    for event in told:
+        if isinstance(event, events.TaskStarted):
+            begun = TaskRun(event.task, event.run, event.attempt, event.worker, event.timestamp)
+            runs[(event.task, event.run)] = begun
+        elif isinstance(event, events.Broken | events.Completed):
+            for key, run in runs.items():
+                if run.outcome is RunOutcome.RUNNING:
+                    runs[key] = replace(run, outcome=RunOutcome.BROKEN, ended_at=event.timestamp)
+        else:
+            _end(runs, event)
+    return list(runs.values())
+
+
+def _end(runs: dict[tuple[int, int], TaskRun], event: DomainEvent) -> None:
+    match event:
+        case events.TaskCompleted():
+            ended: dict[str, Any] = {"outcome": RunOutcome.COMPLETED}
+        case events.TaskFailed():
+            ended = {"outcome": RunOutcome.FAILED, "error": event.error, "retry_at": event.retry_at}
+        case events.TaskLeaseExpired():
+            ended = {"outcome": RunOutcome.LOST, "error": _LOST, "retry_at": event.retry_at}
+        case events.TaskInterrupted():
+            ended = {"outcome": RunOutcome.INTERRUPTED}
+        case _:
+            return
+    key = (event.task, event.run)
+    if key in runs:
+        runs[key] = replace(runs[key], ended_at=event.timestamp, **ended)
