@@ -25,4 +25,6 @@ const READERS: readonly Role[] = ["viewer", "operator", "auditor"];
 export const PAGES: readonly Page[] = [
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
+  { path: "/events/:id/history", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
+  { path: "/audit/:kind/:id", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
 ];
