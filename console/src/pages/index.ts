@@ -27,5 +27,6 @@ export const PAGES: readonly Page[] = [
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
   { path: "/events/:id/history", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
   { path: "/audit", title: "Audit", roles: ["auditor"], nav: { icon: "audit", key: "a" }, load: () => import("./audit/AuditPage") },
+  { path: "/integrity", title: "Integrity", roles: ["auditor"], nav: { icon: "integrity", key: "i" }, load: () => import("./integrity/IntegrityPage") },
   { path: "/audit/:kind/:id", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
 ];
