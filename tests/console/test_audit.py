@@ -6,6 +6,7 @@ import asyncio
 import csv
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import httpx
@@ -26,8 +27,10 @@ def sealed(product: Product, http: httpx.Client) -> str:
     event = make(http, "=1+1 <img src=x onerror=\"document.title='broken in'\"> \u202edesrever")
     change(http, event, "title", "Film of the night", request=f"night-{event}")
     environment = {**os.environ, "MEDIALEDGER_HOME": str(product.home)}
-    sealing = Forked("medialedger", "audit", "checkpoint", "--now", environment=environment)
-    assert sealing.wait(120) == 0
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    sealing = Forked("medialedger", "audit", "checkpoint", "--now", environment=environment, **pipes)
+    said, _ = sealing.communicate(timeout=120)
+    assert sealing.returncode == 0, said
     return event
 
 
@@ -52,7 +55,7 @@ async def test_the_log_is_filtered_followed_and_saved(signed_in: Page, http: htt
     await expect(signed_in.get_by_role("region", name="The request")).to_contain_text("to 1 object.")
     await signed_in.get_by_role("link", name="Registered").click()
     await expect(signed_in).to_have_url(re.compile(f"id={sealed}"))
-    await rows.first.click()
+    await rows.first.locator(".what").click()
     drawer = signed_in.get_by_role("dialog")
     await expect(drawer.get_by_text("Way to the root")).to_be_visible()
     async with signed_in.expect_download() as proof:
@@ -116,7 +119,7 @@ async def test_the_pages_are_accessible(browser: Browser, product: Product, seal
             await expect(page.locator("tbody tr").first).to_be_visible()
             assert await violations(page) == []
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"
-            await page.locator("tbody tr").first.click()
+            await page.locator("tbody tr .what").first.click()
             await expect(page.get_by_role("dialog").get_by_text("Leaf")).to_be_visible()
             await expect(page.get_by_label("Loading")).to_have_count(0)
             assert await violations(page) == []
