@@ -85,12 +85,12 @@ function Only({ of, word }: { of: Record<string, string>; word: string }) {
 }
 
 function Proof({ entry }: { entry: Entry }) {
-  const proof = useQuery(`audit proof ${entry.position}`, (signal) =>
-    dataOf(api.GET("/api/audit/proof/inclusion", { params: { query: { position: entry.position } }, signal })).catch((thrown: unknown) => {
-      if (thrown instanceof Failure && thrown.isAbsent) return null;
-      throw thrown;
-    }),
-  );
+  const { position } = entry;
+  const proof = useQuery(`audit proof ${position}`, async (signal) => {
+    const [newest] = await dataOf(api.GET("/api/audit/checkpoints/", { params: { query: { pageSize: 1 } }, signal }));
+    if (newest === undefined || newest.events < position) return null;
+    return dataOf(api.GET("/api/audit/proof/inclusion", { params: { query: { position } }, signal }));
+  });
   return (
     <>
       <Facts
