@@ -27,8 +27,8 @@ def sealed(product: Product, http: httpx.Client) -> str:
     event = make(http, "=1+1 <img src=x onerror=\"document.title='broken in'\"> \u202edesrever")
     change(http, event, "title", "Film of the night", request=f"night-{event}")
     environment = {**os.environ, "MEDIALEDGER_HOME": str(product.home)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    sealing = Forked("medialedger", "audit", "checkpoint", "--now", environment=environment, **pipes)
+    command = ("medialedger", "audit", "checkpoint", "--now")
+    sealing = Forked(*command, environment=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said, _ = sealing.communicate(timeout=120)
     assert sealing.returncode == 0, said
     return event

@@ -55,7 +55,8 @@ async def test_verification_goes_on_behind_what_does_not_fit(http: httpx.AsyncCl
     bad = [head - 3, head]
     for position in bad:
         tamper(database_url, f"UPDATE events SET state = '{{}}' WHERE position = {position}")
-    found, after = [], 0
+    found: list[int] = []
+    after: int | None = 0
     while after is not None:
         body = (await http.get(f"{_AUDIT}/verify", params={"after": after})).json()
         found.append(body["firstBadPosition"])
