@@ -103,11 +103,15 @@ class LogProofs:
 
     async def read(self, question: Callable[[Checkpoints], T]) -> T:
         """In one moment."""
+        return await self.of_log(lambda stored: question(Checkpoints(stored)))
+
+    async def of_log(self, question: Callable[[StoredLog], T]) -> T:
+        """In one moment."""
         return await asyncio.to_thread(self._read, question)
 
-    def _read(self, question: Callable[[Checkpoints], T]) -> T:
+    def _read(self, question: Callable[[StoredLog], T]) -> T:
         with StoredLog.connected(self._conninfo, purpose="proof") as stored, stored.transaction(one_moment=True):
-            return question(Checkpoints(stored))
+            return question(stored)
 
     async def export(self, begin: Callable[[StoredLog], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Begun when this returns: what it refuses is refused by then."""

@@ -111,6 +111,9 @@ class LogVerification(Wire):
     first_bad_position: int | None = Field(description="The first position that does not fit; null when all fit.")
     reason: str | None = Field(description="Why it does not fit; null when all fit.")
     next: str | None = Field(None, description="The address that verifies what comes next; null where there is nothing more.")
+    resume_after: int | None = Field(
+        None, description="Where something does not fit: the end of its commit. What comes after it can be verified with after."
+    )
 
     @classmethod
     def of(cls, verification: Verification, following: str | None = None) -> LogVerification:
@@ -120,12 +123,15 @@ class LogVerification(Wire):
             first_bad_position=verification.first_bad_position,
             reason=verification.reason,
             next=following,
+            resume_after=verification.resumes,
         )
 
     @classmethod
     def under_way(cls, seen: int) -> LogVerification:
         """It takes long, and goes on."""
-        return cls.model_construct(valid=None, checked=seen, first_bad_position=None, reason=None, next="/api/audit/verify")
+        return cls.model_construct(
+            valid=None, checked=seen, first_bad_position=None, reason=None, next="/api/audit/verify", resume_after=None
+        )
 
 
 class AuditEntriesQuery(Wire):

@@ -32,6 +32,10 @@ class Catalogue:
             raise UnknownTopic(topic)
         return found
 
+    def topics(self, kind: str) -> list[str]:
+        """The topics of the events of one kind of aggregate."""
+        return sorted({*(event.TOPIC for event in self.aggregates[kind].EVENTS), f"{kind}.redacted"})
+
     def personal_topics(self) -> list[str]:
         """The topics of the events that can hold personal data."""
         return [topic for topic, event in self.events.items() if may_be_personal(event)]

@@ -18,6 +18,7 @@ from projections.log.hash_chain import path as path_in
 T = TypeVar("T")
 
 _LAST: Final = "SELECT number, note FROM checkpoints ORDER BY number DESC LIMIT 1"
+_PAGE: Final = "SELECT number, note FROM checkpoints WHERE number < %s ORDER BY number DESC LIMIT %s"
 _HANDED_OVER: Final = r"SELECT number, note FROM checkpoints WHERE note LIKE E'%%\nkey %%' ORDER BY number"
 _ANCHORS: Final = "SELECT kind, place, evidence FROM checkpoint_anchors WHERE checkpoint = %s ORDER BY kind, place"
 _COMMIT: Final = """
@@ -86,6 +87,10 @@ class Checkpoints:
     def last(self) -> StoredCheckpoint | None:
         found = self._stored.row(_LAST)
         return None if found is None else StoredCheckpoint(*found)
+
+    def before(self, number: int, limit: int) -> list[StoredCheckpoint]:
+        """Those with lower numbers, the newest first."""
+        return [StoredCheckpoint(*row) for row in self._stored.rows(_PAGE, number, limit)]
 
     def handed_over(self) -> list[StoredCheckpoint]:
         """Those that hand over to another key."""

@@ -17,13 +17,15 @@ from projections.audit.redactions import Redactions
 from projections.audit.stored_log import Progress, StoredLog, whole
 
 SEALS: Final = "SELECT last_position, through, last_commit, chain_hash, sealed_at FROM log_seals ORDER BY last_position"
+# By the catalogue: the account of the running product may not look into the schema of the partitions.
 _PARTITIONS: Final = """
 SELECT p.first_position, p.last_position, h.head, (SELECT recorded_at FROM events WHERE position = p.first_position),
     (SELECT recorded_at FROM events WHERE position = least(p.last_position, h.head)),
-    pg_table_size(t.name), pg_indexes_size(t.name),
+    pg_table_size(t.oid), pg_indexes_size(t.oid),
     s.last_position, s.through, s.last_commit, s.chain_hash, s.sealed_at
 FROM log_partitions p
-CROSS JOIN LATERAL (SELECT ('event_partitions.events_' || p.first_position)::regclass AS name) AS t
+JOIN pg_namespace n ON n.nspname = 'event_partitions'
+JOIN pg_class t ON t.relnamespace = n.oid AND t.relname = 'events_' || p.first_position
 CROSS JOIN (SELECT coalesce(max(last_position), 0) AS head FROM commits) AS h
 LEFT JOIN log_seals s USING (last_position)
 ORDER BY p.first_position

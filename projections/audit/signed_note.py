@@ -89,3 +89,9 @@ class SigningKey:
 def sign(text: str, keys: Sequence[SigningKey]) -> str:
     """`text` ends with a line end."""
     return f"{text}\n{''.join(key.signature(text) for key in keys)}"
+
+
+def signers(note: str) -> list[str]:
+    """The ids of the keys that say they signed the note, in hexadecimal digits. No signature is checked."""
+    lines = note.rpartition("\n\n")[2].splitlines()
+    return [b64decode(line.rpartition(" ")[2])[:_ID].hex() for line in lines]

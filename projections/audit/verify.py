@@ -19,6 +19,7 @@ _LISTED = """
 SELECT count(*) FROM stream_versions WHERE position <= %s OR position > (SELECT coalesce(max(last_position), 0) FROM commits)
 """
 _LINK = "SELECT last_position, number, chain_hash FROM commits WHERE last_position <= %s ORDER BY last_position DESC LIMIT 1"
+_COMMIT_OF = "SELECT min(last_position) FROM commits WHERE last_position >= %s"
 _PART = "SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1"
 
 
@@ -36,6 +37,8 @@ class Verification:
     """Behind the last commit that is good."""
     head: int = field(default=0, compare=False)
     """The end of the log when it began."""
+    resumes: int | None = field(default=None, compare=False)
+    """The end of the commit that does not fit: what comes after it can be verified. None: all fits, or nothing comes after it."""
 
     @property
     def next(self) -> int | None:
@@ -86,8 +89,13 @@ class _Verifying:
             self._verify()
         except LogDamaged as damage:
             good = max(min(self._checked, damage.position - 1), self._since)
-            return Verification(False, good, damage.position, damage.reason, self._since, self._end, self._head)
+            resumes = self._resumes(damage.position)
+            return Verification(False, good, damage.position, damage.reason, self._since, self._end, self._head, resumes)
         return Verification(True, self._checked, since=self._since, end=self._end, head=self._head)
+
+    def _resumes(self, bad: int) -> int | None:
+        [(end,)] = self._stored.rows(_COMMIT_OF, bad)
+        return end if end is not None and end < self._head else None
 
     def _verify(self) -> None:
         seals = [Seal.of(row) for row in self._stored.rows(SEALS)]  # before the head: they are of commits before it

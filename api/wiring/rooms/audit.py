@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def _routes() -> Sequence[Router]:
-    from api.audit import checkpoints, diff, redactions, routes
+    from api.audit import checkpoints, diff, integrity, redactions, routes
 
-    return (checkpoints.routes, redactions.routes, routes.routes, diff.routes)
+    return (checkpoints.routes, integrity.routes, redactions.routes, routes.routes, diff.routes)
 
 
 def _services(services: Services) -> Providers:

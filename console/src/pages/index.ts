@@ -31,4 +31,8 @@ export const PAGES: readonly Page[] = [
   { path: "/jobs/:id", title: "Job", roles: READERS, load: () => import("./job/JobPage") },
   { path: "/deliveries", title: "Deliveries", roles: READERS, nav: { icon: "deliveries", key: "d" }, load: () => import("./deliveries/DeliveriesPage") },
   { path: "/health", title: "Health", roles: READERS, nav: { icon: "health", key: "h" }, load: () => import("./health/HealthPage") },
+  { path: "/events/:id/history", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
+  { path: "/audit", title: "Audit", roles: ["auditor"], nav: { icon: "audit", key: "a" }, load: () => import("./audit/AuditPage") },
+  { path: "/integrity", title: "Integrity", roles: ["auditor"], nav: { icon: "integrity", key: "i" }, load: () => import("./integrity/IntegrityPage") },
+  { path: "/audit/:kind/:id", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
 ];

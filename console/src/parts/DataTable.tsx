@@ -39,6 +39,8 @@ interface DataTableProps<Row> {
   empty?: ComponentChildren;
   /** What is shown is not of now. */
   stale?: boolean;
+  /** Called when the last rows are near: for lists that are read page by page. */
+  onEnd?: () => void;
 }
 
 /** Of a row, as parts.css has it. */
@@ -46,6 +48,7 @@ const HEIGHT = 40;
 const NARROW_HEIGHT = 64;
 const NARROW = matchMedia("(max-width: 40rem)");
 const LONG = 150;
+const NEAR = 30;
 
 /** A table: sticky head, sorting, arrow keys; of long lists only what is seen is drawn. */
 export function DataTable<Row>(props: DataTableProps<Row>) {
@@ -61,6 +64,10 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const virtual = useVirtualRows(scroller, rows.length, height);
   const long = rows.length > LONG;
   const shown = long ? virtual.indexes : [...rows.keys()];
+  const isNear = (virtual.indexes.at(-1) ?? 0) >= rows.length - NEAR;
+  useEffect(() => {
+    if (isNear) props.onEnd?.();
+  }, [isNear, rows.length]);
 
   const open = (row: Row): void => {
     if (props.rowHref) route(props.rowHref(row));

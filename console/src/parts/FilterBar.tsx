@@ -7,8 +7,8 @@ export interface Filter {
   /** The name in the query string. */
   name: string;
   label: string;
-  /** `search` and `text` wait until nobody types; `choice` has `options`. The key / leads to `search`. */
-  kind: "search" | "text" | "choice" | "date";
+  /** `search` and `text` wait until nobody types; `choice` has `options`; `moment` is a date with a time. The key / leads to `search`. */
+  kind: "search" | "text" | "choice" | "date" | "moment";
   options?: readonly (readonly [value: string, word: string])[];
 }
 
@@ -40,8 +40,8 @@ function OneFilter({ filter, value, onChange }: { filter: Filter; value: string;
       <label for={id}>{filter.label}</label>
       {filter.kind === "search" || filter.kind === "text" ? (
         <Search id={id} main={filter.kind === "search"} value={value} onChange={onChange} />
-      ) : filter.kind === "date" ? (
-        <input id={id} type="date" value={value} onChange={(event) => onChange(event.currentTarget.value)} />
+      ) : filter.kind === "date" || filter.kind === "moment" ? (
+        <input id={id} type={filter.kind === "date" ? "date" : "datetime-local"} value={value} onChange={(event) => onChange(event.currentTarget.value)} />
       ) : (
         <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
           <option value="">All</option>

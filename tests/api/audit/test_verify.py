@@ -35,6 +35,7 @@ async def test_an_untouched_log_is_valid(http: httpx.AsyncClient, inner: Core) -
             "firstBadPosition": None,
             "reason": None,
             "next": None,
+            "resumeAfter": None,
         }
 
 

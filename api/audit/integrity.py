@@ -1,0 +1,186 @@
+"""What is known of the log's integrity, its checkpoints with their anchors, the verifier, and the kinds of the log.
+
+docs/reference/api/audit.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.resources import files
+from typing import Final
+
+from pydantic import Field
+
+from api.audit.checkpoints import LogProofs
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import AUDIT
+from api.kernel.pages import Whole
+from api.kernel.request import Request
+from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.wire import Instant, Wire
+from domain.kernel.mapper import Catalogue
+from projections.audit.checkpoints import Anchor
+from projections.audit.integrity import Integrity, SignedCheckpoint, Verified, integrity, signed_checkpoints
+from projections.audit.seals import LogPartition
+
+routes = Router("", surface=AUDIT_LOG, tag="Audit")
+
+_PROGRAM: Final = "text/x-python; charset=utf-8"
+_LARGEST: Final = 100
+_LAST: Final = 2**63 - 1
+
+
+class BackgroundVerification(Wire):
+    """How far the log was verified in the background."""
+
+    position: int = Field(description="The end of what was found good.")
+    verified_at: Instant = Field(description="When that was found.")
+    bad_position: int | None = Field(description="The first position that did not fit; null when all fit.")
+    reason: str | None = Field(description="Why it did not fit; null when all fit.")
+
+    @classmethod
+    def of(cls, found: Verified | None) -> BackgroundVerification | None:
+        if found is None:
+            return None
+        return cls.model_construct(
+            position=found.position, verified_at=found.verified_at, bad_position=found.bad_position, reason=found.reason
+        )
+
+
+class LogPartitionState(Wire):
+    """A partition of the log."""
+
+    first: int = Field(description="Its first position.")
+    last: int = Field(description="Its last position.")
+    events: int = Field(description="How many events it has.")
+    begins_at: Instant | None = Field(description="When its first event was recorded; null where it has none.")
+    ends_at: Instant | None = Field(description="When its last event was recorded; null where it has none.")
+    bytes: int = Field(description="The size of its table and its indexes.")
+    sealed_at: Instant | None = Field(description="When it was sealed; null while it is not.")
+    chain_hash: str | None = Field(description="The chain hash of its seal, 64 hexadecimal digits; null while it is not sealed.")
+
+    @classmethod
+    def of(cls, found: LogPartition) -> LogPartitionState:
+        seal = found.seal
+        return cls.model_construct(
+            first=found.first,
+            last=found.last,
+            events=found.events,
+            begins_at=found.begins_at,
+            ends_at=found.ends_at,
+            bytes=found.table_bytes + found.index_bytes,
+            sealed_at=None if seal is None else seal.sealed_at,
+            chain_hash=None if seal is None else seal.end.chain_hash.hex(),
+        )
+
+
+class LogIntegrity(Wire):
+    """What is known of the log's integrity, without a new verification."""
+
+    head: int = Field(description="The last position of the log.")
+    tail: BackgroundVerification | None = Field(description="What follows the end of the log; null before its first time.")
+    scrub: BackgroundVerification | None = Field(
+        description="What goes through all of the log again and again, a part each minute; null before its first time."
+    )
+    anchored_checkpoint: int | None = Field(
+        description="The number of the newest checkpoint that is kept outside of the database; null when none is."
+    )
+    keys: list[str] = Field(
+        description="The public keys that checkpoints are signed with, the oldest first; the last one is in use."
+    )
+    partitions: list[LogPartitionState] = Field(description="The partitions of the log, the oldest first.")
+
+    @classmethod
+    def of(cls, found: Integrity) -> LogIntegrity:
+        return cls.model_construct(
+            head=found.head,
+            tail=BackgroundVerification.of(found.tail),
+            scrub=BackgroundVerification.of(found.scrub),
+            anchored_checkpoint=found.anchored,
+            keys=list(found.keys),
+            partitions=[LogPartitionState.of(one) for one in found.partitions],
+        )
+
+
+class CheckpointAnchor(Wire):
+    """Where a checkpoint is kept outside of the database."""
+
+    kind: str = Field(description="file, s3, timestamp or webhook.")
+    place: str = Field(description="The path, the address, or the id of the webhook.")
+
+    @classmethod
+    def of(cls, anchor: Anchor) -> CheckpointAnchor:
+        return cls.model_construct(kind=anchor.kind, place=anchor.place)
+
+
+class LogCheckpoint(Wire):
+    """A signed checkpoint of the log."""
+
+    number: int = Field(description="Its number, from 1.")
+    commits: int = Field(description="The number of commits: the size of the tree.")
+    events: int = Field(description="The number of events.")
+    root: str = Field(description="The root of the tree, in Base64 as in the note.")
+    time: Instant = Field(description="When it was made.")
+    signed_by: list[str] = Field(description="The ids of the keys in its signatures: the middle part of a public key.")
+    next_key: str | None = Field(description="The public key that it hands over to; null otherwise.")
+    anchors: list[CheckpointAnchor] = Field(description="Where it is kept outside of the database.")
+    note: str = Field(description="The checkpoint as it was signed, a C2SP signed note.")
+
+    @classmethod
+    def of(cls, found: SignedCheckpoint) -> LogCheckpoint:
+        content = found.stored.content
+        return cls.model_construct(
+            number=found.stored.number,
+            commits=content.commits,
+            events=content.events,
+            root=found.stored.note.splitlines()[2],
+            time=content.time,
+            signed_by=list(found.signed_by),
+            next_key=content.next_key,
+            anchors=[CheckpointAnchor.of(anchor) for anchor in found.anchors],
+            note=found.stored.note,
+        )
+
+
+class KindOfAggregate(Wire):
+    """A kind of aggregate, and what happens to it."""
+
+    aggregate: str = Field(description="The kind, such as event or room.")
+    types: list[str] = Field(description="The types of its events, such as event.state_changed.")
+
+
+class CheckpointsQuery(Wire):
+    """A page of checkpoints, the newest first."""
+
+    before: Whole | None = Field(None, description="Only checkpoints with a lower number.")
+    page_size: Whole = Field(20, description="Checkpoints in a page; more than 100 count as 100.")
+
+
+@routes.get("/integrity", AUDIT, response_model=LogIntegrity)
+async def get_log_integrity(request: Request, proofs: LogProofs) -> Response:
+    """How far the log was verified in the background, the keys of checkpoints, and the partitions."""
+    return Response(200, LogIntegrity.of(await proofs.of_log(integrity)))
+
+
+@routes.get("/checkpoints/", AUDIT, response_model=list[LogCheckpoint])
+async def list_checkpoints(request: Request, query: CheckpointsQuery, proofs: LogProofs) -> Response:
+    """The signed checkpoints of the log, the newest first, with their anchors."""
+    before, limit = query.before or _LAST, min(query.page_size, _LARGEST)
+    found = await proofs.read(lambda checkpoints: signed_checkpoints(checkpoints, before=before, limit=limit))
+    return Response(200, [LogCheckpoint.of(one) for one in found])
+
+
+@routes.get("/verifier", AUDIT, media_type=_PROGRAM)
+async def get_verifier(request: Request) -> Response:
+    """verify.py, the program that verifies exports without the product."""
+    source = await asyncio.to_thread(files("api").joinpath("cli", "verify_export.py").read_bytes)
+    return Response(200, source, media_type=_PROGRAM, headers=(("content-disposition", 'attachment; filename="verify.py"'),))
+
+
+@routes.get("/kinds", AUDIT, response_model=list[KindOfAggregate])
+async def list_kinds(request: Request, catalogue: Catalogue) -> Response:
+    """The kinds of aggregates that the log can have, and the types of their events."""
+    return Response(
+        200, [KindOfAggregate.model_construct(aggregate=kind, types=catalogue.topics(kind)) for kind in catalogue.aggregates]
+    )

@@ -1,0 +1,137 @@
+"""An auditor in a real browser: the log with its filters, one request, an entry with its proof, files, and the integrity."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Download, Page, expect
+
+from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.conftest import KEY
+from tests.console.test_history import change, make
+from tests.e2e.product import Product
+from tests.forked import Forked
+from tests.projections.audit.sealed import verdict
+
+
+@pytest.fixture(scope="module")
+def sealed(product: Product, http: httpx.Client) -> str:
+    """An Event with a hostile title, in a checkpoint that was signed for this test."""
+    event = make(http, "=1+1 <img src=x onerror=\"document.title='broken in'\"> \u202edesrever")
+    change(http, event, "title", "Film of the night", request=f"night-{event}")
+    environment = {**os.environ, "MEDIALEDGER_HOME": str(product.home)}
+    command = ("medialedger", "audit", "checkpoint", "--now")
+    sealing = Forked(*command, environment=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said, _ = sealing.communicate(timeout=120)
+    assert sealing.returncode == 0, said
+    return event
+
+
+async def test_the_log_is_filtered_followed_and_saved(signed_in: Page, http: httpx.Client, product: Product, sealed: str) -> None:
+    await signed_in.goto(f"{product.address}/console/audit?id={sealed}")
+    rows = signed_in.locator(".audit-list tbody tr")
+    await expect(rows.first).to_contain_text("Film of the night")
+    before = await rows.count()
+    await expect(signed_in.locator(".live-badge")).to_have_text("Live")
+    change(http, sealed, "title", "Film of the week", request=f"week-{sealed}")
+    await expect(rows.first).to_contain_text("Film of the week")
+    assert await rows.count() > before
+    await signed_in.get_by_label("Kind").select_option("event")
+    await signed_in.get_by_label("What happened").select_option("event.registered")
+    await expect(rows).to_have_count(1)
+    await expect(rows.first).to_contain_text("desrever")
+    await signed_in.get_by_role("button", name="Save this search").click()
+    await signed_in.get_by_label("Name").fill("Registered")
+    await signed_in.get_by_role("button", name="Save", exact=True).click()
+    await signed_in.goto(f"{product.address}/console/audit?transaction=night-{sealed}")
+    await expect(signed_in.get_by_role("heading", name="What one request did")).to_be_visible()
+    await expect(signed_in.get_by_role("region", name="The request")).to_contain_text("to 1 object.")
+    await signed_in.get_by_role("link", name="Registered").click()
+    await expect(signed_in).to_have_url(re.compile(f"id={sealed}"))
+    await rows.first.locator(".what").click()
+    drawer = signed_in.get_by_role("dialog")
+    await expect(drawer.get_by_text("Way to the root")).to_be_visible()
+    async with signed_in.expect_download() as proof:
+        await drawer.get_by_role("link", name="Download the proof").click()
+    assert '"leaf"' in await _text(await proof.value)
+    await drawer.get_by_role("button", name="Close").click()
+    await signed_in.get_by_role("button", name="Export").click()
+    async with signed_in.expect_download() as table:
+        await signed_in.get_by_role("button", name="Make CSV").click()
+    [head, line] = csv.reader((await _text(await table.value)).splitlines())
+    assert dict(zip(head, line, strict=True))["type"] == "event.registered"
+
+
+async def test_an_auditor_verifies_the_log_and_takes_it_away(
+    signed_in: Page, product: Product, sealed: str, tmp_path: Path
+) -> None:
+    await signed_in.goto(f"{product.address}/console/integrity")
+    await signed_in.get_by_role("button", name="Verify now").click()
+    run = signed_in.get_by_role("region", name="Verification of now")
+    await expect(run).to_contain_text(re.compile(r"The log is whole: [\d,]+ events, each in its place"))
+    await expect(signed_in.get_by_text("Nothing outside of the database keeps a checkpoint.")).to_be_visible()
+    await signed_in.get_by_label("Id", exact=True).fill(sealed)
+    files = {}
+    for name in ("verify.py", "key.txt", "checkpoint.txt", "log.ndjson", "stream.ndjson"):
+        async with signed_in.expect_download() as started:
+            await signed_in.get_by_text(name, exact=True).click()
+        files[name] = tmp_path / name
+        await (await started.value).save_as(files[name])
+    key = await asyncio.to_thread(files["key.txt"].read_text)
+    for command, name in (("log", "log.ndjson"), ("stream", "stream.ndjson")):
+        code, said = verdict(command, files[name], "--key", key.strip(), "--kept", files["checkpoint.txt"])
+        assert code == 0, said
+
+
+async def test_what_does_not_fit_is_said_in_words(signed_in: Page, product: Product) -> None:
+    """What the server finds in a log that was edited has its tests there; here it is the page that is looked at."""
+    answers = [
+        {"valid": True, "checked": 1, "firstBadPosition": None, "reason": None, "next": "/api/audit/verify?after=1&pageSize=1"},
+        {"valid": False, "checked": 1, "firstBadPosition": 2, "reason": "the event 2 was changed", "next": None, "resumeAfter": 3},
+        {"valid": True, "checked": 4, "firstBadPosition": None, "reason": None, "next": None},
+    ]
+    asked = []
+
+    async def answer(route: object) -> None:
+        asked.append(route.request.url)  # type: ignore[attr-defined]
+        await route.fulfill(json=answers[len(asked) - 1])  # type: ignore[attr-defined]
+
+    await signed_in.route("**/api/audit/verify?*", answer)
+    await signed_in.goto(f"{product.address}/console/integrity")
+    await signed_in.get_by_role("button", name="Verify now").click()
+    await expect(signed_in.locator(".run .verdict.tone-bad")).to_contain_text("The log is not whole: 1 place does not fit")
+    await expect(signed_in.get_by_role("list", name="What does not fit")).to_contain_text("the event 2 was changed")
+    assert [url.partition("after=")[2].partition("&")[0] for url in asked] == ["0", "1", "3"]
+
+
+async def test_the_pages_are_accessible(browser: Browser, product: Product, sealed: str) -> None:
+    for size, theme in ((WIDE, "dark"), (NARROW, "light")):
+        async with visitor(browser, product.address, theme=theme, size=size) as came:  # type: ignore[arg-type]
+            page = await came.open(f"/console/audit?id={sealed}")
+            await sign_in(page, KEY)
+            await expect(page.locator("tbody tr").first).to_be_visible()
+            assert await violations(page) == []
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"
+            await page.locator("tbody tr .what").first.click()
+            await expect(page.get_by_role("dialog").get_by_text("Leaf")).to_be_visible()
+            await expect(page.get_by_label("Loading")).to_have_count(0)
+            assert await violations(page) == []
+            await page.goto(f"{product.address}/console/integrity")
+            await expect(page.get_by_role("region", name="Newest checkpoint")).to_be_visible()
+            assert await violations(page) == []
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"
+            assert await page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+            assert came.complaints == []
+            assert came.strangers == []
+
+
+async def _text(download: Download) -> str:
+    path = await download.path()
+    return await asyncio.to_thread(path.read_text)
