@@ -25,4 +25,5 @@ const READERS: readonly Role[] = ["viewer", "operator", "auditor"];
 export const PAGES: readonly Page[] = [
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
+  { path: "/schedule", title: "Schedule", roles: READERS, nav: { icon: "schedule", key: "s" }, load: () => import("./schedule/SchedulePage") },
 ];
