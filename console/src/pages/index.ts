@@ -26,4 +26,5 @@ export const PAGES: readonly Page[] = [
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
   { path: "/schedule", title: "Schedule", roles: READERS, nav: { icon: "schedule", key: "s" }, load: () => import("./schedule/SchedulePage") },
+  { path: "/clients", title: "Clients and keys", roles: ["admin"], nav: { icon: "clients", key: "c" }, load: () => import("./clients/ClientsPage") },
 ];

@@ -62,7 +62,7 @@ export function Grid(props: GridProps) {
           const inLane = placed(shown.filter((event) => laneOf(event, kind) === lane.id), lane.id !== NO_LANE);
           const rows = Math.max(1, ...inLane.map((each) => each.row + 1));
           return (
-            <section key={lane.id} class="lane" aria-label={lane.name} style={{ minHeight: `${rows * ROW + 8}px` }}>
+            <div key={lane.id} class="lane" role="group" aria-label={lane.name} style={{ minHeight: `${rows * ROW + 8}px` }}>
               <h2 class="lane-name" title={lane.name}>
                 <bdi>{lane.name}</bdi>
               </h2>
@@ -88,7 +88,7 @@ export function Grid(props: GridProps) {
                   />
                 ))}
               </div>
-            </section>
+            </div>
           );
         })}
       </div>
@@ -117,7 +117,11 @@ function Head({ range, span, x }: { range: GridProps["range"]; span: Span; x: (a
   for (let at = range.from.getTime(); at < range.to.getTime(); at += HOUR) if (new Date(at).getHours() % every === 0) hours.push(new Date(at));
   return (
     <div class="grid-head" aria-hidden="true">
-      <span class="corner faint">{zone(range.from)}</span>
+      <span class="corner">
+        {span === "day" ? `${WEEKDAYS[range.from.getDay()]} ${day(range.from)}` : `From ${day(range.from)}`}
+        <br />
+        {zone(range.from)}
+      </span>
       {range.days.map((each) => (
         <span key={each.getTime()} class={`grid-day${day(each) === day(new Date(now.peek())) ? " today" : ""}`} style={{ left: `calc(var(--lane) + ${x(each.getTime())}px)` }}>
           {WEEKDAYS[each.getDay()]} {day(each)}
@@ -187,7 +191,6 @@ function Block(props: BlockProps) {
       style={{ left: `${left}px`, width: `${Math.max(12, right - left)}px`, top: `${props.placed.row * ROW + 4}px` }}
       role="button"
       tabIndex={0}
-      aria-label={about}
       title={about}
       data-event={event.id}
       onPointerDown={grab}
@@ -202,6 +205,10 @@ function Block(props: BlockProps) {
       <span class="block-line">
         {conflict && <strong>Overlap </strong>}
         {times} {state.word}
+        <span class="unseen">
+          {" "}
+          {day(new Date(props.placed.start))}. {conflict}
+        </span>
       </span>
       {movable && <span class="edge end" data-edge="end" />}
     </div>

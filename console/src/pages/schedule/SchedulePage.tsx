@@ -108,6 +108,12 @@ export default function SchedulePage() {
       <div class="schedule-bar">
         <Tabs label="View" tabs={VIEWS} chosen={view} onChoose={(next) => set({ view: next })} />
         <div class="page-line">
+          {(view === "day" || view === "week") && (
+            <select aria-label="Rows" value={kind} onChange={(event) => set({ by: event.currentTarget.value === "room" ? "" : "channel" })}>
+              <option value="room">Rooms</option>
+              <option value="channel">Channels</option>
+            </select>
+          )}
           <Button icon="left" label={`Previous ${span}`} onClick={() => set({ date: moved(date, span, -1) })} />
           <Button onClick={() => set({ date: day(new Date(now.peek())) })}>Today</Button>
           <Button icon="right" label={`Next ${span}`} onClick={() => set({ date: moved(date, span, 1) })} />
@@ -117,17 +123,7 @@ export default function SchedulePage() {
       <Answered query={choices}>
         {(known) => (
           <>
-            <FilterBar filters={filtersOf(known)}>
-              {(view === "day" || view === "week") && (
-                <div class="filter choice">
-                  <label for="lanes">Rows</label>
-                  <select id="lanes" value={kind} onChange={(event) => set({ by: event.currentTarget.value === "room" ? "" : "channel" })}>
-                    <option value="room">Rooms</option>
-                    <option value="channel">Channels</option>
-                  </select>
-                </div>
-              )}
-            </FilterBar>
+            <FilterBar filters={filtersOf(known)} />
             {undo && (
               <p class="undo" role="status">
                 <bdi>{undo.text}</bdi> <Button onClick={() => void takeBack()}>Undo</Button>
