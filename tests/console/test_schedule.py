@@ -31,9 +31,13 @@ def _event(http: httpx.Client, **fields: object) -> str:
     return str(answer.json()["id"])
 
 
-def _read(http: httpx.Client, event: str) -> dict[str, Any]:
-    found: dict[str, Any] = http.get(f"/api/event/{event}").raise_for_status().json()
+def _get(http: httpx.Client, path: str, **query: str) -> dict[str, Any]:
+    found: dict[str, Any] = http.get(path, params=query).raise_for_status().json()
     return found
+
+
+def _read(http: httpx.Client, event: str) -> dict[str, Any]:
+    return _get(http, f"/api/event/{event}")
 
 
 def _types(http: httpx.Client, event: str) -> list[str]:
@@ -90,7 +94,7 @@ async def test_who_was_faster_wins(signed_in: Page, http: httpx.Client) -> None:
     await signed_in.get_by_role("button", name=re.compile(f"^Race {mark}")).click()
     drawer = signed_in.get_by_role("dialog", name="Event")
     await expect(drawer.get_by_label("Title")).to_have_value(f"Race {mark}")
-    http.post("/api/event/", json={"id": event, "title": f"Theirs {mark}"}).raise_for_status()
+    _event(http, id=event, title=f"Theirs {mark}")
     await drawer.get_by_label("Title").fill("Mine")
     await drawer.get_by_role("button", name="Save").click()
     await expect(drawer.get_by_role("alert")).to_contain_text("admin was faster")
@@ -117,11 +121,11 @@ async def test_a_schedule_goes_out_and_comes_in_as_csv(signed_in: Page, http: ht
         await expect(drawer.get_by_text(expected)).to_be_visible()
         await expect(drawer.get_by_text("room: there is none named Nowhere")).to_be_visible()
         if expected.startswith("1"):
-            assert http.get("/api/event/", params={"search": mark}).json()["totalCount"] == 1
+            assert _get(http, "/api/event/", search=mark)["totalCount"] == 1
             await drawer.get_by_role("button", name="Write 1 row").click()
             await expect(drawer.get_by_text("1 done, 0 failed")).to_be_visible()
         await drawer.get_by_role("button", name="Close").click()
-    made = http.get("/api/event/reference", params={"id": f"{mark}-2"}).json()
+    made = _get(http, "/api/event/reference", id=f"{mark}-2")
     assert (made["title"], made["scheduledStart"]) == (f"New {mark}", f"{DAY}T18:00:00.000Z")
     assert len(_types(http, known)) == 1
     await expect(signed_in.locator("tbody tr")).to_have_count(2)

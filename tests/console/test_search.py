@@ -12,11 +12,18 @@ from tests.console.conftest import Axe
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"> \u202edesrever"
 
 
+def _made(http: httpx.Client, path: str, body: dict[str, str]) -> dict[str, str]:
+    answer = http.post(path, json=body)
+    assert answer.is_success, answer.text
+    made: dict[str, str] = answer.json()
+    return made
+
+
 async def test_what_is_found_is_opened_with_the_keyboard(signed_in: Page, http: httpx.Client, axe: Axe) -> None:
     mark = uuid4().hex[:8]
     title = f"{HOSTILE} {mark}"
-    event = http.post("/api/event/", json={"title": title, "scheduledStart": "2031-05-01T08:00:00Z"}).json()["id"]
-    http.post("/api/room/", json={"name": f"Hall {mark} & co"}).raise_for_status()
+    event = _made(http, "/api/event/", {"title": title, "scheduledStart": "2031-05-01T08:00:00Z"})["id"]
+    _made(http, "/api/room/", {"name": f"Hall {mark} & co"})
     await expect(signed_in.locator(".live-badge")).to_have_text("Live")
     await signed_in.keyboard.press("Control+k")
     box = signed_in.get_by_role("combobox", name="Search Events")

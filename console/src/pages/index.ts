@@ -26,5 +26,6 @@ export const PAGES: readonly Page[] = [
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
   { path: "/schedule", title: "Schedule", roles: READERS, nav: { icon: "schedule", key: "s" }, load: () => import("./schedule/SchedulePage") },
+  { path: "/destinations", title: "Destinations", roles: READERS, nav: { icon: "destinations", key: "t" }, load: () => import("./destinations/DestinationsPage") },
   { path: "/clients", title: "Clients and keys", roles: ["admin"], nav: { icon: "clients", key: "c" }, load: () => import("./clients/ClientsPage") },
 ];
