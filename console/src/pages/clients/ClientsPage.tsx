@@ -13,10 +13,10 @@ import { ContentKeys } from "./ContentKeys";
 type Client = Schemas["Client"];
 type ApiKey = Schemas["ApiKey"];
 const ROLES: readonly (readonly [Role, string])[] = [
-  ["viewer", "Reads all but the audit"],
-  ["operator", "Reads and changes Events, jobs and what belongs to them"],
-  ["auditor", "Reads the audit"],
-  ["keys", "Asks the key provider for content keys"],
+  ["viewer", "Reads Events, jobs and what belongs to them"],
+  ["operator", "Reads and changes them, and asks for its own content keys"],
+  ["auditor", "Reads them, the logs and the audit"],
+  ["keys", "Asks for its own content keys, and nothing else"],
   ["admin", "Does everything, and manages clients"],
 ];
 const DAY = 86_400_000;

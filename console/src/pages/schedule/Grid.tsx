@@ -20,6 +20,8 @@ interface GridProps {
   kind: LaneKind;
   span: Span;
   range: { from: Date; to: Date; days: Date[] };
+  /** The day that is scrolled to where now is not seen. */
+  date: string;
   /** Without it nothing can be moved: the role does not allow it. */
   onMove?: ((move: Move) => Promise<void>) | undefined;
   onOpen: (event: MediaEvent) => void;
@@ -39,9 +41,9 @@ export function Grid(props: GridProps) {
   const total = x(range.to.getTime());
   useEffect(() => {
     const here = Math.min(Math.max(now.peek(), range.from.getTime()), range.to.getTime());
-    const morning = range.from.getTime() + 8 * HOUR;
+    const morning = Date.parse(`${props.date}T08:00:00`);
     scroller.current?.scrollTo({ left: Math.max(0, x(here === now.peek() ? here - HOUR : morning) - 20) });
-  }, [span, range.from.getTime()]);
+  }, [span, range.from.getTime(), props.date]);
 
   const save = async (made: Move): Promise<void> => {
     const before = timesOf(made.event);

@@ -37,7 +37,7 @@ export default function SchedulePage() {
   const view = VIEWS.some((each) => each.key === values["view"]) ? values["view"]! : "day";
   const span: Span = view === "day" ? "day" : "week";
   const kind: LaneKind = values["by"] === "channel" ? "channel" : "room";
-  const date = values["date"] && !Number.isNaN(Date.parse(values["date"])) ? values["date"] : day(new Date(now.peek()));
+  const date = /^\d{4}-\d\d-\d\d$/.test(values["date"] ?? "") && !Number.isNaN(Date.parse(`${values["date"]}T00:00:00`)) ? values["date"]! : day(new Date(now.peek()));
   const range = rangeOf(date, span);
   const query: EventQuery = {
     from: new Date(range.from.getTime() - (view === "deleted" || view === "table" ? 0 : BEFORE)).toISOString(),
@@ -136,8 +136,8 @@ export default function SchedulePage() {
                   {view === "day" || view === "week" ? (
                     <Grid
                       events={found.events.filter((each) => reaches(each, range.from.getTime()))}
-                      lanes={lanesOf(kind === "room" ? known.rooms : known.channels, found.events, kind)}
-                      {...{ kind, span, range }}
+                      lanes={lanesOf((kind === "room" ? known.rooms : known.channels).filter((each) => !values[kind] || each.name === values[kind]), found.events, kind)}
+                      {...{ kind, span, range, date }}
                       onOpen={open}
                       {...(editable ? { onMove: move, onAdd: (lane: string, start: number) => startNew({ ...inHour(start), ...(kind === "room" ? { roomId: lane || null } : { channelId: lane || null }) }) } : {})}
                       stale={events.stale.value}
