@@ -24,15 +24,18 @@ const READERS: readonly Role[] = ["viewer", "operator", "auditor"];
 
 export const PAGES: readonly Page[] = [
   { path: "/", title: "On air", roles: READERS, nav: { icon: "onair", key: "o" }, load: () => import("./onair/OnAirPage") },
+  { path: "/schedule", title: "Schedule", roles: READERS, nav: { icon: "schedule", key: "s" }, load: () => import("./schedule/SchedulePage") },
   { path: "/events", title: "Events", roles: READERS, nav: { icon: "events", key: "e" }, load: () => import("./events/EventsPage") },
   { path: "/events/:id", title: "Event", roles: READERS, load: () => import("./event/EventPage") },
   { path: "/jobs", title: "Jobs", roles: READERS, nav: { icon: "jobs", key: "j" }, load: () => import("./jobs/JobsPage") },
   { path: "/jobs/new", title: "New job", roles: READERS, load: () => import("./submit/SubmitPage") },
   { path: "/jobs/:id", title: "Job", roles: READERS, load: () => import("./job/JobPage") },
   { path: "/deliveries", title: "Deliveries", roles: READERS, nav: { icon: "deliveries", key: "d" }, load: () => import("./deliveries/DeliveriesPage") },
+  { path: "/destinations", title: "Destinations", roles: READERS, nav: { icon: "destinations", key: "t" }, load: () => import("./destinations/DestinationsPage") },
   { path: "/health", title: "Health", roles: READERS, nav: { icon: "health", key: "h" }, load: () => import("./health/HealthPage") },
   { path: "/events/:id/history", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
   { path: "/audit", title: "Audit", roles: ["auditor"], nav: { icon: "audit", key: "a" }, load: () => import("./audit/AuditPage") },
   { path: "/integrity", title: "Integrity", roles: ["auditor"], nav: { icon: "integrity", key: "i" }, load: () => import("./integrity/IntegrityPage") },
   { path: "/audit/:kind/:id", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
+  { path: "/clients", title: "Clients and keys", roles: ["admin"], nav: { icon: "clients", key: "c" }, load: () => import("./clients/ClientsPage") },
 ];

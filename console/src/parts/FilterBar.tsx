@@ -14,12 +14,19 @@ export interface Filter {
 
 const QUIET = 250;
 
+interface FilterBarProps {
+  filters: readonly Filter[];
+  /** Needed where a page has two. */
+  label?: string;
+  children?: ComponentChildren;
+}
+
 /** Filters of a list, kept in the query string of the page. `useQueryState` reads them. */
-export function FilterBar({ filters, children }: { filters: readonly Filter[]; children?: ComponentChildren }) {
+export function FilterBar({ filters, label = "Filters", children }: FilterBarProps) {
   const { values, set } = useQueryState();
   const used = filters.filter((each) => values[each.name]);
   return (
-    <form class="filters" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+    <form class="filters" role="search" aria-label={label} onSubmit={(event) => event.preventDefault()}>
       {filters.map((each) => (
         <OneFilter key={each.name} filter={each} value={values[each.name] ?? ""} onChange={(value) => set({ [each.name]: value })} />
       ))}

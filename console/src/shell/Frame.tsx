@@ -5,11 +5,13 @@ import { useLocation } from "../kernel/router";
 import { Header } from "./Header";
 import { KeysDialog } from "./KeysDialog";
 import { Navigation } from "./Navigation";
+import { Search } from "./Search";
 
 /** What is around every page: skip link, header, navigation. */
 export function Frame({ children }: { children: ComponentChildren }) {
   const [menu, setMenu] = useState(false);
   const [keys, setKeys] = useState(false);
+  const [search, setSearch] = useState(false);
   const { path } = useLocation();
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
@@ -22,6 +24,15 @@ export function Frame({ children }: { children: ComponentChildren }) {
   useKey("?", "Show these keys", useCallback(() => setKeys(true), []));
   useKey("/", "Go to the search of the page", focusSearch);
   useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+      event.preventDefault();
+      if (document.querySelector("dialog[open]") === null) setSearch(true);
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, []);
+  useEffect(() => {
     if (!menu) return;
     const close = (event: KeyboardEvent): void => void (event.key === "Escape" && setMenu(false));
     document.addEventListener("keydown", close);
@@ -32,12 +43,13 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
         Skip to the content
       </a>
-      <Header menu={menu} onMenu={() => setMenu(!menu)} onKeys={() => setKeys(true)} />
+      <Header menu={menu} onMenu={() => setMenu(!menu)} onKeys={() => setKeys(true)} onSearch={() => setSearch(true)} />
       <Navigation open={menu} />
       {menu && <div class="shade" onClick={() => setMenu(false)} />}
       <main id="main" ref={main} tabIndex={-1}>
         {children}
       </main>
+      <Search open={search} onClose={() => setSearch(false)} />
       <KeysDialog open={keys} onClose={() => setKeys(false)} />
     </div>
   );

@@ -21,9 +21,10 @@ interface HeaderProps {
   menu: boolean;
   onMenu: () => void;
   onKeys: () => void;
+  onSearch: () => void;
 }
 
-export function Header({ menu, onMenu, onKeys }: HeaderProps) {
+export function Header({ menu, onMenu, onKeys, onSearch }: HeaderProps) {
   const [icon, label] = THEMES[theme.value];
   const signOut = (): void => void logout().catch((thrown: unknown) => toastFailure("Not signed out", thrown));
   return (
@@ -39,6 +40,7 @@ export function Header({ menu, onMenu, onKeys }: HeaderProps) {
       </a>
       <Live />
       <span class="stretch" />
+      <Button kind="quiet" icon="search" label="Search everything (Ctrl K)" onClick={onSearch} />
       <WallClock />
       <Button kind="quiet" icon={icon} label={`${label}. Change`} onClick={nextTheme} />
       <button type="button" class="button quiet bare help" aria-label="Keys" title="Keys (?)" onClick={onKeys}>

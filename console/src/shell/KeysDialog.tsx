@@ -2,6 +2,7 @@ import { bindings } from "../kernel/keys";
 import { Dialog } from "../parts";
 
 const OF_TABLES = [
+  ["Ctrl K", "Search everything"],
   ["↑ ↓", "Go from row to row"],
   ["Enter", "Open the row"],
   ["Esc", "Close what is open"],

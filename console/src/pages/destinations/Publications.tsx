@@ -1,0 +1,145 @@
+import { useState } from "preact/hooks";
+import { answered, api, dataOf, type Schemas } from "../../kernel/api";
+import { useQuery } from "../../kernel/query";
+import { eventPath, useQueryState } from "../../kernel/router";
+import { PUBLICATION_STATES, stateWord } from "../../kernel/states";
+import { toast } from "../../kernel/toasts";
+import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Facts, FilterBar, JsonView, Pager, Time, type Column } from "../../parts";
+import { targetOf } from "./targets";
+
+type Publication = Schemas["VodPublication"];
+type Act = "publish" | "unpublish" | "start" | "stop" | "delete";
+
+const SIZE = 100;
+const COLUMNS: readonly Column<Publication>[] = [
+  { key: "content", title: "Content", cell: (each) => <bdi title={each.contentId}>{each.contentId.slice(0, 100)}</bdi> },
+  { key: "destination", title: "Destination", cell: (each) => <bdi title={each.destinationName}>{each.destinationName.slice(0, 100)}</bdi> },
+  { key: "target", title: "Target", width: "10rem", secondary: true, cell: (each) => targetOf(each.target).word },
+  { key: "state", title: "State", width: "11rem", cell: (each) => <Badge state={stateWord(PUBLICATION_STATES, each.publicationState)} /> },
+  { key: "started", title: "Started", width: "12rem", secondary: true, cell: (each) => <Time at={each.dateStarted} /> },
+  { key: "completed", title: "Completed", width: "12rem", cell: (each) => <Time at={each.dateCompleted} /> },
+];
+
+/** Publications of films or of live streams, newest first as the API has them. */
+export function Publications({ live, editable }: { live: boolean; editable: boolean }) {
+  const { values, set } = useQueryState();
+  const pageNumber = Math.max(1, Number(values["page"]) || 1);
+  const query = { pageSize: SIZE, pageNumber, contentIdFilter: values["search"] };
+  const publications = useQuery(
+    `publications ${live} ${JSON.stringify(query)}`,
+    async (signal) => {
+      if (!live) return dataOf(api.GET("/api/vodpublications/", { params: { query }, signal }));
+      const results: Publication[] = await dataOf(api.GET("/api/media/livepublication/", { params: { query }, signal }));
+      // This list has no count: a full page may have a next one.
+      return { results, totalCount: (pageNumber - 1) * SIZE + results.length + (results.length === SIZE ? 1 : 0) };
+    },
+    { changes: { aggregates: ["publication"] } },
+  );
+  return (
+    <>
+      <FilterBar filters={[{ name: "search", label: "Content id", kind: "search" }]} />
+      <Answered query={publications}>
+        {(page) => {
+          const open = page.results.find((each) => each.id === values["publication"]);
+          return (
+            <>
+              <DataTable
+                caption={live ? "Live publications" : "Publications of films"}
+                columns={COLUMNS}
+                rows={page.results}
+                rowKey={(each) => each.id}
+                onRow={(each) => set({ publication: each.id, page: String(pageNumber) })}
+                stale={publications.stale.value}
+                empty={<EmptyState title="No publications">None match, or none has been made yet. An Event is published over the API.</EmptyState>}
+              />
+              {page.totalCount > SIZE && <Pager page={pageNumber} pageSize={SIZE} total={page.totalCount} onPage={(next) => set({ page: String(next) })} />}
+              {open && <Details key={open.id} {...{ live, editable }} of={open} onClose={() => set({ publication: "", page: String(pageNumber) })} onDone={publications.refresh} />}
+            </>
+          );
+        }}
+      </Answered>
+    </>
+  );
+}
+
+interface DetailsProps {
+  of: Publication;
+  live: boolean;
+  editable: boolean;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function Details({ of, live, editable, onClose, onDone }: DetailsProps) {
+  const [asks, setAsks] = useState<Act | null>(null);
+  const [hard, setHard] = useState(false);
+  const acts: readonly (readonly [Act, string])[] = [...(live ? ([["start", "Start"], ["stop", "Stop"]] as const) : []), ["publish", "Make public"], ["unpublish", "Take back"], ["delete", "Delete"]];
+  const word = acts.find(([act]) => act === asks)?.[1] ?? "";
+  return (
+    <Drawer title={live ? "Live publication" : "Publication"} open onClose={onClose}>
+      <div class="destination">
+        <Facts
+          facts={[
+            ["State", <Badge state={stateWord(PUBLICATION_STATES, of.publicationState)} />],
+            ["Content", <a href={eventPath(of.contentId)}><bdi>{of.contentId}</bdi></a>],
+            ["Destination", <bdi>{of.destinationName}</bdi>],
+            ["Created", <Time at={of.dateCreated} />],
+            ["Started", <Time at={of.dateStarted} />],
+            ["Completed", <Time at={of.dateCompleted} />],
+            ["Request", <code>{of.transactionId}</code>],
+            ...of.callbacks.map((each) => ["Callback", <span class="text"><bdi>{each.url}</bdi> <Time at={each.lastTriggered} /></span>] as const),
+          ]}
+        />
+        {live && of.publicationState === 2 && <Statistics of={of} />}
+        {editable && (
+          <div class="page-actions">
+            {acts.map(([act, name]) => (
+              <Button key={act} onClick={() => setAsks(act)}>{name}</Button>
+            ))}
+          </div>
+        )}
+        {of.details && <JsonView value={of.details} label="What the target said" />}
+      </div>
+      <Confirm title={`${word}?`} action={word} danger={asks === "delete" || asks === "stop"} open={asks !== null} onClose={() => setAsks(null)} onConfirm={async () => {
+        await done({ of, live, act: asks!, hard });
+        toast(`${word}: done`);
+        onDone();
+        if (asks === "delete") onClose();
+      }}>
+        <p>
+          <bdi>{of.contentId.slice(0, 100)}</bdi> at <bdi>{of.destinationName.slice(0, 100)}</bdi>
+        </p>
+        {asks === "delete" && <Check label="Remove it at the target too" checked={hard} onChange={setHard} hint="Otherwise what is at the target stays there." />}
+      </Confirm>
+    </Drawer>
+  );
+}
+
+/** Bytes and rate of a stream that is being pushed. */
+function Statistics({ of }: { of: Publication }) {
+  const params = { path: { publicationId: of.id }, query: { destinationId: of.destinationId } };
+  const statistics = useQuery(`statistics ${of.id}`, (signal) => dataOf(api.GET("/api/media/livepublication/statistics/{publicationId}", { params, signal })), { every: 5000 });
+  return <Answered query={statistics}>{(said) => <JsonView value={said} label="Bytes and rate" />}</Answered>;
+}
+
+/** Throws what went wrong: these calls answer 200 with `isSuccessful` too. */
+async function done({ of, live, act, hard }: { of: Publication; live: boolean; act: Act; hard: boolean }): Promise<void> {
+  const stream = { publicationId: of.id, destinationId: of.destinationId, eventId: of.contentId };
+  if (act === "delete" && live) {
+    const body = { eventId: of.contentId, publications: [{ publicationId: of.id, destinationId: of.destinationId, hardDelete: hard }] };
+    return check((await dataOf(api.DELETE("/api/media/livepublication/", { body: body as never })))[0]);
+  }
+  if (act === "delete") {
+    await answered(api.DELETE("/api/vodpublications/{id}", { params: { path: { id: of.id }, query: { hardDelete: hard, destinationId: of.destinationId } } }));
+  } else if (act === "start") await answered(api.PUT("/api/media/livepublication/start/", { body: stream }));
+  else if (act === "stop") await answered(api.PUT("/api/media/livepublication/stop/", { body: stream }));
+  else if (live) check(await dataOf(act === "publish" ? api.PUT("/api/media/livepublication/publish/", { body: stream }) : api.PUT("/api/media/livepublication/unpublish/", { body: stream })));
+  else {
+    const body = { id: of.id, destinationId: of.destinationId };
+    check(await dataOf(act === "publish" ? api.PUT("/api/vodpublications/publish/", { body }) : api.PUT("/api/vodpublications/unpublish/", { body })));
+  }
+}
+
+function check(said: { isSuccessful: boolean; description: string } | undefined): void {
+  if (said && !said.isSuccessful) throw new Error(said.description);
+}

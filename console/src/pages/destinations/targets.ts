@@ -1,0 +1,56 @@
+/** The kinds of targets, and the members of their configuration that a form asks for. */
+
+export interface Member {
+  name: string;
+  label: string;
+  secret?: boolean;
+  required?: boolean;
+  hint?: string;
+}
+
+export interface Target {
+  number: number;
+  word: string;
+  members: readonly Member[];
+}
+
+const secret = (name: string, label: string, required = false): Member => ({ name, label, secret: true, required });
+const text = (name: string, label: string, required = true, hint = ""): Member => ({ name, label, required, hint });
+
+export const TARGETS: readonly Target[] = [
+  { number: 5, word: "S3", members: [text("endpoint", "Endpoint", true, "An http or https URL."), text("bucket", "Bucket"), text("prefix", "Prefix", false), text("accessKeyId", "Access key id"), secret("secretAccessKey", "Secret access key", true)] },
+  { number: 6, word: "SFTP", members: [text("host", "Host"), text("port", "Port", false), text("path", "Path"), text("username", "User name"), secret("password", "Password", true), text("hostKey", "Host key", false, "The public key of the server.")] },
+  { number: 7, word: "HTTP", members: [text("url", "URL", true, "{contentId} becomes the content id."), text("method", "Method", false, "PUT or POST.")] },
+  { number: 8, word: "Folder", members: [text("path", "Path", true, "Below the folder that the operator has set.")] },
+  { number: 2, word: "YouTube", members: [text("yt_clientId", "Client id"), secret("yt_clientSecret", "Client secret"), secret("yt_refreshToken", "Refresh token")] },
+  { number: 0, word: "Facebook", members: [text("fb_resourceId", "Id of the page"), secret("fb_accessToken", "Access token of the page")] },
+  { number: 4, word: "Stream (RTMP, SRT)", members: [text("cstm_streamUrl", "URL of the stream", true, "rtmp, rtmps or srt."), secret("cstm_streamName", "Key of the stream")] },
+  { number: 1, word: "Twitter", members: [] },
+  { number: 3, word: "MPX", members: [] },
+];
+
+export const targetOf = (number: number): Target => TARGETS.find((each) => each.number === number) ?? { number, word: String(number), members: [] };
+
+export type Configuration = Record<string, unknown>;
+
+/** A text that holds no object is an empty configuration. */
+export function configurationOf(json: string): Configuration {
+  try {
+    const found: unknown = JSON.parse(json);
+    return typeof found === "object" && found !== null && !Array.isArray(found) ? (found as Configuration) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** What is sent: `before` with what was typed. An empty secret is null, which keeps the one that is stored. */
+export function written(before: Configuration, typed: Readonly<Record<string, string>>, target: Target): Configuration {
+  const made: Configuration = { ...before };
+  for (const { name, secret: isSecret } of target.members) {
+    const value = (typed[name] ?? "").trim();
+    if (isSecret) made[name] = value || null;
+    else if (value === "") delete made[name];
+    else made[name] = name === "port" && /^\d+$/.test(value) ? Number(value) : value;
+  }
+  return made;
+}

@@ -1,0 +1,145 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { asFailure } from "../../kernel/failure";
+import { Button, DataTable, Drawer, Progress, type Column } from "../../parts";
+import { COLUMNS as NAMES, changesOf, rowsOf, type Fields, type Row } from "./csv";
+import { add, byReference, change, namesOf, type Changed, type Choices } from "./events";
+import { RunReport } from "./RunReport";
+import { useRun, type Step } from "./runs";
+
+const LARGEST = 5_000_000;
+const AT_ONCE = 4;
+
+/** A row with what writing it would do. */
+interface Planned {
+  row: Row;
+  known: Changed | null;
+  changes: Fields;
+}
+
+interface Preview {
+  planned: Planned[];
+  looked: number;
+  total: number;
+}
+
+/** Reads a CSV file, shows what each row would do, and writes when told to. Reading writes nothing. */
+export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; onClose: () => void; onDone: () => void }) {
+  const [problem, setProblem] = useState<string | null>(null);
+  const [preview, setPreview] = useState<Preview | null>(null);
+  const run = useRun();
+  const current = useRef(0);
+  const batch = useRef(crypto.randomUUID());
+  useEffect(() => () => void current.current++, []);
+  const read = async (file: File | undefined): Promise<void> => {
+    const turn = ++current.current;
+    setProblem(null);
+    setPreview(null);
+    run.reset();
+    if (!file) return;
+    try {
+      if (file.size > LARGEST) throw new Error("The file is larger than 5 MB.");
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+      const rows = rowsOf(text, namesOf(choices));
+      batch.current = crypto.randomUUID();
+      await plan(rows, (next) => {
+        if (turn === current.current) setPreview(next);
+        return turn === current.current;
+      });
+    } catch (thrown) {
+      if (turn === current.current) setProblem(thrown instanceof TypeError && !navigator.onLine ? "The server cannot be reached." : problemOf(thrown));
+    }
+  };
+  const ready = preview !== null && preview.looked === preview.total;
+  const good = preview?.planned.filter((each) => each.row.problems.length === 0) ?? [];
+  const wrong = (preview?.planned.length ?? 0) - good.length;
+  const due = good.filter((each) => Object.keys(each.changes).length > 0);
+  const write = async (): Promise<void> => {
+    await run.start(due.map((each) => stepOf(each, batch.current)));
+    onDone();
+  };
+  return (
+    <Drawer title="Import a schedule" open onClose={() => (run.running ? run.stop() : onClose())}>
+      <div class="event-form">
+        <p class="faint">
+          A CSV file in UTF-8 with a head. Columns: {NAMES.join(", ")}. The reference says which Event a row is; what is not known is added. A column that is not there changes nothing, an empty cell
+          clears. Times without a zone are local. Nothing is written before you say so.
+        </p>
+        <input type="file" accept=".csv,text/csv" aria-label="CSV file" disabled={run.running} onChange={(event) => void read(event.currentTarget.files?.[0])} />
+        {problem && (
+          <p class="form-error" role="alert">
+            {problem}
+          </p>
+        )}
+        {preview && !ready && <Progress value={preview.looked} max={preview.total} label="Rows compared" />}
+        {ready && run.total === 0 && (
+          <>
+            <p role="status">
+              {due.filter((each) => each.known === null).length} to add, {due.filter((each) => each.known !== null).length} to change, {good.length - due.length} as they are, {wrong} with errors
+              {wrong > 0 ? ", which are left out" : ""}.
+            </p>
+            <div class="preview">
+              <DataTable caption="What the import would do" columns={COLUMNS} rows={preview.planned} rowKey={(each) => each.row.line} />
+            </div>
+          </>
+        )}
+        <RunReport run={run} />
+        {ready && run.total === 0 && (
+          <div class="page-actions">
+            <Button kind="primary" disabled={due.length === 0} onClick={() => void write()}>
+              {`Write ${due.length} ${due.length === 1 ? "row" : "rows"}`}
+            </Button>
+          </div>
+        )}
+      </div>
+    </Drawer>
+  );
+}
+
+const COLUMNS: readonly Column<Planned>[] = [
+  { key: "reference", title: "Reference", cell: ({ row }) => <bdi>{row.reference.slice(0, 100) || "–"}</bdi> },
+  { key: "line", title: "Line", width: "4rem", cell: ({ row }) => row.line },
+  { key: "what", title: "What happens", width: "60%", value: ({ row }) => -row.problems.length, cell: (each) => <span class={each.row.problems.length > 0 ? "wrong" : ""} title={outcome(each)}>{outcome(each)}</span> },
+];
+
+function outcome({ row, known, changes }: Planned): string {
+  if (row.problems.length > 0) return row.problems.join("; ");
+  if (known === null) return `Add ${row.title.slice(0, 100)}`;
+  const names = Object.keys(changes);
+  return names.length === 0 ? "As it is" : `Change ${names.join(", ")}`;
+}
+
+/** Looks for the Event of each row, some at once. `tell` answers whether to go on. */
+async function plan(rows: readonly Row[], tell: (preview: Preview) => boolean): Promise<void> {
+  const planned: Planned[] = [];
+  for (let at = 0; at < rows.length; at += AT_ONCE) {
+    const part = await Promise.all(rows.slice(at, at + AT_ONCE).map(plannedOf));
+    planned.push(...part);
+    if (!tell({ planned: [...planned], looked: planned.length, total: rows.length })) return;
+  }
+  if (rows.length === 0) throw new Error("The file has a head and no rows.");
+}
+
+async function plannedOf(row: Row): Promise<Planned> {
+  if (row.problems.length > 0) return { row, known: null, changes: {} };
+  const known = await byReference(row.reference);
+  const changes = known === null ? row.fields : changesOf(row, known.event);
+  return { row, known, changes };
+}
+
+/** The same row of the same file is added once, however often it is sent. */
+function stepOf({ row, known, changes }: Planned, batch: string): Step {
+  return {
+    what: `Line ${row.line}, ${row.reference}`,
+    act: async () => {
+      if (known === null && (await byReference(row.reference)) !== null) throw new Error("somebody has added it meanwhile; read the file again");
+      if (known === null) await add(changes, `schedule-${batch}-${row.line}`);
+      else await change(known.event.id, changes, known.etag);
+      return known === null ? "added" : "changed";
+    },
+  };
+}
+
+function problemOf(thrown: unknown): string {
+  if (thrown instanceof TypeError) return "The file is no text in UTF-8.";
+  return asFailure(thrown).detail;
+}

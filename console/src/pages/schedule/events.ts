@@ -1,0 +1,116 @@
+/** What the schedule reads and writes. A change is made only of the version that was shown. */
+
+import { Failure, answered, api, dataOf, fasterOne, found, ifMatch, type MediaEvent } from "../../kernel/api";
+import { absolute } from "../../kernel/time";
+import type { Fields, Names } from "./csv";
+
+const SIZE = 1000;
+export const MOST_EVENTS = 10_000;
+
+export interface Choices {
+  rooms: { id: string; name: string }[];
+  channels: { id: string; name: string }[];
+  types: { id: string; name: string }[];
+  categories: { id: string; name: string }[];
+}
+
+export interface EventQuery {
+  from?: string | undefined;
+  to?: string | undefined;
+  room?: string | undefined;
+  channel?: string | undefined;
+  eventType?: string | undefined;
+  tags?: string[] | undefined;
+  category?: string[] | undefined;
+  search?: string | undefined;
+}
+
+export interface Found {
+  events: MediaEvent[];
+  total: number;
+}
+
+/** All that match, by their start, as far as a page of the console holds them. */
+export async function eventsOf(query: EventQuery, { deleted, signal }: { deleted: boolean; signal: AbortSignal }): Promise<Found> {
+  const events: MediaEvent[] = [];
+  for (let pageNumber = 1; ; pageNumber++) {
+    const params = { query: { ...query, pageSize: SIZE, pageNumber, order: "ASC" as const } };
+    const page = await dataOf(deleted ? api.GET("/api/event/deleted/", { params, signal }) : api.GET("/api/event/", { params, signal }));
+    events.push(...page.results);
+    if (page.results.length < SIZE || events.length >= Math.min(MOST_EVENTS, page.totalCount)) return { events, total: page.totalCount };
+  }
+}
+
+export async function choicesOf(signal: AbortSignal): Promise<Choices> {
+  const [rooms, channels, types, categories] = await Promise.all([
+    dataOf(api.GET("/api/room/", { signal })),
+    dataOf(api.GET("/api/channel/", { signal })),
+    dataOf(api.GET("/api/eventtype/", { signal })),
+    dataOf(api.GET("/api/category/", { signal })),
+  ]);
+  const named = <T extends { id: string; name: string }>(all: T[]) => all.map(({ id, name }) => ({ id, name })).sort((a, b) => a.name.localeCompare(b.name));
+  return {
+    rooms: named(rooms.map((room) => ({ id: room.Id, name: room.Name }))),
+    channels: named(channels),
+    types: named(types),
+    categories: named(categories.map((each) => ({ id: each.id, name: each.label }))),
+  };
+}
+
+export function namesOf(choices: Choices): Names {
+  const by = (all: { id: string; name: string }[]): Map<string, string[]> => {
+    const ids = new Map<string, string[]>();
+    for (const { id, name } of all) ids.set(name, [...(ids.get(name) ?? []), id]);
+    return ids;
+  };
+  return { room: by(choices.rooms), channel: by(choices.channels), type: by(choices.types), category: by(choices.categories) };
+}
+
+/** The Event and its ETag, if it still is as it was shown. */
+export async function unchanged(shown: MediaEvent): Promise<string | null> {
+  const { data, etag } = await found(api.GET("/api/event/{id}", { params: { path: { id: shown.id } } }));
+  if (data.dateModified !== shown.dateModified) throw await overtaken(shown.id);
+  return etag;
+}
+
+async function overtaken(id: string): Promise<Failure> {
+  const who = await fasterOne("event", id).catch(() => null);
+  const sentence = who === null ? "Somebody else was faster" : `${who.actor} was faster, ${absolute(new Date(who.at))}`;
+  return new Failure(412, `${sentence}. Look at the Event as it is now and try again.`);
+}
+
+export interface Changed {
+  event: MediaEvent;
+  etag: string | null;
+}
+
+/** Writes some fields of the version with this ETag. */
+export async function change(id: string, fields: Fields, etag: string | null): Promise<Changed> {
+  const body = Object.entries(fields).map(([name, value]) => ({ op: "replace" as const, path: `/${name}`, value }));
+  const headers = { "content-type": "application/json-patch+json", ...ifMatch(etag) };
+  try {
+    const { data, etag: next } = await answered(api.PATCH("/api/event/{id}", { params: { path: { id } }, body, headers }));
+    return { event: data, etag: next };
+  } catch (thrown) {
+    throw thrown instanceof Failure && thrown.wasOvertaken ? await overtaken(id) : thrown;
+  }
+}
+
+export async function add(fields: Fields, key = crypto.randomUUID() as string): Promise<MediaEvent> {
+  return dataOf(api.POST("/api/event/", { body: fields as never, headers: { "Idempotency-Key": key } }));
+}
+
+export async function remove(shown: MediaEvent): Promise<void> {
+  const etag = await unchanged(shown);
+  await answered(api.DELETE("/api/event/{id}", { params: { path: { id: shown.id } }, headers: ifMatch(etag) }));
+}
+
+export async function restore(id: string): Promise<void> {
+  await answered(api.PUT("/api/event/restore/{id}", { params: { path: { id } } }));
+}
+
+/** The newest Event with this reference; null: none. */
+export async function byReference(reference: string): Promise<Changed | null> {
+  const { data, etag, response } = await answered(api.GET("/api/event/reference", { params: { query: { id: reference } } }));
+  return response.status === 204 || !data ? null : { event: data, etag };
+}

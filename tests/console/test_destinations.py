@@ -1,0 +1,97 @@
+"""Destinations in a real browser: one is added with a secret that is never shown, tried, changed and deleted."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
+from tests.console.conftest import KEY
+from tests.e2e.product import Product
+
+SECRET = "a-secret-that-nobody-sees"
+
+
+def _call(http: httpx.Client, method: str, path: str, **content: Any) -> Any:
+    """The body of the answer, which must be a success."""
+    answer = http.request(method, path, **content)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+async def test_a_destination_is_added_tried_changed_and_deleted(signed_in: Page, http: httpx.Client) -> None:
+    name = f"<b>Archive</b> {uuid4().hex[:8]}"
+    origin = re.match(r"https?://[^/]+", signed_in.url)
+    assert origin is not None
+    await signed_in.goto(f"{origin[0]}/console/destinations")
+    await signed_in.get_by_role("button", name="Add destination").click()
+    form = signed_in.get_by_role("dialog", name="New destination")
+    await form.get_by_label("Name").fill(name)
+    for label, value in (
+        ("Endpoint", "http://127.0.0.1:9"),
+        ("Bucket", "films"),
+        ("Access key id", "id"),
+        ("Secret access key", SECRET),
+    ):
+        await form.get_by_label(label, exact=True).fill(value)
+    await form.get_by_role("button", name="Add", exact=True).click()
+    drawer = signed_in.get_by_role("dialog", name="Destination", exact=True)
+    await expect(drawer.get_by_label("Bucket")).to_have_value("films")
+    await expect(drawer.get_by_label("Secret access key")).to_have_value("")
+    assert SECRET not in await signed_in.content()
+    await drawer.get_by_role("button", name="Try it").click()
+    await expect(drawer.get_by_role("status").filter(has_text="Action required")).to_be_visible(timeout=60_000)
+    await drawer.get_by_label("Bucket").fill("archive")
+    await drawer.get_by_role("button", name="Save").click()
+    await expect(signed_in.get_by_text("Destination saved").nth(1)).to_be_visible()
+    [made] = [each for each in _call(http, "GET", "/api/media/destination/") if each["name"] == name]
+    assert '"archive"' in made["configJson"]
+    assert SECRET not in made["configJson"]
+    await drawer.get_by_role("button", name="Delete").click()
+    await signed_in.get_by_role("dialog", name="Delete this destination?").get_by_role("button", name="Delete").click()
+    await expect(signed_in.get_by_role("dialog")).to_have_count(0)
+    assert name not in [each["name"] for each in _call(http, "GET", "/api/media/destination/")]
+
+
+async def test_a_live_publication_is_shown_and_deleted(signed_in: Page, http: httpx.Client) -> None:
+    event = _call(http, "POST", "/api/event/", json={"title": f"Pushed {uuid4()}"})["id"]
+    body = {"name": f"Push {event}", "target": "CUSTOM", "destinationJson": '{"cstm_streamUrl": "rtmp://127.0.0.1:9/live"}'}
+    destination = _call(http, "POST", "/api/media/destination/", json=body)["id"]
+    _call(http, "PUT", f"/api/media/destination/active/{destination}", params={"active": True})
+    streams = [{"destinationId": destination, "publicationJson": "{}"}]
+    made = _call(http, "POST", "/api/media/livepublication/", json={"eventId": event, "publications": streams})
+    origin = re.match(r"https?://[^/]+", signed_in.url)
+    assert origin is not None
+    await signed_in.goto(f"{origin[0]}/console/destinations?tab=live&search={event}")
+    await signed_in.locator("tbody tr").click()
+    drawer = signed_in.get_by_role("dialog", name="Live publication")
+    await drawer.get_by_role("button", name="Delete", exact=True).click()
+    await signed_in.get_by_role("dialog", name="Delete?").get_by_role("button", name="Delete").click()
+    await expect(signed_in.get_by_text("Delete: done")).to_be_visible()
+    await expect(signed_in.get_by_text("No publications")).to_be_visible()
+    found = _call(http, "GET", "/api/audit/events/", params={"aggregate": "publication", "id": made[0]["id"], "order": "ASC"})
+    assert len(found["results"]) >= 2
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_it_is_accessible(browser: Browser, product: Product, theme: Theme) -> None:
+    for size in (WIDE, NARROW):
+        async with visitor(browser, product.address, theme=theme, size=size) as came:
+            page = await came.open("/console/destinations")
+            await sign_in(page, KEY)
+            await expect(page.get_by_role("table")).to_be_visible()
+            assert await violations(page) == []
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"
+            await page.get_by_role("button", name="Add destination").click()
+            await expect(page.get_by_role("dialog")).to_be_visible()
+            assert await violations(page) == []
+            await page.keyboard.press("Escape")
+            await page.get_by_role("tab", name="Live publications").click()
+            await expect(page.get_by_role("table", name="Live publications")).to_be_visible()
+            assert await violations(page) == []
+            assert came.complaints == []
