@@ -8,6 +8,7 @@ import pwd
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from workers.adapters.ffmpeg import FRESH, Ffmpeg, installed
 from workers.adapters.step_account import NAME, program_account
@@ -47,6 +48,11 @@ def alive(pid: int) -> bool:
 async def test_what_came_with_the_product_runs() -> None:
     transcoder: Transcoder = Ffmpeg(installed(path="/nowhere"))
     assert await transcoder.check() is None
+
+
+def test_it_runs_on_the_loop_of_the_product() -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(Ffmpeg(installed(path="/nowhere"), account=program_account).check()) is None
 
 
 async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:

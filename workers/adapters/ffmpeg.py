@@ -8,12 +8,12 @@ import platform
 import shutil
 import signal
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from pwd import struct_passwd
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import Any, Final
 
 from workers.adapters.system_account import AccountError
@@ -73,24 +73,25 @@ class Ffmpeg:
         if self._program is None:
             return missing("ffmpeg")
         try:
-            account = await asyncio.to_thread(self._account, self._program)
-            ids: dict[str, Any] = {}
-            if account is not None:
-                ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": "/"}
-            process = await asyncio.create_subprocess_exec(
-                *(self._program, "-hide_banner", "-encoders"),
-                **(_QUIET | ids),
-            )
+            status, output = await asyncio.to_thread(self._encoders, self._program)
         except (OSError, AccountError):
             return "the transcoder cannot be started"
-        try:
-            async with asyncio.timeout(self._seconds):
-                output, _ = await process.communicate()
-        except TimeoutError:
+        except TimeoutExpired:
             return "the transcoder does not answer"
-        finally:
-            await _end(process)
-        return f"the transcoder ends with status {process.returncode}" if process.returncode else _lacking(output)
+        return f"the transcoder ends with status {status}" if status else _lacking(output)
+
+    def _encoders(self, program: Path) -> tuple[int, bytes]:
+        """Its exit status and its list. In a thread: uvloop starts no process of another account."""
+        account = self._account(program)
+        ids: dict[str, Any] = {}
+        if account is not None:
+            ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": "/"}
+        with Popen([program, "-hide_banner", "-encoders"], **(_QUIET | ids)) as process:  # noqa: S603 - what the operator installed
+            try:
+                output, _ = process.communicate(timeout=self._seconds)
+            finally:
+                _end(process)
+        return process.returncode, output
 
 
 def _lacking(output: bytes) -> str | None:
@@ -100,9 +101,8 @@ def _lacking(output: bytes) -> str | None:
     return f"the transcoder was built without the encoder {' and '.join(lacking)}" if lacking else None
 
 
-async def _end(process: Process) -> None:
+def _end(process: Popen[bytes]) -> None:
     """With all that it started: it leads a session of its own."""
-    if process.returncode is None:
+    if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
