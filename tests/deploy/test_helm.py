@@ -60,8 +60,8 @@ def given(*changes: Mapping[str, Any]) -> dict[str, Any]:
 def rendered(place: Path, values: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
     file = place / "values.yaml"
     file.write_text(yaml.safe_dump(dict(values)))
-    for command in (["lint", "--strict", CHART], ["template", "main", CHART, "--kube-version", "1.31.0"]):
-        done = subprocess.run([program("helm"), *command, "--values", file], capture_output=True, text=True, check=False)
+    for command in (["lint", "--strict", str(CHART)], ["template", "main", str(CHART), "--kube-version", "1.31.0"]):
+        done = subprocess.run([program("helm"), *command, "--values", str(file)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     return [document for document in yaml.safe_load_all(done.stdout) if document]
 
