@@ -17,7 +17,10 @@ _PACKAGES: Final = {
     "chromium": "chromium",
 }
 """Of Debian and Ubuntu, by program."""
-_REMEDIES: Final = {"terraform": "from developer.hashicorp.com, or OpenTofu as a link of this name"}
+_REMEDIES: Final = {
+    "helm": "go install helm.sh/helm/v3/cmd/helm@v3.17.3",
+    "terraform": "from developer.hashicorp.com, or OpenTofu as a link of this name",
+}
 """Of programs that are in no package."""
 _MISSING: Final = "not found: "
 

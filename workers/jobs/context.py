@@ -28,6 +28,7 @@ from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment_fault
 from workers.jobs.programs import Ended, Find, OnLine, Stalled, run
 from workers.jobs.protocol import Finished, Protection, StepListener, StepOrder
+from workers.kernel.media_programs import missing
 from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Began, Download, Downloaded, DownloadLimits
 from workers.target_ports import PublishingTarget, Targets
 
@@ -255,7 +256,7 @@ class StepContext(Generic[P]):
         standard input, which is the place for secrets: everybody on the machine may read arguments."""
         found = self.environment.find(program)
         if found is None:
-            raise StepFailed(f"The program {program} is not installed.")
+            raise StepFailed(missing(program))
         try:
             command = run([str(found), *args], folder=self.workspace, seconds=seconds, stall=stall, on_line=on_line, given=given)
             return self.cancellation.wait_for(command)

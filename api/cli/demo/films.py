@@ -10,6 +10,7 @@ from typing import Final
 from api.cli.demo.schedule import FILM_LENGTH
 from api.wiring.startup import StartError
 from workers.adapters.ffmpeg import installed
+from workers.kernel.media_programs import missing
 
 LOOKS: Final = (
     "gradients=s=640x360:r=25:d={length}:seed={seed}:speed=0.03:nb_colors=6",
@@ -23,7 +24,7 @@ async def make_film(target: Path, *, look: int, seed: int) -> None:
     """Raises `StartError` with the last line of ffmpeg."""
     program = installed()
     if program is None:
-        raise StartError("there is no ffmpeg for this machine; the demo has no films without it")
+        raise StartError(f"{missing('ffmpeg')} The demo has no films without it.")
     picture = LOOKS[look % len(LOOKS)].format(length=FILM_LENGTH, seed=seed + look)
     tone = f"sine=frequency={220 + 110 * look}:duration={FILM_LENGTH}"
     command = [

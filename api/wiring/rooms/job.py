@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
-from api.wiring.media import run_files, step_inputs
+from api.wiring.media import check_transcoder, run_files, step_inputs
 from api.wiring.room import Room, WorkerRole
 from domain.content_key.handlers import ContentKeyHandlers
 from domain.job import events
@@ -214,6 +214,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             uploads=PublicationUploads(UploadStates(context.database), opens=context.open_destination(context)),
             metrics=context.metrics,
         )
+        check_transcoder(shared)
         worker = TaskWorker(
             queue,
             executor,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from api.wiring.container import Providers, Services
-from api.wiring.media import media_files
+from api.wiring.media import check_transcoder, media_files
 from api.wiring.room import Room, WorkerRole
 from api.wiring.rooms.publication import target_contents
 from domain.kernel.ids import new_id
@@ -57,6 +57,7 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     from workers.kernel.wakeups import WakeupHub
     from workers.sessions.worker import CONSUMER, LEASE, PUSHES, SHARDS, SessionWorker
 
+    check_transcoder(shared)
     files = _item_cache(context)
     hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Publication.KIND})))
     member = new_id()

@@ -189,7 +189,7 @@ async def test_printed_text_of_a_step_is_not_a_message(shared: StepProcessPool) 
         ("boasts", Failed("The metadata of the step has more than 262144 bytes.", final=True)),
         ("is_odd", Failed("The metadata of the step is not JSON that can be stored.", final=True)),
         ("runs_too_long", Failed("The program sleep did not end within 0.2 s.")),
-        ("runs_nothing", Failed("The program no-such-program is not installed.")),
+        ("runs_nothing", Failed("The program no-such-program is not installed on this machine.")),
     ],
 )
 async def test_a_failure_is_reported_and_the_next_step_runs(shared: StepProcessPool, step: str, failed: Failed) -> None:

@@ -31,6 +31,7 @@ from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
+from workers.kernel.media_programs import missing
 from workers.playout.programme import Programme
 from workers.ports import NO_HEADERS, EncoderFailed, EncoderStatistics
 
@@ -111,7 +112,7 @@ class FfmpegEncoder:
 
     async def _program(self) -> tuple[Path, Confinement]:
         if self.program is None:
-            raise EncoderFailed("There is no ffmpeg on this machine.")
+            raise EncoderFailed(missing("ffmpeg"))
         try:
             account = await asyncio.to_thread(self.account, self.program)
         except (AccountError, OSError):

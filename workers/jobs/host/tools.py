@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Final
 
 from workers.adapters.ffmpeg import installed
-
-_BESIDE: Final = ("ffmpeg", "ffprobe", "packager")
+from workers.kernel.media_programs import MEDIA_PROGRAMS
 
 
 def find(program: str, *, path: str | None = None) -> Path | None:
@@ -16,5 +14,5 @@ def find(program: str, *, path: str | None = None) -> Path | None:
     own = shutil.which(program, path=path)
     if own is not None:
         return Path(own)
-    came = installed(path="") if program in _BESIDE else None
+    came = installed(path="") if program in MEDIA_PROGRAMS else None
     return None if came is None else came.with_name(came.name.replace("ffmpeg", program, 1))

@@ -1,0 +1,13 @@
+"""The programs for media, which the extra `media` installs or the operator does. ADR 0082."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MEDIA_PROGRAMS: Final = ("ffmpeg", "ffprobe", "packager")
+
+
+def missing(program: str) -> str:
+    """Why nothing can be done with a program that is not installed, and what to do."""
+    remedy = f": install medialedger[media], or {program} on PATH" if program in MEDIA_PROGRAMS else ""
+    return f"The program {program} is not installed on this machine{remedy}."
