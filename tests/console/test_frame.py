@@ -33,7 +33,7 @@ async def test_a_wrong_key_is_told_and_a_right_one_opens_the_page_that_was_asked
     event = _event(http, "Cup final")
     page = await guest.open(f"/console/events/{event}")
     await page.get_by_label("API key").fill("wrong")
-    await page.get_by_role("button", name="Log in").click()
+    await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("alert")).to_contain_text("This key is wrong")
     await sign_in(page, KEY)
     await expect(page.get_by_role("heading", name="Cup final")).to_be_visible()
