@@ -91,7 +91,7 @@ function Endpoints({ endpoints, chosen, onChoose, stale }: EndpointsProps) {
     { key: "rate", title: "Success 24 h", width: "7.5rem", align: "end", cell: (each) => percent(successRate(each)), value: successRate },
     { key: "pending", title: "Waiting", width: "5.5rem", align: "end", cell: (each) => (each.pending >= 1000 ? "1,000+" : each.pending), value: (each) => each.pending },
     { key: "oldest", title: "Oldest waits", width: "8rem", secondary: true, cell: (each) => <Time at={each.oldestPendingAt} as="relative" /> },
-    { key: "since", title: "Fails", width: "8rem", secondary: true, cell: (each) => <Time at={each.failingSince} as="relative" /> },
+    { key: "since", title: "Failing since", width: "8rem", secondary: true, cell: (each) => <Time at={each.failingSince} as="relative" /> },
     { key: "next", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.nextTryAt} /> },
   ];
   return (
@@ -214,7 +214,7 @@ function Condition({ endpoint }: { endpoint: WebhookHealth }) {
 
 /** What is due waits for its place behind earlier ones, or for a receiver that is left in peace. */
 function NextTry({ at }: { at: string | null | undefined }) {
-  if (at && Date.parse(at) <= now.value) return <span title={absolute(new Date(at))}>as soon as it may</span>;
+  if (at && Date.parse(at) <= now.value) return <span title={absolute(new Date(at))}>at once</span>;
   return <Time at={at} as="relative" />;
 }
 
