@@ -106,7 +106,7 @@ export function TimeLine({ lanes, view, points, open, stale }: TimeLineProps) {
 const LABEL_PIXELS = 44;
 
 /** Without its label where the time of now would cover a part of it. */
-function Tick({ time, from, span, stage }: { time: number; from: number; span: number; stage: RefObject<HTMLElement> }) {
+function Tick({ time, from, span, stage }: { time: number; from: number; span: number; stage: RefObject<HTMLElement | null> }) {
   const pixels = ((stage.current?.querySelector(".axis .track")?.clientWidth ?? 1000) * Math.abs(time - now.value)) / span;
   return (
     <span class="tick" style={{ left: `${((time - from) / span) * 100}%` }}>
