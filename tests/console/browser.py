@@ -86,7 +86,7 @@ async def visitor(
 
 async def sign_in(page: Page, key: str) -> None:
     await page.get_by_label("API key").fill(key)
-    await page.get_by_role("button", name="Log in").click()
+    await page.get_by_role("button", name="Sign in").click()
     await page.locator("#navigation").wait_for(state="attached")  # narrow screens hide it
 
 

@@ -33,7 +33,7 @@ async def test_a_wrong_key_is_told_and_a_right_one_opens_the_page_that_was_asked
     event = _event(http, "Cup final")
     page = await guest.open(f"/console/events/{event}")
     await page.get_by_label("API key").fill("wrong")
-    await page.get_by_role("button", name="Log in").click()
+    await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("alert")).to_contain_text("This key is wrong")
     await sign_in(page, KEY)
     await expect(page.get_by_role("heading", name="Cup final")).to_be_visible()
@@ -69,7 +69,7 @@ async def test_the_frame_works_with_the_keyboard_alone(signed_in: Page, http: ht
     await signed_in.keyboard.press("Escape")
     await expect(signed_in.get_by_role("dialog")).to_have_count(0)
     await signed_in.keyboard.press("/")
-    await expect(signed_in.get_by_label("Search")).to_be_focused()
+    await expect(signed_in.get_by_role("searchbox", name="Search")).to_be_focused()
     await signed_in.locator("tbody tr").first.focus()
     await signed_in.keyboard.press("ArrowDown")
     await expect(signed_in.locator("tbody tr").nth(1)).to_be_focused()
@@ -130,11 +130,11 @@ async def test_a_session_that_ends_asks_for_the_key_and_goes_on_at_the_same_page
     await signed_in.goto(f"{_origin(signed_in)}/console/events")
     await expect(signed_in.locator("tbody tr").first).to_be_visible()
     await guest.context.route("**/api/event/?*", lambda route: route.fulfill(status=401, json={"status": 401, "detail": "no"}))
-    await signed_in.get_by_label("Search").fill("anything")
+    await signed_in.get_by_role("searchbox", name="Search").fill("anything")
     await expect(signed_in.get_by_text("Your session has ended")).to_be_visible()
     await guest.context.unroute("**/api/event/?*")
     await sign_in(signed_in, KEY)
-    await expect(signed_in.get_by_label("Search")).to_have_value("anything")
+    await expect(signed_in.get_by_role("searchbox", name="Search")).to_have_value("anything")
 
 
 async def test_the_first_page_is_small(guest: Visitor) -> None:

@@ -7,7 +7,7 @@ import { Mark } from "./Mark";
 /** Asks for an API key, and stays at the address, so that the page that was asked for is shown afterwards. */
 export function Login() {
   const [key, setKey] = useState("");
-  document.title = "Log in · medialedger";
+  document.title = "Sign in · medialedger";
   const { busy, failure, submit } = useSubmit(async () => {
     try {
       await login(key.trim());
@@ -18,14 +18,14 @@ export function Login() {
   });
   return (
     <main class="login">
-      <form class="login-card" onSubmit={submit} aria-label="Log in">
+      <form class="login-card" onSubmit={submit} aria-label="Sign in">
         <div class="login-mark">
           <Mark size={40} />
           <h1>medialedger</h1>
         </div>
         {hasEnded.value && (
           <p class="notice" role="status">
-            Your session has ended. Log in again to go on where you were.
+            Your session has ended. Sign in again to go on where you were.
           </p>
         )}
         <Field
@@ -42,7 +42,7 @@ export function Login() {
         />
         <FormError failure={failure} shown={["apiKey"]} />
         <Button type="submit" kind="primary" busy={busy} disabled={key.trim() === ""}>
-          Log in
+          Sign in
         </Button>
       </form>
     </main>

@@ -91,7 +91,7 @@ function Endpoints({ endpoints, chosen, onChoose, stale }: EndpointsProps) {
     { key: "rate", title: "Success 24 h", width: "7.5rem", align: "end", cell: (each) => percent(successRate(each)), value: successRate },
     { key: "pending", title: "Waiting", width: "5.5rem", align: "end", cell: (each) => (each.pending >= 1000 ? "1,000+" : each.pending), value: (each) => each.pending },
     { key: "oldest", title: "Oldest waits", width: "8rem", secondary: true, cell: (each) => <Time at={each.oldestPendingAt} as="relative" /> },
-    { key: "since", title: "Fails", width: "8rem", secondary: true, cell: (each) => <Time at={each.failingSince} as="relative" /> },
+    { key: "since", title: "Failing since", width: "8rem", secondary: true, cell: (each) => <Time at={each.failingSince} as="relative" /> },
     { key: "next", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.nextTryAt} /> },
   ];
   return (
@@ -205,7 +205,7 @@ function Condition({ endpoint }: { endpoint: WebhookHealth }) {
         ) : (
           "; none has ever succeeded."
         )}{" "}
-        A receiver that fails is left in peace for a while: {endpoint.nextTryAt ? <>next try <NextTry at={endpoint.nextTryAt} />.</> : "nothing waits."}{" "}
+        A receiver that fails is left in peace for a while: {endpoint.nextTryAt ? <>the next try is <NextTry at={endpoint.nextTryAt} />.</> : "nothing waits."}{" "}
         “Test” asks it at once.
       </span>
     </p>
@@ -214,7 +214,7 @@ function Condition({ endpoint }: { endpoint: WebhookHealth }) {
 
 /** What is due waits for its place behind earlier ones, or for a receiver that is left in peace. */
 function NextTry({ at }: { at: string | null | undefined }) {
-  if (at && Date.parse(at) <= now.value) return <span title={absolute(new Date(at))}>as soon as it may</span>;
+  if (at && Date.parse(at) <= now.value) return <span title={absolute(new Date(at))}>due now</span>;
   return <Time at={at} as="relative" />;
 }
 
@@ -236,7 +236,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
     secondary: true,
     cell: (each) => <span title={each.error ?? ""}>{each.error ?? answerOf(each)}</span>,
   },
-  { key: "created", title: "Made", width: "11.5rem", cell: (each) => <Time at={each.createdAt} /> },
+  { key: "created", title: "Created", width: "11.5rem", cell: (each) => <Time at={each.createdAt} /> },
   { key: "due", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.dueAt} /> },
 ];
 

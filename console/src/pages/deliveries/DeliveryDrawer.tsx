@@ -80,7 +80,7 @@ function Content({ delivery, url }: { delivery: Delivery; url: string }) {
               <CopyButton text={delivery.id} />
             </span>,
           ],
-          ["Made", <Time at={delivery.createdAt} as="full" />],
+          ["Created", <Time at={delivery.createdAt} as="full" />],
           ["Next try", delivery.dueAt && <Time at={delivery.dueAt} />],
           ["Ended", delivery.finishedAt && <Time at={delivery.finishedAt} as="full" />],
           ["Error", delivery.error && <bdi>{delivery.error}</bdi>],

@@ -68,13 +68,13 @@ export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
           setAsked("recover");
         }}
       >
-        Recover…
+        Recover
       </Button>
       <Button {...off("New secret", refused)} onClick={() => setAsked("secret")}>
-        New secret…
+        New secret
       </Button>
       <Button {...off(endpoint.disabledAt ? "Enable" : "Disable", refused)} onClick={() => setAsked(endpoint.disabledAt ? "enable" : "disable")}>
-        {endpoint.disabledAt ? "Enable" : "Disable…"}
+        {endpoint.disabledAt ? "Enable" : "Disable"}
       </Button>
 
       {asked === "recover" && (

@@ -62,7 +62,7 @@ function Shown({ answer: { data: event, etag }, refresh }: { answer: Answer<Medi
   const playhead = useMemo(() => new Playhead(), [event.id]);
   const tab = TABS.find((each) => each.key === values["tab"]) ?? TABS[0];
   const Tab = tab.show;
-  const history = PAGES.some((page) => page.path === "/events/:id/history");
+  const history = may(...(PAGES.find((page) => page.path === "/events/:id/history")?.roles ?? []));
   return (
     <>
       <PageHead title={event.title || "Without a title"} actions={<StateActions event={event} etag={etag} all changed={refresh} />}>

@@ -29,8 +29,8 @@ export function VersionSlider({ entries, version, onVersion }: SliderProps) {
   };
   const back = useCallback(() => move(at - 1), [at, newest]);
   const forth = useCallback(() => move(at + 1), [at, newest]);
-  useKey("[", "the version before", back);
-  useKey("]", "the version after", forth);
+  useKey("[", "The version before", back);
+  useKey("]", "The version after", forth);
   const entry = entries[at - 1];
   return (
     <div class="slider">

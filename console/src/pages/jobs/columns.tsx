@@ -23,7 +23,7 @@ export function columnsOf(tab: string, shown: Shown): readonly Column<Job>[] {
     { key: "about", title: ABOUT[tab] ?? "How it goes", secondary: isMixed, cell: (job) => <About job={job} running={shown.running} /> },
     { key: "duration", title: "Took", width: "5.5rem", align: "end", secondary: true, cell: (job) => <Took job={job} /> },
     { key: "created_at", title: "Accepted", sortable: true, width: "11.5rem", cell: (job) => <Time at={job.created_at} /> },
-    { key: "client", title: "Client", sortable: true, width: "6.5rem", secondary: true, cell: (job) => <bdi title={job.client}>{job.client}</bdi> },
+    { key: "client", title: "Client", sortable: true, width: "8rem", secondary: true, cell: (job) => <bdi title={job.client}>{job.client}</bdi> },
     { key: "priority", title: "Prio", sortable: true, width: "4rem", align: "end", secondary: true, cell: (job) => job.priority },
   ];
   return columns.filter((each) => each !== false);

@@ -1,3 +1,4 @@
+import type { RefObject } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Schemas } from "../../kernel/api";
 import { EVENT_STATES, stateWord, type Tone } from "../../kernel/states";
@@ -77,9 +78,7 @@ export function TimeLine({ lanes, view, points, open, stale }: TimeLineProps) {
         </div>
         <div class="track">
           {ticks(from, from + span, LINES[view.zoom]!).map((time) => (
-            <span key={time} class="tick" style={{ left: `${at(time)}%` }}>
-              {label(time)}
-            </span>
+            <Tick key={time} time={time} from={from} span={span} stage={stage} />
           ))}
           <NowLine from={from} span={span} named />
         </div>
@@ -101,6 +100,18 @@ export function TimeLine({ lanes, view, points, open, stale }: TimeLineProps) {
         </section>
       ))}
     </div>
+  );
+}
+
+const LABEL_PIXELS = 44;
+
+/** Without its label where the time of now would cover a part of it. */
+function Tick({ time, from, span, stage }: { time: number; from: number; span: number; stage: RefObject<HTMLElement | null> }) {
+  const pixels = ((stage.current?.querySelector(".axis .track")?.clientWidth ?? 1000) * Math.abs(time - now.value)) / span;
+  return (
+    <span class="tick" style={{ left: `${((time - from) / span) * 100}%` }}>
+      {pixels > LABEL_PIXELS && label(time)}
+    </span>
   );
 }
 

@@ -33,11 +33,11 @@ export function Table({ events, choices, deleted, editable, stale, onOpen, onDon
   const overlapping = conflictsOf(events);
   const columns: Column<MediaEvent>[] = [
     { key: "title", title: "Title", value: (event) => event.title, cell: (event) => <bdi title={event.title.slice(0, 300)}>{event.title.slice(0, 300) || "Without a title"}</bdi> },
-    { key: "start", title: "Start", width: "10rem", value: (event) => event.scheduledStart, cell: (event) => <Time at={event.scheduledStart} as="absolute" /> },
-    { key: "end", title: "End", width: "10rem", value: (event) => event.scheduledEnd, cell: (event) => <Time at={event.scheduledEnd} as="absolute" />, secondary: true },
+    { key: "start", title: "Start", width: "8.5rem", value: (event) => event.scheduledStart, cell: (event) => <Time at={event.scheduledStart} as="absolute" /> },
+    { key: "end", title: "End", width: "8.5rem", value: (event) => event.scheduledEnd, cell: (event) => <Time at={event.scheduledEnd} as="absolute" />, secondary: true },
     { key: "room", title: "Room", width: "9rem", value: (event) => event.room, cell: (event) => event.room, secondary: true },
     { key: "channel", title: "Channel", width: "9rem", value: (event) => event.channel, cell: (event) => event.channel, secondary: true },
-    { key: "state", title: "State", width: "9rem", value: (event) => event.state, cell: (event) => <Badge state={stateWord(EVENT_STATES, event.state)} /> },
+    { key: "state", title: "State", width: "10rem", value: (event) => event.state, cell: (event) => <Badge state={stateWord(EVENT_STATES, event.state)} /> },
     { key: "conflict", title: "Conflict", width: "6rem", value: (event) => (overlapping.has(event.id) ? 0 : 1), cell: (event) => overlapping.has(event.id) && <span class="wrong">Overlap</span> },
   ];
   if (editable && !deleted) {

@@ -42,7 +42,7 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
     for name in lengths:
         context.keep(context.workspace / name, name)
     return StepResult(
-        message=f"{len(renditions)} renditions",
+        message="1 rendition" if len(renditions) == 1 else f"{len(renditions)} renditions",
         metadata={
             "duration": round(lengths[renditions[0].file], 3),
             "videos": [{"file": one.file, "width": one.width, "height": one.height, "bitRate": one.bit_rate} for one in renditions],

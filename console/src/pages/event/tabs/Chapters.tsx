@@ -41,7 +41,7 @@ export default function Chapters({ event, playhead }: TabProps) {
     columns.push({
       key: "actions",
       title: "Change",
-      width: "9.5rem",
+      width: "11rem",
       cell: ({ chapter }) => (
         <span class="row-actions">
           <Button kind="quiet" onClick={() => open(chapter.id, setEdited)}>

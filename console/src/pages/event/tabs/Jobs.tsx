@@ -14,8 +14,8 @@ const RUNNING = new Set(["queued", "started", "pending", "scheduled", "paused"])
 const COLUMNS: readonly Column<Job>[] = [
   { key: "workflow", title: "Job", cell: (job) => <JobLink job={job} /> },
   { key: "state", title: "State", width: "11rem", cell: (job) => <Badge state={jobState(job)} /> },
-  { key: "created", title: "Submitted", width: "13rem", value: (job) => Date.parse(job.created_at), cell: (job) => <Time at={job.created_at} /> },
-  { key: "lasted", title: "Lasted", width: "8rem", secondary: true, align: "end", cell: (job) => <Lasted job={job} /> },
+  { key: "created", title: "Accepted", width: "13rem", value: (job) => Date.parse(job.created_at), cell: (job) => <Time at={job.created_at} /> },
+  { key: "lasted", title: "Took", width: "8rem", secondary: true, align: "end", cell: (job) => <Lasted job={job} /> },
   { key: "client", title: "Client", width: "10rem", secondary: true, cell: (job) => <bdi>{job.client}</bdi> },
 ];
 
