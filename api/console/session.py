@@ -27,6 +27,7 @@ _log = logging.getLogger("medialedger.console")
 _NEVER_STORED = ("cache-control", "no-store")
 _WRONG = {401: "The key is not valid, or there is no session"}
 _OTHER_PAGE = {403: "A page of another origin may have made the request"}
+_UNAVAILABLE = {503: "The database is not available"}
 _TOO_MANY = {429: "Too many logins from this address have failed; see Retry-After"}
 
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=512)]
@@ -80,7 +81,7 @@ class Logins:
             _log.warning("%s %s (not in the log store: %s)", name, what, fault)
 
 
-@routes.post("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE | _TOO_MANY)
+@routes.post("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE | _TOO_MANY | _UNAVAILABLE)
 async def add_console_session(request: Request, body: LogInRequest, logins: Logins) -> Response:
     """Begin a session with the roles of an API key. The response sets its cookie."""
     site = request.headers.get(b"sec-fetch-site")
@@ -92,7 +93,7 @@ async def add_console_session(request: Request, body: LogInRequest, logins: Logi
     return Response(200, Session.of(session), headers=(_NEVER_STORED, cookie(request, token, seconds=seconds)))
 
 
-@routes.get("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE)
+@routes.get("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE | _UNAVAILABLE)
 async def get_console_session(request: Request, browsers: BrowserSessions) -> Response:
     """The session of the request's cookie."""
     session = await browsers.session(request, changes=False)
@@ -101,7 +102,7 @@ async def get_console_session(request: Request, browsers: BrowserSessions) -> Re
     return Response(200, Session.of(session), headers=(_NEVER_STORED,))
 
 
-@routes.delete("", OPEN, status=204, errors=_WRONG | _OTHER_PAGE)
+@routes.delete("", OPEN, status=204, errors=_WRONG | _OTHER_PAGE | _UNAVAILABLE)
 async def delete_console_session(request: Request, browsers: BrowserSessions, logins: Logins) -> Response:
     """End the session of the request's cookie. The response removes the cookie, also where the session had ended before."""
     forget = cookie(request, "", seconds=0)

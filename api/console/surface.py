@@ -6,4 +6,4 @@ from typing import Final
 
 from api.http.surface import Surface
 
-CONSOLE: Final = Surface("console", prefix="/console", body_limit=4096)
+CONSOLE: Final = Surface("console", prefix="/console", body_limit=4096, never=frozenset({412}))

@@ -260,6 +260,7 @@ class Overview:
 
 @routes.get("/", READ, response_model=HealthOverview)
 async def get_health_overview(request: Request, overview: Overview) -> Response:
-    """The state of the whole installation: database, log, disks, processes, consumers, jobs, deliveries, sessions, publishing
-    points, and a sample a minute of the last hour. One reading answers all callers of a second."""
+    """The state of the whole installation, and a sample a minute of the last hour.
+
+    One reading answers all callers of a second."""
     return Response(200, await overview.now(), headers=(_NEVER_STORED,))

@@ -14,6 +14,9 @@ from api.kernel.auth import READ
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
+from domain.kernel.errors import NotFound
+from domain.media_event.aggregate import MediaEvent
+from projections.publishing_points.queries import PointStates
 from projections.sessions.store import SessionQueries, SessionRow
 
 routes = Router("/health/live", tag="Health", surface=MEDIA)
@@ -82,7 +85,11 @@ class EncoderSession(Wire):
 
 
 @routes.get("/session/event/{eventId}", READ, response_model=list[EncoderSession])
-async def get_encoder_sessions_of_event(request: Request, event_id: UUID, sessions: SessionQueries) -> Response:
+async def get_encoder_sessions_of_event(
+    request: Request, event_id: UUID, sessions: SessionQueries, points: PointStates
+) -> Response:
     """The present or last encoder sessions of an Event, the latest first: an empty list where none ran."""
+    if await points.of_event(event_id) is None:
+        raise NotFound(MediaEvent.KIND, str(event_id))
     found = [EncoderSession.of(row) for row in await sessions.of_event(event_id)]
     return Response(200, found, headers=(("cache-control", "no-store"),))

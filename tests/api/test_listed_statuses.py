@@ -83,6 +83,8 @@ EACH = {
     "DELETE /api/media/livepublication/",
 }
 """What is tried one by one: the answer is 200, and says what became of each."""
+SESSIONS = {"POST /console/session", "GET /console/session", "DELETE /console/session"}
+"""Of browsers: they are no part of the catalogue, and need no key."""
 REQUIRED = {
     "from": "1",
     "position": "1",
@@ -194,7 +196,8 @@ async def test_503_is_listed_where_the_database_is_needed(http: httpx.AsyncClien
     inner.directory.invalidate()
     await inner.database.close()
     found = {name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing)) == 503}
-    assert found == listing(503)
+    with_cookie = {"GET /console/session", "DELETE /console/session"}  # without one they ask nobody
+    assert found | with_cookie == listing(503)
 
 
 async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
@@ -207,7 +210,7 @@ async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient,
     assert listing(409) == {name for name, spec in SPECS.items() if spec.respond is not None} | reads
     writes = {name for name in SPECS if not name.startswith("GET ")}
     clones = {name for name in SPECS if "/clone/" in name}
-    assert listing(409) == writes - {"POST /{client_name}/speke"} - EACH | clones | reads
+    assert listing(409) == writes - {"POST /{client_name}/speke"} - EACH - SESSIONS | clones | reads
 
 
 async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:
@@ -215,9 +218,9 @@ async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:
     made = {"POST /api/asset/gif/", "POST /api/asset/video/", "POST /api/asset/image/"}
     composed = {"POST /api/compose/", "PUT /api/compose/event/{eventId}", "GET /api/compose/clone/{sourceEventId}"}
     jobs = {"POST /engine/job", "POST /engine/jobs/{job_id}/rerun", *made, *composed}
-    assert listing(429) == {"POST /{client_name}/speke", *jobs}
+    assert listing(429) == {"POST /{client_name}/speke", "POST /console/session", *jobs}
     closed = {name for name, spec in SPECS.items() if spec.permission is not None}
-    assert listing(401) == listing(403) == closed
+    assert listing(401) == listing(403) == closed | SESSIONS
     assert listing(400) == SPECS.keys()
 
 

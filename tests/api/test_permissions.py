@@ -322,6 +322,9 @@ VALUES = {
 }
 
 
+LEADING_ELSEWHERE = {"GET /": "/console/", "GET /engine/dashboard.html": "/console/jobs"}
+
+
 def declared() -> dict[str, RouteSpec]:
     return {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.specs}
 
@@ -354,8 +357,8 @@ def answered(answer: httpx.Response, name: str) -> None:
         assert_problem(answer, 400)
     elif name.endswith(" /console/session"):
         assert answer.status_code == {"POST": 400, "GET": 401, "DELETE": 204}[name.split(" ")[0]]
-    elif name == "GET /":
-        assert (answer.status_code, answer.headers["location"]) == (302, "/console/")
+    elif name in LEADING_ELSEWHERE:
+        assert (answer.status_code, answer.headers["location"]) == (302, LEADING_ELSEWHERE[name])
     elif name == "GET /console/":
         assert answer.status_code in (200, 404), "404 where the console is not built"
     elif "{+path}" in name:

@@ -46,6 +46,7 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/event/flow/add/": {"taskEngineJson": "{}"},
     "PUT /api/event/state/{id}": {"state": 11},
     "PUT /api/event/flow/protection/{contentId}": {"protection": 11},
+    "POST /console/session": {"apiKey": "key-of-admin"},
     "POST /api/audit/redact": {"reason": "asked for", "actor": "nobody"},
     "POST /api/room/": {"name": "x"},
     "PUT /api/room/{id}": {"name": "x"},

@@ -62,7 +62,7 @@ def test_bodies_queries_and_keys_are_described(document: dict[str, Any]) -> None
         "multipart/form-data",
     }
     assert {"$ref": "#/components/parameters/Idempotency-Key"} in post["parameters"]
-    assert post["security"] == [{"API-KEY": []}]
+    assert post["security"] == [{"API-KEY": []}, {"session": []}]
     assert (post["summary"], post["description"]) == ("Adds a thing.", "And says so at length.")
     names = {one["name"] for one in document["paths"]["/api/thing/"]["get"]["parameters"] if "name" in one}
     assert names == {"pageSize", "search", "states", "deleted"}

@@ -238,6 +238,7 @@ async def test_two_admins_who_remove_each_other_at_once_leave_one(http: httpx.As
 
 async def test_a_key_that_is_missing_wrong_or_not_the_named_clients_is_401(http: httpx.AsyncClient, inner: Core) -> None:
     key = await introduce(inner, "studio", "viewer")
+    bearer = {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(transport=http._transport, base_url="http://media.test") as nobody:
         for headers in (
             {},
@@ -245,12 +246,13 @@ async def test_a_key_that_is_missing_wrong_or_not_the_named_clients_is_401(http:
             {"API-KEY": "wrong"},
             {"API-KEY": key + " x"},
             {"API-KEY": key.upper()},
-            {"Authorization": f"Bearer {key}"},
+            {"Authorization": f"Bearer {key}x"},
+            {"Authorization": f"Basic {key}"},
         ):
             answer = await nobody.get("/api/room/", headers=headers)
             assert_problem(answer, 401)
-            assert answer.headers["www-authenticate"] == "ApiKey"
-        for headers in ({"API-KEY": key}, {"api-key": key}, {"X-Auth-Key": key}, {"API-KEY": key, "client": "studio"}):
+            assert answer.headers["www-authenticate"] == 'ApiKey, Bearer realm="api"'
+        for headers in ({"API-KEY": key}, {"api-key": key}, {"X-Auth-Key": key}, {"API-KEY": key, "client": "studio"}, bearer):
             assert (await nobody.get("/api/room/", headers=headers)).status_code == 200
         for claimed in ("admin", "Studio", "", "studio "):
             raw = [(b"api-key", key.encode()), (b"client", claimed.encode())]

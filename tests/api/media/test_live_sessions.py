@@ -7,7 +7,7 @@ import json
 import httpx
 
 from api.wiring.core import Core
-from tests.api.asking import UNKNOWN
+from tests.api.asking import UNKNOWN, add
 
 EVENT = "8f51eaa1-decb-4863-89d3-9eb99768c67b"
 ADDRESS = "/api/health/live/session/event/"
@@ -19,6 +19,7 @@ VALUES (%s, %s, 0, %s, 1, %s, %s, 'studio-1', %s, to_timestamp(%s), now(), %s)
 
 
 async def test_the_sessions_of_an_event_are_shown_the_latest_first(http: httpx.AsyncClient, inner: Core) -> None:
+    await add(http, id=EVENT)
     statistics = json.dumps({"encoders": [HEARD, {"name": "enc-2", "type": "http", "running": False, "last_error": "gone"}]})
     for row in (
         ("encoder", "channel-1", EVENT, 7, "stopped", "", 100, None),
@@ -39,5 +40,10 @@ async def test_the_sessions_of_an_event_are_shown_the_latest_first(http: httpx.A
 
 
 async def test_an_event_whose_encoders_never_ran_has_none(http: httpx.AsyncClient) -> None:
-    assert (await http.get(ADDRESS + UNKNOWN)).json() == []
+    await add(http, id=EVENT)
+    assert (await http.get(ADDRESS + EVENT)).json() == []
+
+
+async def test_an_unknown_event_is_404(http: httpx.AsyncClient) -> None:
+    assert (await http.get(ADDRESS + UNKNOWN)).status_code == 404
     assert (await http.get(ADDRESS + "x")).status_code == 400

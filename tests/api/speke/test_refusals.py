@@ -147,11 +147,16 @@ async def test_other_methods_are_405_with_or_without_a_key(http: httpx.AsyncClie
         refusal(await client.post("/admin/speke/heartbeat"), 405, "SPEKE-4050")
 
 
-@pytest.mark.parametrize("name", ["api", "engine", "console", "livez", "metrics", "docs", "openapi.json", "favicon.ico", "%61pi"])
+@pytest.mark.parametrize("name", ["api", "engine", "livez", "metrics", "docs", "openapi.json", "favicon.ico", "%61pi"])
 async def test_the_first_segments_of_others_name_no_client(http: httpx.AsyncClient, name: str) -> None:
     refused = engine_error if name == "engine" else assert_problem
     refused(await post_document(http, BOTH, path=f"/{name}/speke"), 404)
     refused(await http.get(f"/{name}/speke/heartbeat"), 404)
+
+
+async def test_the_console_names_no_client(http: httpx.AsyncClient) -> None:
+    """Its addresses are pages."""
+    assert_problem(await post_document(http, BOTH, path="/console/speke"), 405)
 
 
 async def test_what_is_below_nothing_is_nothing(http: httpx.AsyncClient) -> None:
