@@ -21,7 +21,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, *, make: Callable[[Pat
         if not folder.exists():
             draft = folder.with_suffix(".part")
             rmtree(draft, ignore_errors=True)
-            draft.mkdir(mode=0o755)
+            draft.mkdir(mode=0o700)  # as the product makes a home; a copy has the same mode and access control list
             make(draft)
             draft.rename(folder)
     return folder
