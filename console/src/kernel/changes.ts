@@ -86,8 +86,8 @@ function open(): void {
   };
   on("open", (said) => {
     attempts = 0;
+    if (state.peek() === "lost" || position === null) everything(); // what was read before the stream began may be older
     position ??= said.position ?? null;
-    if (state.peek() === "lost") everything();
     state.value = "live";
   });
   on("beat", (said) => {
