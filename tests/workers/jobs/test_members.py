@@ -138,7 +138,7 @@ async def test_more_urgent_work_of_others_comes_before_own(
         process(database_url, migrated[1], media_root=tmp_path, steps=1),
     ):
         await shared(engine, SHARDS // 2, SHARDS // 2)
-        short, long = await engine.accept("waiting", seconds=3), await engine.accept("waiting", seconds=600)
+        short, long = await engine.accept("waiting", seconds=10), await engine.accept("waiting", seconds=600)
         for number in (short, long):
             await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING)
         later = [await engine.accept("noop", priority=9) for _ in range(12)]
