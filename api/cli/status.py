@@ -22,13 +22,12 @@ from projections.job.backlog import JobBacklogQueries
 from projections.kernel.builds import living
 from projections.kernel.database import Database
 from projections.kernel.sizes import shown
+from projections.log.extent import LAST, SERVER
 from projections.sessions.store import SessionQueries, SessionState
 from workers.adapters.free_space import LOW, free_bytes
 
 LATE: Final = 300.0
 """Seconds after which deliveries that are due, and jobs that could start, are late."""
-_SERVER: Final = "SELECT current_setting('server_version'), pg_database_size(current_database())"
-_LAST: Final = "SELECT last_position, recorded_at FROM commits ORDER BY last_position DESC LIMIT 1"
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -61,12 +60,12 @@ def _directories(settings: Settings) -> Mapping[str, Path]:
 
 
 async def _database(database: Database) -> Finding:
-    version, size = await database.row(_SERVER) or ("", 0)
+    version, size = await database.row(SERVER) or ("", 0)
     return Finding("database", f"PostgreSQL {version.partition(' ')[0]}, {shown(size)}")
 
 
 async def _log(database: Database) -> Finding:
-    last = await database.row(_LAST)
+    last = await database.row(LAST)
     return Finding("log", "no events yet" if last is None else f"{last[0]:,} events, the last at {iso(last[1])}")
 
 

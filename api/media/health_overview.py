@@ -27,6 +27,7 @@ from projections.deliveries.queries import DeliveryQueries
 from projections.job.backlog import JobBacklogQueries
 from projections.kernel.builds import living
 from projections.kernel.database import Database
+from projections.log.extent import LAST, SERVER
 from projections.media_event.due import DueEvents
 from projections.publishing_points.queries import PointStates
 from projections.sessions.store import SessionQueries
@@ -37,8 +38,6 @@ FRESH: Final = 1.0
 """Seconds for which one reading answers every caller."""
 SAMPLE_EVERY: Final = 60.0
 SAMPLES: Final = 60
-_SERVER: Final = "SELECT current_setting('server_version'), pg_database_size(current_database())"
-_LAST: Final = "SELECT last_position, recorded_at FROM commits ORDER BY last_position DESC LIMIT 1"
 _NEVER_STORED = ("cache-control", "no-store")
 
 
@@ -202,7 +201,7 @@ class Overview:
 
     async def _all(self) -> HealthOverview:
         lists = self._from.database.lists
-        version, size = await lists.row(_SERVER) or ("", 0)
+        version, size = await lists.row(SERVER) or ("", 0)
         return HealthOverview(
             at=self._clock(),
             database=DatabaseState(version=version.partition(" ")[0], bytes=size),
@@ -223,7 +222,7 @@ class Overview:
 
     async def _log(self) -> LogState:
         lists = self._from.database.lists
-        position, recorded_at = await lists.row(_LAST) or (0, None)
+        position, recorded_at = await lists.row(LAST) or (0, None)
         unsealed, seen = await self._from.unsealed.now(), await verified(lists)
         return LogState(
             position=position,
