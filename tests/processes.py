@@ -10,6 +10,7 @@ import atexit
 import os
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections import deque
@@ -27,12 +28,20 @@ _ASK: Final = "ask"
 """A child asks for its next group. Everything else that it sends is the name of a hook and its arguments."""
 _ENDED: Final = "ended"
 """What is heard of a child that sends nothing any more."""
+_ENDS_WITHIN: Final = 10.0
+"""Seconds that a child which was aborted has for its traceback."""
 _ONLY_IN_PARENT: Final = ("terminalreporter", "logxml")
 """Plugins that show what the parent is told."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--processes", type=int, default=1, help="run the tests in so many processes (1: in this one)")
+    parser.addoption(
+        "--silence",
+        type=float,
+        default=600,
+        help="with several processes: seconds after which one that reports no test is aborted, with a traceback of its threads",
+    )
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
@@ -55,6 +64,8 @@ class Child:
         self.pid = pid
         self.channel = channel
         self.todo: list[int] = []
+        self.heard_at = time.monotonic()
+        self.aborted_at: float | None = None
 
     def hand(self, group: Sequence[int]) -> None:
         self.todo += group
@@ -62,6 +73,7 @@ class Child:
             self.channel.send(group)
 
     def heard(self) -> tuple[str, dict[str, Any]]:
+        self.heard_at = time.monotonic()
         try:
             name, given = self.channel.recv()
         except (EOFError, ConnectionResetError):
@@ -89,9 +101,10 @@ class Run:
             for _ in range(min(processes, len(self._waiting))):
                 self._fork()
             while self._children:
-                heard = wait([child.channel for child in self._children])
+                heard = wait([child.channel for child in self._children], timeout=1)
                 for child in [child for child in self._children if child.channel in heard]:
                     self._hear(child)
+                self._look()
             assert self._stopped or not self._waiting, "not all tests were run"
         finally:
             self._end()
@@ -106,6 +119,17 @@ class Run:
             Worker(self._session, theirs).run()
         theirs.close()
         self._children.append(Child(pid, ours))
+
+    def _look(self) -> None:
+        """A child that is stuck would keep the run for ever, and so would a process of a test that holds its channel open."""
+        now, silence = time.monotonic(), self._session.config.getoption("silence")
+        for child in list(self._children):
+            if child.aborted_at is None and now - child.heard_at > silence:
+                child.aborted_at = now
+                os.kill(child.pid, signal.SIGABRT)  # pytest's handler writes a traceback of all threads
+            elif child.aborted_at is not None and now - child.aborted_at > _ENDS_WITHIN:
+                os.kill(child.pid, signal.SIGKILL)
+                self._ended(child)
 
     def _hear(self, child: Child) -> None:
         name, given = child.heard()

@@ -48,7 +48,23 @@ def test_after_it(number):
 _ENDS = "import os\ndef test_ends_its_process(): os._exit(7)"
 
 
-def pytest_of(folder: Path, **files: str) -> subprocess.CompletedProcess[str]:
+_STUCK = """
+import os
+import signal
+import time
+
+def test_never_ends():
+    if not os.fork():  # it holds the channel of its parent open
+        signal.alarm(20)
+        signal.pause()
+    time.sleep(300)
+
+def test_after_it():
+    pass
+"""
+
+
+def pytest_of(folder: Path, *arguments: str, **files: str) -> subprocess.CompletedProcess[str]:
     """A run of these test files in two processes."""
     (folder / "pytest.ini").touch()
     for name, text in files.items():
@@ -63,6 +79,7 @@ def pytest_of(folder: Path, **files: str) -> subprocess.CompletedProcess[str]:
         "-p",
         "no:cacheprovider",
         "-rs",
+        *arguments,
         str(folder),
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -84,3 +101,11 @@ def test_a_fixture_of_the_session_that_breaks_at_its_end_is_an_error(tmp_path: P
     done = pytest_of(tmp_path, one=_TESTS[: _TESTS.index("def test_fails")])
     assert done.returncode == 1
     assert "ValueError: the end of a fixture" in done.stdout
+
+
+def test_a_test_that_never_ends_is_aborted_and_shown(tmp_path: Path) -> None:
+    done = pytest_of(tmp_path, "--silence=5", one=_STUCK, two="def test_passes(): pass")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 failed, 2 passed" in done.stdout, done.stdout
+    assert "the process of the test ended with -6" in done.stdout
+    assert re.search(r'test_one\.py", line \d+ in test_never_ends', done.stderr), done.stderr
