@@ -7,6 +7,7 @@ import gc
 gc.disable()  # until all is imported and collected: `pytest_collection`
 
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass
@@ -80,7 +81,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The temporary folder belongs to this run alone. Any pytest that starts forbids other users to enter the folder that all runs
     share: root's PostgreSQL servers, which are processes of another user, would stop at their next checkpoint.
+
+    A shell has SIGINT ignored for what runs in its background, and so would all that tests start and interrupt.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("thorough"):
         settings.load_profile("thorough")
     if find_spec("sniffio") is None:

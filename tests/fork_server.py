@@ -10,7 +10,6 @@ import os
 import pkgutil
 import resource
 import runpy
-import signal
 import socket
 import sys
 from typing import Final
@@ -58,7 +57,6 @@ def _run(start: Start) -> object:
         os.close(descriptor)
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115 - until the end
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored for what runs in its background
     resource.setrlimit(resource.RLIMIT_NOFILE, start.order["files"])
     os.chdir(start.order["directory"])
     os.environ.clear()

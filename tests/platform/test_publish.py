@@ -10,7 +10,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Final
 from uuid import UUID
 
 import pytest
@@ -32,14 +31,6 @@ Call = Callable[..., Awaitable[Said]]
 FILM = bytes(range(256)) * 400
 MARKED = "sk-marked"
 S3 = {"endpoint": "http://127.0.0.1:9", "bucket": "films", "accessKeyId": "AK", "secretAccessKey": MARKED}
-
-_IN_FRONT: Final = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from api.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
-"""The command as a shell runs it in the foreground: in its background, where tests may run, an interrupt is ignored."""
 
 
 @pytest.fixture
@@ -189,7 +180,9 @@ async def test_an_interrupted_command_leaves_the_upload(inner: Core, database_ur
     event = await film(inner)
     words = ("publish", str(event), "Share", "--follow")
     pipe = asyncio.subprocess.PIPE
-    one = await asyncio.create_subprocess_exec(sys.executable, "-c", _IN_FRONT, *words, stdout=pipe, stderr=pipe, env=os.environ)
+    one = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "api.cli.main", *words, stdout=pipe, stderr=pipe, env=os.environ
+    )
     try:
         async with asyncio.timeout(SOON):
             assert one.stdout is not None

@@ -137,5 +137,8 @@ def test_what_is_followed_ends_on_ctrl_c(product: ProductThread, tmp_path: Path)
         assert following.stdout is not None
         assert json.loads(following.stdout.readline())["position"] >= 1
         following.send_signal(signal.SIGINT)
-        _, err = following.communicate(timeout=60)
+        try:
+            _, err = following.communicate(timeout=60)
+        finally:
+            following.kill()
     assert (following.returncode, err) == (0, "")
