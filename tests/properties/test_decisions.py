@@ -139,7 +139,7 @@ def test_appliers_take_every_event_in_any_order(aggregate: type[AggregateRoot], 
     """Rules change over the years and old logs stay: an applier that refuses would make a history unreadable."""
     first = aggregate.EVENTS[0]
     others = [event for event in aggregate.EVENTS if not issubclass(event, FirstEvent)]
-    order = data.draw(st.lists(st.sampled_from(others), max_size=15))
+    order = data.draw(st.lists(st.sampled_from(others), max_size=15)) if others else []
     log = [stored(example(event, version=version)) for version, event in enumerate([first, *order], start=1)]
     root = replayed(log)
     assert root is not None
