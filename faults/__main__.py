@@ -21,7 +21,21 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import composing, floods, fuzz, hostile, jobs, media, network, on_air, playout, pooler, provisioning, syndication
+from faults import (
+    composing,
+    floods,
+    fuzz,
+    hostile,
+    jobs,
+    media,
+    network,
+    on_air,
+    playout,
+    pooler,
+    provisioning,
+    pushes,
+    syndication,
+)
 from faults.findings import markdown
 from faults.matrix import Result, latency, played
 from faults.outages import OUTAGES
@@ -42,7 +56,7 @@ _COLUMNS = (
 
 
 def main() -> None:
-    modules = (jobs, media, composing, on_air, playout, provisioning, syndication, network, pooler, floods, hostile, fuzz)
+    modules = (jobs, media, composing, on_air, playout, provisioning, syndication, pushes, network, pooler, floods, hostile, fuzz)
     others = tuple((module.NAME, module.MEANING) for module in modules)
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
@@ -99,6 +113,10 @@ def main() -> None:
         sent = uvloop.run(_interruptible(syndication.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{syndication.table(sent)}", flush=True)
         holds = all(result.holds for result in sent) and holds
+    if pushes.NAME in names:
+        live = uvloop.run(_interruptible(pushes.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+        print(f"\n{pushes.table(live)}", flush=True)
+        holds = all(result.holds for result in live) and holds
     if network.NAME in names:
         holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
     if pooler.NAME in names:

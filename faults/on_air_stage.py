@@ -35,7 +35,7 @@ _PROC: Final = Path("/proc")
 
 
 class AirStage(Stage):
-    """Its ffmpeg has a name of its own, so that its processes are told from those of others on this machine."""
+    """Its ffmpeg has a path of its own, so that its processes are told from those of others on this machine."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "timekeeper": EACH, "encoding": EACH, "sessions": EACH, "prober": EACH}
 
@@ -47,6 +47,7 @@ class AirStage(Stage):
         self._programs.chmod(0o755)
         self._ffmpeg = self._programs / "ffmpeg"
         self._ffmpeg.symlink_to(program)
+        (self._programs / "ffprobe").symlink_to(program.with_name(program.name.replace("ffmpeg", "ffprobe", 1)))
 
     async def _close(self) -> None:
         try:

@@ -22,7 +22,6 @@ from faults.processes import Supervised
 from faults.stage import EACH
 from tests.workers.encoders.receiver import Receiver, receiving
 from tests.workers.jobs.counted import film, numbers, probed
-from workers.adapters.ffmpeg import installed
 
 NAME: Final = "playout"
 MEANING: Final = "a playlist on the air whose workers and encodes fail: each frame that arrived, beside the clock"
@@ -41,15 +40,10 @@ _COLUMNS: Final = (
 
 
 class PlayoutStage(AirStage):
-    """It reads films, for which it needs ffprobe too."""
-
     WORKERS: ClassVar[Mapping[str, int]] = {"encoding": EACH, "sessions": EACH}
 
     def __init__(self, folder: Path, *, dice: random.Random) -> None:
         super().__init__(folder, kafka=False, dice=dice)
-        program = installed()
-        assert program is not None
-        (self._programs / "ffprobe").symlink_to(program.with_name(program.name.replace("ffmpeg", "ffprobe", 1)))
 
     @property
     def media(self) -> Path:

@@ -1,0 +1,398 @@
+"""Live publications under faults: those who push are killed, frozen and stopped; receiver, origin, database and broker fail; many
+start at once; some are stopped while they connect. Counted at the receiver by the numbers of sessions, with Kafka and without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from aiohttp import web
+
+from faults.asking import Answered, Asking
+from faults.findings import Verdict, markdown
+from faults.marked_secrets import in_files, in_kafka, in_tables, watched_processes
+from faults.on_air_stage import AirStage
+from faults.pushes_verdict import AFTER_EVENT, Found, Kind, Stop, Taken, judged
+from faults.stage import EACH, KEY
+from projections.audit.verify import verify
+from tests.contract.target.stages import serving
+from tests.workers.pushes.live_origin import LiveOrigin, live_origin
+from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
+
+NAME: Final = "pushes"
+MEANING: Final = "live publications whose pushers are killed and frozen, and whose receivers fail, with Kafka and without"
+_LIVE: Final = "/api/media/livepublication"
+_HEADERS: Final = {"API-KEY": KEY, "client": "admin"}
+_PATIENCE: Final = 120.0
+_FROZEN: Final = 12.0
+"""Seconds: longer than the lease of a worker of sessions and its takeover."""
+_AWAY: Final = 6.0
+_BUFFERED: Final = 2.0
+"""Seconds for which a pusher that is gone may still be heard."""
+_ROUNDS: Final = 3
+_FEW, _MANY, _MANY_QUICK = 4, 50, 10
+_COLUMNS: Final = (
+    *("scenario", "faults", "publications", "sessions", "s silent after a fault, at most", "s after a stop, at most"),
+    *("callbacks", "Kafka records", *Kind, "holds"),
+)
+
+
+class PushStage(AirStage):
+    """Two processes of each role between the request and the receiver."""
+
+    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "syndication": EACH, "sessions": EACH, "callback deliveries": EACH}
+
+    def logs(self) -> list[Path]:
+        return sorted(self._logs.glob("*.log"))
+
+    @property
+    def bootstrap(self) -> str | None:
+        return self._environment.get("MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    name: str
+    happened: Counter[str]
+    found: Found
+    publications: int
+    callbacks: int
+    records: int
+    verdict: Verdict[Kind]
+    chain: str
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        return not (self.verdict.counts.total() or self.chain) and bool(self.found.media) and bool(self.callbacks)
+
+
+async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Both scenarios, one after the other; a quick one without Kafka only."""
+    results = []
+    for kafka in (False,) if quick else (False, True):
+        results.append(await _played(folder, kafka=kafka, quick=quick, seed=seed, tell=tell))
+        tell(described(results[-1]))
+    return results
+
+
+async def _played(folder: Path, *, kafka: bool, quick: bool, seed: int, tell: Callable[[str], None]) -> Result:
+    name, dice, since = NAME if kafka else f"{NAME}-log", random.Random(seed), time.monotonic()
+    faults = [*_FAULTS] if kafka else [each for each in _FAULTS if each != "Kafka outage"]
+    kinds = faults if quick else dice.sample(faults * _ROUNDS, len(faults) * _ROUNDS)
+    async with AsyncExitStack() as stack:
+        origin = await stack.enter_async_context(live_origin(_made(folder / f"{name}-origin")))
+        receiver = await stack.enter_async_context(rtmp_receiver())
+        stage = await stack.enter_async_context(PushStage(folder / name, kafka=kafka, dice=dice))
+        scene = await stack.enter_async_context(_opened(_Scene(stage, origin, receiver, tell)))
+        await stack.enter_async_context(watched_processes(scene.mark, scene.secrets))
+        await scene.few()
+        for kind in kinds:
+            await scene.happen(kind)
+        await scene.connecting()
+        await scene.many(_MANY_QUICK if quick else _MANY)
+        await scene.ended()
+        records = await scene.search()
+        chain = await asyncio.to_thread(verify, stage.database)
+        found = scene.found()
+        counted = (Counter(kinds), found, len(scene.publications), len(scene.callbacks), records)
+        return Result(name, *counted, judged(found), chain.reason or "", time.monotonic() - since)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+@asynccontextmanager
+async def _opened(scene: _Scene) -> AsyncIterator[_Scene]:
+    app = web.Application()
+    app.router.add_post("/", scene.called)
+    async with serving(app) as port:
+        scene.callback = f"http://127.0.0.1:{port}/?token={scene.mark}-callback"
+        try:
+            await scene.prepare()
+            yield scene
+        finally:
+            await scene.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Publication:
+    """`stream` is its name at the receiver, a secret."""
+
+    id: str
+    event: str
+    stream: str
+
+
+@dataclass
+class _Scene:
+    stage: PushStage
+    origin: LiveOrigin
+    receiver: RtmpReceiver
+    tell: Callable[[str], None]
+    callback: str = ""
+    callbacks: list[bytes] = field(default_factory=list)
+    secrets: Counter[str] = field(default_factory=Counter)
+    publications: list[_Publication] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
+    silent: list[tuple[str, float]] = field(default_factory=list)
+    states: list[tuple[str, str, str]] = field(default_factory=list)
+    children: list[int] = field(default_factory=list)
+    _events: list[str] = field(default_factory=list)
+    _destination: str = ""
+
+    def __post_init__(self) -> None:
+        self.mark = f"marked{self.stage.dice.getrandbits(64):x}"
+        self._asking = Asking(self.stage.addresses, tally=Answered(), dice=self.stage.dice)
+
+    async def close(self) -> None:
+        await self._asking.close()
+
+    async def called(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        self.callbacks.append(body)
+        if self.mark.encode() in body or self.mark in str(request.headers):
+            self.secrets["a callback"] += 1
+        return web.Response()
+
+    async def prepare(self) -> None:
+        """Two Events on the air: one is read as it is, the other is taken apart by ffmpeg."""
+        for name, url in (("cmaf", self.origin.cmaf), ("ts", self.origin.ts)):
+            encoder = {"name": "e", "outputUrls": [{"streamProtocol": "HLS", "liveOriginPrimaryUrl": url}]}
+            body = {"name": name, "configurationJson": json.dumps({"encoders": [encoder]})}
+            channel = (await self._ask("POST", "/api/channel/", body))["id"]
+            event = (await self._ask("POST", "/api/event/", {"title": name, "channelId": channel}))["id"]
+            await self._ask("PUT", f"/api/event/state/{event}", {"state": "LIVE_PUBLISHED"})
+            self._events.append(event)
+        config = json.dumps({"cstm_streamUrl": self.receiver.url, "cstm_streamName": f"{self.mark}-0"})
+        body = {"name": "Partner", "target": "CUSTOM", "destinationJson": config}
+        self._destination = str((await self._ask("POST", "/api/media/destination/", body))["id"])
+        answer = await self._ask("PUT", f"/api/media/destination/activate/{self._destination}")
+        assert not answer["actionRequired"], answer
+
+    async def few(self) -> None:
+        """Those that are pushed while faults happen."""
+        for event in self._events:
+            await self._publish(event, _FEW // 2, start=True)
+        await self._arrive("the start", self.publications)
+
+    async def happen(self, kind: str) -> None:
+        """One fault; then all is pushed again, and one of them is stopped, recreated and started."""
+        since = time.monotonic()
+        await _FAULTS[kind](self)
+        await self._arrive(kind, self.publications, since=since)
+        await self._again(self.stage.dice.choice(self.publications))
+
+    async def connecting(self) -> None:
+        """A stop while the receiver does not answer."""
+        self.receiver.how = "hang"
+        begun = len(self.receiver.writers)
+        [one] = await self._publish(self._events[0], 1, start=True)
+        await _until(lambda: len(self.receiver.writers) > begun)
+        await self._stop([one])
+        self.receiver.how = ""
+
+    async def many(self, count: int) -> None:
+        """All started with one request, moved by a kill, and stopped with one request."""
+        event = self._events[0]
+        made = await self._publish(event, count, start=False)
+        await self._ask("PUT", f"{_LIVE}/start/all/", self._entries(event, made))
+        await self._arrive(f"the start of {count}", made)
+        since = time.monotonic()
+        await _kill(self)
+        await self._arrive(f"a kill beside {count}", made, since=since)
+        await self._states(made, "InProgress")
+        await self._stop(made)
+
+    async def ended(self) -> None:
+        """The end of the Events ends what is pushed; with it all processes of ffmpeg."""
+        running = [one for one in self.publications if not any(stop.stream == one.stream for stop in self.stops[-_MANY:])]
+        await self._states(running, "InProgress")
+        for event in self._events:
+            await self._ask("PUT", f"/api/event/state/{event}", {"state": "STOPPED"})
+            now = time.monotonic()
+            self.stops += [Stop(one.stream, now, AFTER_EVENT) for one in running if one.event == event]
+        await self._states(self.publications, "Completed")
+        await _until(lambda: not self.stage.children(), 2 * AFTER_EVENT)
+        self.children += self.stage.children()
+        await asyncio.sleep(AFTER_EVENT)  # in which nothing may come
+
+    async def search(self) -> int:
+        """For the mark, everywhere, and for an id that must be found; how many records Kafka has."""
+        known = self._events[0]
+        self.secrets += in_files(self.mark, self.stage.logs())
+        self.secrets += await asyncio.to_thread(in_tables, self.mark, self.stage.database)
+        assert await asyncio.to_thread(in_tables, known, self.stage.database)
+        if self.stage.bootstrap is None:
+            return 0
+        records, there = await asyncio.to_thread(in_kafka, self.mark, self.stage.bootstrap)
+        self.secrets += there
+        assert (await asyncio.to_thread(in_kafka, known, self.stage.bootstrap))[1]
+        return records
+
+    def found(self) -> Found:
+        media = [Taken(*one) for one in self.receiver.sent]
+        return Found(media, self.stops, self.silent, self.states, self.children, self.secrets)
+
+    async def _ask(self, method: str, path: str, body: Any = None, *, fine: Sequence[int] = ()) -> Any:
+        return (await self._asking.answer(method, path, body, headers=_HEADERS, fine=fine))[1]
+
+    async def _publish(self, event: str, count: int, *, start: bool) -> list[_Publication]:
+        streams = [f"{self.mark}-{len(self.publications) + number}" for number in range(1, count + 1)]
+        texts = [json.dumps({"cstm_streamName": stream, "callbackUrls": [self.callback]}) for stream in streams]
+        wanted = [{"destinationId": self._destination, "publicationJson": text} for text in texts]
+        answer = await self._ask("POST", f"{_LIVE}/", {"eventId": event, "publications": wanted, "startInstantly": start})
+        made = [_Publication(one["id"], event, stream) for one, stream in zip(answer, streams, strict=True)]
+        self.publications += made
+        return made
+
+    def _entries(self, event: str, some: Sequence[_Publication]) -> dict[str, Any]:
+        entries = [{"publicationId": one.id, "destinationId": self._destination} for one in some]
+        return {"eventId": event, "publications": entries}
+
+    async def _stop(self, some: Sequence[_Publication]) -> None:
+        await self._ask("PUT", f"{_LIVE}/stop/all/", self._entries(some[0].event, some))
+        now = time.monotonic()
+        self.stops += [Stop(one.stream, now) for one in some]
+        await self._states(some, "Completed")
+
+    async def _again(self, one: _Publication) -> None:
+        await self._stop([one])
+        await asyncio.sleep(self.stage.dice.uniform(0, 8))
+        body = {"eventId": one.event, "publicationId": one.id, "destinationId": self._destination}
+        await self._ask("PUT", f"{_LIVE}/recreate/", body, fine=(409,))
+        self.stops[-1] = replace(self.stops[-1], again=time.monotonic())
+        await self._ask("PUT", f"{_LIVE}/start/", body)
+        await self._arrive("a start again", [one])
+
+    async def _states(self, some: Sequence[_Publication], wanted: str) -> None:
+        for one in some:
+            deadline, state = time.monotonic() + _PATIENCE, ""
+            while state != wanted and time.monotonic() < deadline:
+                path = f"{_LIVE}/{one.id}?destinationId={self._destination}"
+                state = str((await self._ask("GET", path))["publicationStateString"])
+                await asyncio.sleep(0 if state == wanted else 0.2)
+            self.states.append((one.stream, state, wanted))
+
+    async def _arrive(self, what: str, some: Sequence[_Publication], *, since: float | None = None) -> None:
+        """Until media of each comes that was not on its way before. What counts is the longest silence since it began."""
+        now, streams = time.monotonic(), {one.stream for one in some}
+        since = now if since is None else since
+        await _until(lambda: streams <= self._heard_since(now + _BUFFERED))
+        last = dict.fromkeys(streams, since)
+        longest = 0.0
+        for at, stream, _ in self.receiver.sent:
+            if stream in streams and at > since:
+                longest, last[stream] = max(longest, at - last[stream]), at
+        longest = max(longest, time.monotonic() - min(last.values()))
+        self.silent.append((what, longest))
+        self.tell(f"  {what}: {longest:.1f} s silent, of {len(streams)}")
+
+    def _heard_since(self, when: float) -> set[str]:
+        return {stream for _, stream, _ in takewhile(lambda one: one[0] > when, reversed(self.receiver.sent))}
+
+
+async def _until(condition: Callable[[], bool], seconds: float = _PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:  # noqa: ASYNC110 - what is watched are other processes
+        await asyncio.sleep(0.05)
+
+
+# --- what goes wrong
+
+
+async def _kill(scene: _Scene) -> None:
+    scene.stage.dice.choice(scene.stage.processes["sessions"]).kill()
+
+
+async def _kill_all(scene: _Scene) -> None:
+    for process in scene.stage.processes["sessions"]:
+        process.kill()
+
+
+async def _freeze(scene: _Scene) -> None:
+    """SIGSTOP, in the middle of a stream: the other one takes over, and the first wakes up beside it."""
+    process = scene.stage.dice.choice(scene.stage.processes["sessions"])
+    process.freeze()
+    await asyncio.sleep(_FROZEN)
+    process.thaw()
+
+
+async def _end(scene: _Scene) -> None:
+    scene.stage.dice.choice(scene.stage.processes["sessions"]).terminate()
+
+
+async def _postgres(scene: _Scene) -> None:
+    await scene.stage.restart_postgres(accident=True)
+
+
+async def _kafka(scene: _Scene) -> None:
+    broker = scene.stage.broker
+    assert broker is not None
+    await asyncio.to_thread(broker.kill)
+    await asyncio.sleep(_AWAY)
+    await asyncio.to_thread(broker.start)
+
+
+async def _dies(scene: _Scene) -> None:
+    scene.receiver.drop()
+
+
+async def _refuses(scene: _Scene) -> None:
+    scene.receiver.how = "refuse"
+    scene.receiver.drop()
+    await asyncio.sleep(_AWAY)
+    scene.receiver.how = ""
+
+
+async def _gone(scene: _Scene) -> None:
+    await scene.origin.end()
+    await asyncio.sleep(_AWAY)
+    await scene.origin.begin()
+
+
+_FAULTS: Final = {
+    "worker killed": _kill,
+    "all workers killed": _kill_all,
+    "worker frozen": _freeze,
+    "worker ended": _end,
+    "PostgreSQL killed": _postgres,
+    "Kafka outage": _kafka,
+    "receiver dies": _dies,
+    "receiver refuses": _refuses,
+    "origin gone": _gone,
+}
+
+
+# --- words
+
+
+def described(result: Result) -> str:
+    """All that was counted, in words."""
+    lines = [f"\n{result.name}: {dict(result.happened)}; {result.seconds:.0f} s; chain {result.chain or 'whole'}"]
+    lines.append(f"  wrong: {', '.join(f'{kind} {result.verdict.counts[kind]}' for kind in Kind)}")
+    return "\n".join((*lines, *(f"  {sentence}" for sentence in result.verdict.messages)))
+
+
+def table(results: Sequence[Result]) -> str:
+    """As Markdown, for docs/reference/guarantees.md."""
+    return markdown(_COLUMNS, map(_line, results))
+
+
+def _line(one: Result) -> tuple[str, ...]:
+    silent = max((seconds for _, seconds in one.found.silent), default=0.0)
+    figures = (one.happened.total(), one.publications, one.found.sessions, f"{silent:.1f}", f"{one.found.late:.1f}")
+    counted = (one.callbacks, one.records, *(one.verdict.counts[kind] for kind in Kind))
+    return (one.name, *map(str, (*figures, *counted)), "yes" if one.holds else "NO")
