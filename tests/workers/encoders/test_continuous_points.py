@@ -18,7 +18,10 @@ from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver
 from tests.workers.encoders.test_ffmpeg import PATIENCE, SECRET, counters, encoder, more, running
 from tests.workers.jobs.counted import probed, tool
+from tests.workers.outbound.test_client import certified
+from tests.workers.pushes.rtmp_receiver import rtmp_receiver
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
+from workers.adapters.encoders.rtmp import AUDIO, VIDEO
 from workers.ports import EncoderFailed
 
 __all__ = ["client", "encoder", "receiver"]
@@ -163,6 +166,27 @@ async def test_rtmp_reaches_nginx_and_comes_back_after_its_restart(
         shown = counters(file)
         assert shown == list(range(shown[0], shown[0] + len(shown)))
         assert len(shown) > 10
+
+
+async def test_rtmps_needs_a_certificate_that_can_be_trusted(
+    encoder: FfmpegEncoder, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rtmp_receiver(tls=certified(tmp_path)) as secure:
+        assert secure.url.startswith("rtmps://")
+        async with running(encoder, f"{secure.url}/{SECRET}", receiver.point("two")) as run:
+            await until(lambda: run.statistics().points[0].last_error, seconds=PATIENCE)
+            assert "certificate of the host cannot be trusted" in run.statistics().points[0].last_error
+            assert secure.taken == []
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "host.pem"))
+            await until(lambda: secure.media(SECRET) > 40, seconds=PATIENCE)
+            assert run.statistics().points[1].reconnects == 0
+    (taken,) = secure.of(SECRET)
+    assert (taken.application, taken.ended, len(taken.media(VIDEO)) > 10, len(taken.media(AUDIO)) > 10) == (
+        "live",
+        True,
+        True,
+        True,
+    )
 
 
 async def test_rtmp_that_is_refused_says_so(encoder: FfmpegEncoder, receiver: Receiver, tmp_path: Path) -> None:
