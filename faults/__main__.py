@@ -48,6 +48,8 @@ _STAGES = (
     *((True, Servers.ALONE), (False, Servers.ALONE), (True, Servers.LINKED), (True, Servers.REPLICATED)),
     *((False, Servers.ON_SMALL_DISK), (False, Servers.CLOCKED)),
 )
+_MATRICES = (jobs, media, composing, on_air, playout, provisioning, syndication, pushes)
+"""Each has servers and processes of its own: `tried` runs it, `table` shows its results."""
 _NOT_QUICK = ("receiver-", "calm-")
 _COLUMNS = (
     *("scenario", "acknowledged", "in the log", "sent", "unique", "repeats", "lost", "out of order", "wrong"),
@@ -56,8 +58,7 @@ _COLUMNS = (
 
 
 def main() -> None:
-    modules = (jobs, media, composing, on_air, playout, provisioning, syndication, pushes, network, pooler, floods, hostile, fuzz)
-    others = tuple((module.NAME, module.MEANING) for module in modules)
+    others = tuple((module.NAME, module.MEANING) for module in (*_MATRICES, network, pooler, floods, hostile, fuzz))
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
@@ -85,38 +86,12 @@ def main() -> None:
         results = uvloop.run(_interruptible(_matrix(chosen, folder, effort=QUICK if given.quick else FULL, seed=seed)))
         print(f"\n{table(results)}", flush=True)
         holds = len(results) == len(chosen) and all(result.holds for result in results)
-    if jobs.NAME in names:
-        tried = uvloop.run(_interruptible(jobs.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{jobs.table(tried)}", flush=True)
-        holds = all(result.holds for result in tried) and holds
-    if media.NAME in names:
-        owners = uvloop.run(_interruptible(media.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{media.table(owners)}", flush=True)
-        holds = all(result.holds for result in owners) and holds
-    if composing.NAME in names:
-        films = uvloop.run(_interruptible(composing.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{composing.table(films)}", flush=True)
-        holds = all(result.holds for result in films) and holds
-    if on_air.NAME in names:
-        aired = uvloop.run(_interruptible(on_air.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{on_air.table(aired)}", flush=True)
-        holds = all(result.holds for result in aired) and holds
-    if playout.NAME in names:
-        shown = uvloop.run(_interruptible(playout.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{playout.table(shown)}", flush=True)
-        holds = all(result.holds for result in shown) and holds
-    if provisioning.NAME in names:
-        made = uvloop.run(_interruptible(provisioning.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{provisioning.table(made)}", flush=True)
-        holds = all(result.holds for result in made) and (bool(made) or provisioning.NAME not in given.names) and holds
-    if syndication.NAME in names:
-        sent = uvloop.run(_interruptible(syndication.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{syndication.table(sent)}", flush=True)
-        holds = all(result.holds for result in sent) and holds
-    if pushes.NAME in names:
-        live = uvloop.run(_interruptible(pushes.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-        print(f"\n{pushes.table(live)}", flush=True)
-        holds = all(result.holds for result in live) and holds
+    for module in _MATRICES:
+        if module.NAME in names:
+            found = uvloop.run(_interruptible(module.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+            print(f"\n{module.table(found)}", flush=True)
+            tried = bool(found) or module.NAME not in given.names  # what cannot be tried here has said so
+            holds = tried and all(result.holds for result in found) and holds
     if network.NAME in names:
         holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
     if pooler.NAME in names:
