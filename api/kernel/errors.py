@@ -18,8 +18,10 @@ def _malformed(error: Malformed) -> Failure:
 
 
 def _page_too_large(error: PageTooLarge) -> Failure:
-    sizes = f"the page has {-(-error.size // MIB)} MiB, at most {LARGEST_CONTENT // MIB} are given"
-    return bad_input([FieldError("pageSize", f"{sizes}; ask for fewer")])
+    size, most = -(-error.size // MIB), LARGEST_CONTENT // MIB
+    if error.pages:
+        return bad_input([FieldError("pageSize", f"the page has {size} MiB, at most {most} are given; ask for fewer")])
+    return Failure(400, f"The list has {size} MiB, at most {most} are given. Read what is needed by its id.", "bad-input")
 
 
 def _not_found(error: NotFound) -> Failure:

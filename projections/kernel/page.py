@@ -66,11 +66,12 @@ LARGEST_CONTENT: Final = 24 * MIB
 
 
 class PageTooLarge(DomainError):
-    """The rows of the page have together too many bytes. A smaller page can be asked for."""
+    """The rows of the page have together too many bytes. A smaller page can be asked for, where the list has pages."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, pages: bool) -> None:
         super().__init__(f"the page has {size} bytes")
         self.size = size
+        self.pages = pages
 
 
 def sized(page: str, count: str, *, content: Sequence[str]) -> str:

@@ -97,7 +97,10 @@ class PublicationQueries:
         """At most `limit` + 1, so that the caller knows whether there are more."""
         condition, parameters = _conditions(wanted)
         tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id LIMIT %(limit)s"
-        rows = await self._database.lists.rows(_COLUMNS + _FROM + tail, {**parameters, "limit": limit + 1})
+        named = {**parameters, "limit": limit + 1}
+        rows = await self._database.lists.whole(
+            _COLUMNS + _FROM + tail, content=("details", "content"), parameters=named, pages=True
+        )
         return [_row(found) for found in rows]
 
     async def page(self, wanted: PublicationFilter, window: Window) -> Page[PublicationRow]:

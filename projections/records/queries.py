@@ -92,7 +92,7 @@ class RecordQueries:
 
     async def all(self, kind: str) -> list[RecordRow]:
         """By name."""
-        return await self._listed(_SELECT + "kind = %s ORDER BY name, id", kind)
+        return await self._listed(_SELECT + "kind = %(kind)s ORDER BY name, id", kind)
 
     async def of_parent(self, kind: str, parent: object) -> list[RecordRow]:
         """The records of a kind that belong to one parent, in no order."""
@@ -101,7 +101,7 @@ class RecordQueries:
 
     async def without_parent(self, kind: str) -> list[RecordRow]:
         """The records of a kind that belong to no parent, in no order."""
-        return await self._listed(_SELECT + "kind = %s AND parent IS NULL", kind)
+        return await self._listed(_SELECT + "kind = %(kind)s AND parent IS NULL", kind)
 
     async def page(self, kind: str, *, parent: str | None, window: Window, descending: bool) -> Page[RecordRow]:
         """The records of a kind, of one parent where it is given, by their creation."""
@@ -136,8 +136,9 @@ class RecordQueries:
         rows = await self.linked(links)
         return [rows[link] for link in links if link in rows]
 
-    async def _listed(self, statement: str, *parameters: Any) -> list[RecordRow]:
-        return [self._row(row) for row in await self._database.lists.rows(statement, parameters)]
+    async def _listed(self, statement: str, kind: str) -> list[RecordRow]:
+        rows = await self._database.lists.whole(statement, content=("document",), parameters={"kind": kind})
+        return [self._row(row) for row in rows]
 
     def _shown_row(self, row: Sequence[Any]) -> RecordRow:
         *columns, name = row
