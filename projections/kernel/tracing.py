@@ -42,7 +42,7 @@ class Tracer(Protocol):
     def span(
         self, name: str, *, kind: Kind = "internal", parent: str | None, attributes: Attributes = NO_ATTRIBUTES
     ) -> AbstractContextManager[Span]:
-        """A span that lasts as long as the block. An exception that leaves it fails the span. Without a parent it begins a trace."""
+        """A span as long as the block. An exception that leaves the block fails it. Without a parent it begins a trace."""
         ...
 
     def consumed(self, consumer: str, trace_parents: Iterable[str], *, since: int) -> None:

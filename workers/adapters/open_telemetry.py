@@ -140,7 +140,7 @@ class _Ids(IdGenerator):
 
 
 class _Reporting(SpanExporter):
-    """Says once in a while that spans are lost, and when they are sent again. The exporter's own messages name the whole address."""
+    """Says now and then that spans are lost, and when they are sent again. The exporter's own messages name the whole address."""
 
     def __init__(self, exporter: SpanExporter, collector: str) -> None:
         self._exporter = exporter
