@@ -45,11 +45,12 @@ class OpenTelemetryTracer:
 
     on = True
 
-    def __init__(self, *, version: str, instance: str, collector: str, exporter: SpanExporter | None = None) -> None:
+    def __init__(self, *, version: str, instance: str, collector: str, seconds: float = _SECONDS) -> None:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would repeat each failure, with the address
+        self._seconds = seconds
         self._ids = _Ids()
         self._provider = TracerProvider(resource=_resource(version, instance), id_generator=self._ids, shutdown_on_exit=False)
-        self._exporter = _Reporting(exporter or OTLPSpanExporter(), collector)
+        self._exporter = _Reporting(OTLPSpanExporter(), collector)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self._tracer = self._provider.get_tracer(_NAME, version)
 
@@ -91,10 +92,10 @@ class OpenTelemetryTracer:
 
         Thread(target=shut_down, name="last spans", daemon=True).start()
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(self._seconds):
                 await ended.wait()
         except TimeoutError:
-            _log.warning("the last spans could not be sent within %.0f s", _SECONDS)
+            _log.warning("the last spans could not be sent within %.0f s", self._seconds)
 
 
 class _Recorded:
