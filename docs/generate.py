@@ -240,10 +240,7 @@ def _settings() -> Iterator[str]:
     rows = [(code(one.name), one.meaning, code(one.default) if one.default else "empty") for one in VARIABLES]
     yield from table(("name", "meaning", "default"), rows)
     yield from ("", "## Traces", "")
-    yield from (
-        "The standard variables of OpenTelemetry, for the extra `medialedger[otel]`: [traces](../how-to/monitor.md#traces).",
-        "",
-    )
+    yield from ("Variables of OpenTelemetry, for the extra `medialedger[otel]`: [traces](../how-to/monitor.md#traces).", "")
     yield from table(("name", "meaning"), [(code(name), meaning) for name, meaning in TRACING.items()])
 
 
