@@ -55,7 +55,7 @@ docs: $(VENV)/.docs ## build the documentation site in build/docs/site; ARGS=ser
 
 lock: $(VENV)/.dev ## remake the lock files; UPGRADE=--upgrade takes newer versions
 	$(COMPILE) pyproject.toml --extra media -o requirements/runtime.txt
-	$(COMPILE) pyproject.toml --extra media --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra media --extra otel --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
 	$(COMPILE) requirements/console.in -o requirements/console.txt
 	$(COMPILE) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 	$(COMPILE) requirements/docs.in -o requirements/docs.txt

@@ -38,6 +38,7 @@ from api.wiring.catalogue import (  # noqa: E402
 )
 from api.wiring.services import ROUTES, asyncapi  # noqa: E402
 from api.wiring.settings import VARIABLES  # noqa: E402
+from api.wiring.tracing import VARIABLES as TRACING  # noqa: E402
 from domain.kernel.aggregate import AggregateRoot  # noqa: E402
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent  # noqa: E402
 from domain.records.record import Record  # noqa: E402
@@ -238,6 +239,9 @@ def _settings() -> Iterator[str]:
     )
     rows = [(code(one.name), one.meaning, code(one.default) if one.default else "empty") for one in VARIABLES]
     yield from table(("name", "meaning", "default"), rows)
+    yield from ("", "## Traces", "")
+    yield from ("Variables of OpenTelemetry, for the extra `medialedger[otel]`: [traces](../how-to/monitor.md#traces).", "")
+    yield from table(("name", "meaning"), [(code(name), meaning) for name, meaning in TRACING.items()])
 
 
 # --- commands

@@ -13,6 +13,7 @@ from domain.kernel.clock import Clock
 from domain.kernel.mapper import EventMapper
 from domain.kernel.media_files import MediaFiles
 from projections.kernel.database import Database
+from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
@@ -107,6 +108,7 @@ class WorkerContext:
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
     checkpoints: CheckpointPlaces = field(default_factory=CheckpointPlaces)
+    tracer: Tracer = UNTRACED
     step_server: ForkServer | None = None
     """Starts the processes of steps; None: one of this process's own."""
 

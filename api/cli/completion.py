@@ -1,4 +1,4 @@
-"""`medialedger completion`: a script that completes commands, actions and options in bash, zsh or fish.
+"""`medialedger completion`: a script that completes commands, actions, options and their values in bash, zsh or fish.
 
 The script holds all words, so nothing is started while somebody types. argcomplete would start Python for each key, and shtab
 writes no script for fish."""
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from api.cli.main import leaves, parser
 
 Words = Mapping[str, Mapping[str, str]]
-"""What may follow, by the words before: `jobs list` has options, `jobs` has actions, the empty text has commands; each with its
-help."""
+"""What may follow, by the words before: `jobs list --format` has values, `jobs list` has options, `jobs` has actions, the empty
+text has commands; each with its help."""
 
 
 def run(args: Namespace) -> int:
@@ -27,13 +27,21 @@ def words() -> Words:
         found[""][command] = _first_line(one.description or "")
         actions = dict(leaves(one))
         if "" in actions:
-            found[command] = dict(_options(one))
+            _add(found, command, one)
             continue
         told = {choice.dest: choice.help or "" for nested in one._actions for choice in getattr(nested, "_choices_actions", ())}
         found[command] = {action: told.get(action, "") for action in actions}
         for action, leaf in actions.items():
-            found[f"{command} {action}"] = dict(_options(leaf))
+            _add(found, f"{command} {action}", leaf)
     return found
+
+
+def _add(found: dict[str, dict[str, str]], path: str, leaf: ArgumentParser) -> None:
+    """The options of a command, and the values of those that have a choice."""
+    found[path] = dict(_options(leaf))
+    for action in leaf._actions:
+        if action.choices is not None:
+            found |= {f"{path} {option}": dict.fromkeys(map(str, action.choices), "") for option in action.option_strings}
 
 
 def _options(one: ArgumentParser) -> Iterator[tuple[str, str]]:
@@ -59,11 +67,12 @@ def _bash(found: Words) -> str:
     return f"""\
 # completion of medialedger for bash: source <(medialedger completion bash)
 _medialedger() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} path= word words= n=0
+  local current=${{COMP_WORDS[COMP_CWORD]}} path= word words= n=0 option=${{COMP_WORDS[COMP_CWORD-1]}}
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
     [[ $word == -* || $n -ge 2 ]] && continue
     path+="${{path:+ }}$word"; n=$((n + 1))
   done
+  [[ $option == -* ]] && path+=" $option"
   while :; do
     case $path in
 {cases}    *) if [[ $path == *' '* ]]; then path=${{path% *}}; continue; fi ;;
@@ -86,12 +95,13 @@ def _zsh(found: Words) -> str:
 #compdef medialedger
 # completion of medialedger for zsh: medialedger completion zsh > "${{fpath[1]}}/_medialedger"
 _medialedger() {{
-  local path_= word n=0
+  local path_= word n=0 option=${{words[CURRENT-1]}}
   local -a found
   for word in "${{(@)words[2,CURRENT-1]}}"; do
     [[ $word == -* || $n -ge 2 ]] && continue
     path_+="${{path_:+ }}$word"; n=$((n + 1))
   done
+  [[ $option == -* ]] && path_+=" $option"
   while :; do
     case $path_ in
 {cases}    *) if [[ $path_ == *' '* ]]; then path_=${{path_% *}}; continue; fi ;;
@@ -106,16 +116,21 @@ if [[ $funcstack[1] == _medialedger ]]; then _medialedger "$@"; else compdef _me
 
 def _fish(found: Words) -> str:
     lines = ["# completion of medialedger for fish: medialedger completion fish > ~/.config/fish/completions/medialedger.fish"]
-    lines.append("complete -c medialedger -f -n __fish_use_subcommand")
     for path, follow in found.items():
         before = path.split()
+        if before and before[-1].startswith("-"):
+            continue
         seen = "".join(f"; and __fish_seen_subcommand_from {word}" for word in before)
         if len(before) == 1 and any(other.startswith(f"{path} ") for other in found):
             seen += f"; and not __fish_seen_subcommand_from {' '.join(follow)}"
         condition = seen.removeprefix("; and ") or "__fish_use_subcommand"
+        if not all(word.startswith("--") for word in follow):
+            lines.append(f"complete -c medialedger -f -n {_quoted(condition)}")
         for word, told in follow.items():
             what = f"-l {word.removeprefix('--')}" if word.startswith("--") else f"-a {_quoted(word)}"
             described = f" -d {_quoted(_plain(told))}" if told else ""
+            if word.startswith("--") and (values := found.get(f"{path} {word}")) is not None:
+                what += f" -x -a {_quoted(' '.join(values))}"
             lines.append(f"complete -c medialedger -n {_quoted(condition)} {what}{described}")
     return "\n".join(lines) + "\n"
 

@@ -67,6 +67,7 @@ async def _findings(settings: Settings) -> AsyncIterator[Finding]:
     for name, option in _PROGRAMS.items():
         yield await _program(name, option)
     yield await asyncio.to_thread(_sandbox)
+    yield _tracing(settings)
     if settings.kafka_bootstrap_servers is not None:
         yield await _kafka(settings.kafka_bootstrap_servers)
 
@@ -74,6 +75,13 @@ async def _findings(settings: Settings) -> AsyncIterator[Finding]:
 def _settings(settings: Settings) -> Finding:
     unknown = "; ".join(f"there is no setting {name}: unset it" for name in settings.unknown)
     return Finding("settings", f"{len(settings.model_fields_set)} set", unknown)
+
+
+def _tracing(settings: Settings) -> Finding:
+    asked = settings.tracing
+    if not asked.collector:
+        return Finding("traces", "off; OTEL_EXPORTER_OTLP_ENDPOINT turns them on")
+    return Finding("traces", f"are sent to {asked.collector}" if asked.on else "are not sent", asked.problem)
 
 
 def _home(home: Path) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -9,7 +10,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
+from api.kernel.shell_access import withdraw
 from api.wiring.startup import StartError
 
 PUBLISHED = "published"
@@ -45,8 +48,9 @@ def _close(home: Path) -> None:
 
 @contextmanager
 def lock_home(home: Path) -> Iterator[None]:
-    """Hold the lock file. The kernel releases the lock whenever the process ends; the process id in the file is for people."""
-    with open(os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+    """Hold the lock file. The kernel releases the lock whenever the process ends; the process id in the file is for people. What
+    an earlier product has announced is taken away."""
+    with _lock_file(home) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -55,4 +59,17 @@ def lock_home(home: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
-        yield
+        withdraw(home)
+        try:
+            yield
+        finally:
+            withdraw(home)
+
+
+def _lock_file(home: Path) -> TextIO:
+    """Raises `StartError`. A link is not followed: what it leads to would be overwritten."""
+    try:
+        return open(os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
+    except OSError as error:
+        reason = "it is a link" if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
+        raise StartError(f"cannot lock the data directory with {home / 'lock'}: {reason}") from error

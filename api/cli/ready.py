@@ -11,10 +11,10 @@ from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 
 
-def print_ready(settings: Settings, *, port: int, database: str, summary: Sequence[tuple[str, str]]) -> None:
-    """Also tell the commands on this home where the product is."""
+def print_ready(settings: Settings, *, address: str, port: int, database: str, summary: Sequence[tuple[str, str]]) -> None:
+    """Also tell the commands on this home where the product is. `address` is the number that the first socket is bound to."""
     url = None if settings.database_url is None else settings.database_url.get_secret_value()
-    announce(settings.home, url=base_url(settings.host, port=port), database=url)
+    announce(settings.home, url=base_url(address, port=port), database=url)
     print_status(ready_text(settings, port=port, database=database, summary=summary))
 
 

@@ -90,7 +90,8 @@ async def serve(settings: Settings, *, database: OpenDatabase, build: Build, rea
             async with database(settings) as found:
                 warn_of_rights(found)
                 product = await build(settings, found.url, key, owner=found.owner)
-                listening = partial(_listening, settings, product, label=found.label, ready=ready)
+                address = sockets[0].getsockname()[0]
+                listening = partial(_listening, settings, product, address=address, label=found.label, ready=ready)
                 await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=listening)
         except asyncio.CancelledError:
             if not signals.requested:
@@ -183,6 +184,6 @@ async def _stop(product: Runnable, *, signals: StopSignals, seconds: int) -> Non
         logger.error("the product did not stop in order", exc_info=error)
 
 
-def _listening(settings: Settings, product: Runnable, *, label: str, ready: Ready) -> None:
-    print_ready(settings, port=settings.port, database=label, summary=product.summary())
+def _listening(settings: Settings, product: Runnable, *, address: str, label: str, ready: Ready) -> None:
+    print_ready(settings, address=address, port=settings.port, database=label, summary=product.summary())
     ready(settings.port)

@@ -78,7 +78,7 @@ CONTEXT = Command(
 )
 COMPLETION = Command(
     "print a script that completes commands in a shell",
-    "Prints a script for bash, zsh or fish that completes commands, actions and options. It needs no start of the product.",
+    "Prints a script for bash, zsh or fish that completes commands, options and their values. The product need not run.",
     "medialedger completion bash\n  medialedger completion zsh\n  medialedger completion fish",
     _completion,
     group=PERSON,

@@ -62,8 +62,8 @@ async def supervise(
                 try:
                     summary = [*(await supervisor.start()), _processes(api, workers)]
                     if copies:
-                        port = copies[0][0].getsockname()[1]
-                        print_ready(settings, port=port, database=found.label, summary=summary)
+                        address, port = copies[0][0].getsockname()[:2]
+                        print_ready(settings, address=address, port=port, database=found.label, summary=summary)
                         ready(port)
                     else:
                         print_status(working_text(found.label, summary=summary))

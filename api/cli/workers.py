@@ -18,6 +18,7 @@ from api.wiring.origin import own_origin
 from api.wiring.settings import Settings
 from api.wiring.space import free_space
 from api.wiring.startup import StartError
+from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.kernel.encryption import SecretCipher, ingest_key
@@ -65,7 +66,13 @@ async def work(
     key = master_key(settings.master_key_file)
     previous = previous_master_key(settings.master_key_file)
     inner = await prepared(
-        database, key, owner=owner, previous=previous, pools=settings.database_limits, limits=settings.log_limits
+        database,
+        key,
+        owner=owner,
+        previous=previous,
+        pools=settings.database_limits,
+        limits=settings.log_limits,
+        tracer=tracer(settings.tracing),
     )
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
     files = media_files(settings.media_directory, settings.media_bucket)

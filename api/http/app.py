@@ -44,6 +44,18 @@ class RequestLog(Protocol):
     def flush(self) -> None: ...
 
 
+class RequestSpan(Protocol):
+    """The span of one request in a distributed trace."""
+
+    def end(self, status: int) -> None: ...
+
+
+class RequestSpans(Protocol):
+    """Begins the span of a request, or none. `known`: there is a route for it."""
+
+    def begin(self, request: Request, surface: Surface, *, known: bool) -> RequestSpan | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _ErrorEndpoint:
     """Answers where there is no endpoint: 404, or 405 with the methods that exist."""
@@ -92,6 +104,7 @@ def build(
     title: str,
     version: str,
     about: ApiDescription | None = None,
+    spans: RequestSpans | None = None,
 ) -> Application:
     """Binds every route now, so that a missing service or a route declared twice stops the start, not a request.
 
@@ -114,6 +127,7 @@ def build(
         request_log=request_log,
         on_start=on_start,
         on_stop=on_stop,
+        spans=spans,
     )
 
 
@@ -169,6 +183,7 @@ class Application:
         request_log: RequestLog,
         on_start: Sequence[Hook],
         on_stop: Sequence[Hook],
+        spans: RequestSpans | None = None,
     ) -> None:
         """`unknown` answer for paths that are not in the trie, by prefix; the last one for all others."""
         self._paths = paths
@@ -178,6 +193,7 @@ class Application:
         self._log = request_log
         self._on_start = on_start
         self._on_stop = on_stop
+        self._spans = spans
         self._streams = streams
         self._unsent = UnsentBodies()
         self._draining = False
@@ -201,6 +217,7 @@ class Application:
         request = self._new_request(scope, dict(scope["headers"]), path=endpoint.path)
         if self._conventions.public_url:
             request.reached_as(self._conventions.public_url)
+        span = None if self._spans is None else self._begin_span(request, endpoint)
         if endpoint.streamed_body:
             request.pieces = Pieces(receive, scope, stopping=self._streams.ended)
         try:
@@ -209,10 +226,14 @@ class Application:
             large = self._unsent.admit(payload, scope) if payload is not None and len(payload) > PIECE else None
         except Disconnected:
             endpoint.meter.observe(499, perf_counter() - started)
+            if span is not None:
+                span.end(499)
             return
         except Exception as error:
             response, large = self._error_response(error, request, endpoint=endpoint), None
             start, payload = await reply(response, request, cross_origin=endpoint.cross_origin)
+        if span is not None:
+            span.end(response.status)  # a stream may last for hours
         if request.pieces is not None:
             await request.pieces.drop()
         if self._draining:
@@ -232,6 +253,10 @@ class Application:
         endpoint.meter.observe(response.status, seconds)
         if self._log.wants(request.method, response.status, routine=endpoint.surface.routine):
             self._log.add(request, status=response.status, seconds=seconds)
+
+    def _begin_span(self, request: Request, endpoint: Answering) -> RequestSpan | None:
+        assert self._spans is not None
+        return self._spans.begin(request, endpoint.surface, known=isinstance(endpoint, Endpoint))
 
     def _find(self, scope: Scope) -> tuple[Answering, list[str]]:
         raw_path = scope.get("raw_path")

@@ -39,7 +39,7 @@ _KEY: Final = (
 )
 _SESSION: Final = (
     "The session of a browser that has logged in. Only pages of the same origin can use it. Over https the name begins with "
-    "`__Host-`."
+    "`__Host-`; where the address has a port, it ends with `_` and that."
 )
 
 

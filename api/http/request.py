@@ -36,6 +36,7 @@ class Request:
         "path",
         "pieces",
         "scope",
+        "trace_parent",
         "transaction_id",
     )
 
@@ -55,6 +56,8 @@ class Request:
         self._names: tuple[str, ...] = ()
         self._values: list[str] = []
         self._transaction_error = False
+        self.trace_parent: str | None = None
+        """The W3C trace context of the request's own span, where there is one."""
         self.notes: Notes = ()
         """Headers of the response that say how the request was understood."""
         sent = headers.get(b"x-transaction-id")

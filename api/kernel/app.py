@@ -22,8 +22,10 @@ from api.kernel.log import RequestLog
 from api.kernel.parsing import parse_body
 from api.kernel.request import Request, reads_for_caller
 from api.kernel.surfaces import OPERATIONS
+from api.kernel.tracing import RequestSpans
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyedHash
+from projections.kernel.tracing import UNTRACED, Tracer
 
 
 def build(
@@ -40,6 +42,7 @@ def build(
     version: str = "0",
     public_url: str = "",
     cross_origin: CrossOrigin | None = None,
+    tracer: Tracer = UNTRACED,
 ) -> Application:
     sessions: Any = services.get(Sessions)
     conventions = Conventions(
@@ -66,4 +69,5 @@ def build(
         title="medialedger",
         version=version,
         about=API,
+        spans=RequestSpans(tracer) if tracer.on else None,
     )

@@ -18,6 +18,7 @@ from projections.clients.directory import ClientRow
 
 COOKIE: Final = "medialedger_session"
 _LONGEST: Final = 256
+_LONGEST_PORT: Final = 5
 _TOO_LONG: Final = 8192
 """Bytes in all cookies together. Browsers send what other programs of this host have set, too."""
 
@@ -63,8 +64,10 @@ def token_of(request: Request) -> str | None:
 
 
 def cookie_name(request: Request) -> str:
-    """Over https no other host and no page without TLS can set a cookie of this name."""
-    return f"__Host-{COOKIE}" if _is_secure(request) else COOKIE
+    """With the port, where the address has one: browsers send the cookies of a host to all its ports, and there may be another
+    product at another one. Over https no other host and no page without TLS can set a cookie of this name."""
+    name = f"{COOKIE}{_port(request)}"
+    return f"__Host-{name}" if _is_secure(request) else name
 
 
 def cookie(request: Request, token: str, *, seconds: int) -> tuple[str, str]:
@@ -98,6 +101,12 @@ def _without_usual_port(origin: str) -> str:
     """As browsers write an origin."""
     usual = {"http": ":80", "https": ":443"}.get(urlsplit(origin).scheme, "")
     return origin.removesuffix(usual) if usual else origin
+
+
+def _port(request: Request) -> str:
+    """`_8080`; empty for the usual one, which browsers leave out, and where the header Host has none that could be."""
+    _, _, port = _without_usual_port(request.base_url.lower()).rpartition(":")
+    return f"_{port}" if port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT else ""
 
 
 def _is_secure(request: Request) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from api.http import request as http
 from api.http.auth import ANONYMOUS
-from api.http.header_lists import whole
 from api.http.request import Scope
-from api.http.trace_context import trace_parent
+from api.kernel.tracing import sent_trace_parent
 from domain.kernel.cause import Cause
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ids import new_id
@@ -32,12 +31,11 @@ class Request(http.Request):
     def cause(self) -> Cause:
         """Client, end user and correlation id, which every event of this request carries. One command id per request."""
         if self._cause is None:
-            sent = self.headers.get(b"traceparent")
             self._cause = Cause.by(
                 self.caller.name,
                 correlation_id=self.transaction_id,
                 end_user=self.caller.end_user,
-                trace_parent=None if sent is None else trace_parent(whole(self.scope["headers"], b"traceparent")),
+                trace_parent=self.trace_parent or sent_trace_parent(self),
             )
         return self._cause
 

@@ -2,6 +2,9 @@
 
 It is made at every start, in a file that only the owner of the home can read. Who can read that has the master key and the database
 as well, so the key opens nothing that is not open already.
+
+A command sends it to nobody but the process that holds the lock of the home and has announced its address. A process id alone says
+nothing: another process may have it by now, and another user's program the port.
 """
 
 from __future__ import annotations
@@ -12,13 +15,16 @@ import json
 import os
 import re
 import secrets
+import stat
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 PREFIX: Final = "shell:"
 _KEY: Final = re.compile(r"(shell:[A-Za-z0-9._@-]{1,64}):([A-Za-z0-9_-]{43})")
 _SECRET_BYTES: Final = 32
+_LONGEST: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,34 +39,35 @@ class Running:
     def key(self, actor: str) -> str:
         return f"{actor}:{self.secret}"
 
-    @property
-    def lives(self) -> bool:
-        return Path(f"/proc/{self.pid}").exists()
-
 
 def database_hash(url: str | None) -> str:
     return "" if url is None else hashlib.sha256(url.strip().encode()).hexdigest()
 
 
 def announce(home: Path, *, url: str, database: str | None) -> None:
-    """Tell commands on this home where the product is. Only the process that has locked the home does: `medialedger up`."""
+    """Tell commands on this home where the product is. Only the process that has locked the home does: `medialedger up`. In `url`
+    is an address and no name, which might lead elsewhere later."""
     pid = os.getpid()
-    if _locked_by(home) != pid:
+    if not _has_locked(pid, home):
         return
     running = Running(pid, url, database_hash(database), secrets.token_urlsafe(_SECRET_BYTES))
-    draft = home / f".running.{pid}"
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    draft = home / f".running.{secrets.token_hex(8)}"
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(json.dumps(asdict(running)))
     os.replace(draft, _file(home))
 
 
+def withdraw(home: Path) -> None:
+    """Nothing runs on this home: the key of what ran there is of no more use."""
+    for left in (_file(home), *home.glob(".running.*")):
+        with suppress(OSError):
+            left.unlink()
+
+
 def running_product(home: Path) -> Running | None:
-    """None where none runs on this home, or where the caller may not know."""
-    try:
-        found = Running(**json.loads(_file(home).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
-    return found if found.lives and _locked_by(home) == found.pid else None
+    """None where none runs on this home and in this network, or where the caller may not know."""
+    found = _announced(home)
+    return found if found is not None and _has_locked(found.pid, home) and _shares_network(found.pid) else None
 
 
 class ShellKeys:
@@ -72,18 +79,61 @@ class ShellKeys:
     def user(self, key: str) -> str | None:
         """`shell:<user>`, or None for a key that is not right."""
         found = _KEY.fullmatch(key)
-        running = None if found is None else running_product(self._home)
+        running = None if found is None else _announced(self._home)
         if found is None or running is None or not hmac.compare_digest(found[2], running.secret):
-            return None
-        return found[1]
+            return None  # before anything that costs more: anybody can send a wrong key
+        return found[1] if _has_locked(running.pid, self._home) else None
 
 
 def _file(home: Path) -> Path:
     return home / "running.json"
 
 
-def _locked_by(home: Path) -> int | None:
+def _announced(home: Path) -> Running | None:
+    """By whatever process: perhaps it does not run any more."""
     try:
-        return int((home / "lock").read_text())
-    except (OSError, ValueError):
+        return _read(home)
+    except (OSError, ValueError, RecursionError):
         return None
+
+
+def _read(home: Path) -> Running:
+    """Raises ValueError for a file that others may have read or written, and for one that says anything else."""
+    with open(os.open(_file(home), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
+            raise ValueError("it is open to others")
+        found: Any = json.loads(file.read(_LONGEST))
+    kinds = {"pid": int, "url": str, "database": str, "secret": str}
+    if not isinstance(found, dict) or {name: type(value) for name, value in found.items()} != kinds:
+        raise ValueError("it is none of ours")
+    if not found["secret"].isascii():
+        raise ValueError("it is none of ours")
+    return Running(**found)
+
+
+def _has_locked(pid: int, home: Path) -> bool:
+    """Whether this process holds the lock of the home. Nobody who asks is in the way of a start, as taking the lock would be."""
+    try:
+        lock = os.stat(home / "lock")
+        for descriptor in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):  # the lock is one of the first
+            if _is(lock, f"/proc/{pid}/fd/{descriptor}") and "FLOCK" in Path(f"/proc/{pid}/fdinfo/{descriptor}").read_text():
+                return True
+    except OSError:
+        pass
+    return False
+
+
+def _is(file: os.stat_result, path: str) -> bool:
+    try:
+        return os.path.samestat(file, os.stat(path))
+    except OSError:
+        return False
+
+
+def _shares_network(pid: int) -> bool:
+    """In another network namespace the same address is another machine's."""
+    try:
+        return os.path.samefile("/proc/self/ns/net", f"/proc/{pid}/ns/net")
+    except OSError:
+        return False

@@ -31,6 +31,7 @@ from projections.kernel.migrate import (
 )
 from projections.kernel.partitions import cover
 from projections.kernel.stored_views import StoredViews
+from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.append import Appender
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.executor import CommandExecutor
@@ -65,6 +66,7 @@ class Core:
     clock: Clock
     running_build: RunningBuild
     loop_delay: LoopDelay
+    tracer: Tracer
 
     async def start(self) -> None:
         """Raises `BuildTooOld`."""
@@ -84,6 +86,7 @@ class Core:
         await self.commit_notifier.stop()
         await self.running_build.stop()
         await self.database.close()
+        await self.tracer.stop()
 
 
 def core(
@@ -94,6 +97,7 @@ def core(
     changes: ClientChanges | None = None,
     pools: PoolLimits | None = None,
     limits: LogLimits = DEFAULT_LIMITS,
+    tracer: Tracer = UNTRACED,
 ) -> Core:
     """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one."""
     return core_on(
@@ -101,6 +105,7 @@ def core(
         clock=clock,
         changes=changes,
         limits=limits,
+        tracer=tracer,
     )
 
 
@@ -110,6 +115,7 @@ def core_on(
     clock: Clock = system_clock,
     changes: ClientChanges | None = None,
     limits: LogLimits = DEFAULT_LIMITS,
+    tracer: Tracer = UNTRACED,
 ) -> Core:
     """The log on these connections."""
     known, registry = catalogue(), CollectorRegistry()
@@ -139,7 +145,7 @@ def core_on(
         lambda: partitions.free
     )
     executor = CommandExecutor(
-        appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock, cache=limits.cache
+        appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock, cache=limits.cache, tracer=tracer
     )
     LostRaces(executor, registry)
     directory = ClientDirectory(database, clock, changes=changes)
@@ -160,6 +166,7 @@ def core_on(
         clock,
         RunningBuild(database),
         loop_delay,
+        tracer,
     )
 
 

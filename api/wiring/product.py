@@ -35,6 +35,7 @@ from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
 from api.wiring.space import directories, free_space
+from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
@@ -45,6 +46,7 @@ from domain.kernel.ports import Invocation
 from projections.clients.changes import ClientChanges
 from projections.clients.console_sessions import SessionLimits
 from projections.kernel.background_task import start_forever
+from projections.kernel.tracing import UNTRACED
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
@@ -248,6 +250,7 @@ async def build(
         processes=processes,
         pools=settings.database_limits,
         limits=settings.log_limits,
+        tracer=tracer(settings.tracing) if caller is None else UNTRACED,
     )
     idempotency = IdempotencyRecords(core.database, core.streams)
     stream: TextIO = sys.stderr if caller is None else StringIO()  # a command says itself what it did
@@ -286,6 +289,7 @@ async def build(
         version=product_version(),
         public_url=settings.public_url or "",
         cross_origin=cross_origin(settings),
+        tracer=core.tracer,
     )
     connections = Connections(
         connection_limits(settings), hosts=hosts(settings), proxies=Proxies(settings.trusted_proxies), prefix="medialedger_http"

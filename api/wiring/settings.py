@@ -22,6 +22,7 @@ from api.wiring.parsers import Network, stripped, whole_number
 from api.wiring.serving_settings import HOME, ServingSettings
 from api.wiring.settings_checks import CLIENT_VARIABLES, PREFIX, check_bucket, check_kafka, first_refused, variable_name
 from api.wiring.settings_listing import Listed, Variable, listed, shown
+from api.wiring.tracing import Tracing, tracing
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import MIB
 from projections.log.append import AppendLimits
@@ -241,6 +242,7 @@ class Settings(ServingSettings):
 
     _unknown: tuple[str, ...] = PrivateAttr(())
     _arguments: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _tracing: Tracing = PrivateAttr(Tracing())
 
     @classmethod
     def settings_customise_sources(
@@ -277,6 +279,7 @@ class Settings(ServingSettings):
         known = {variable.name for variable in VARIABLES} | CLIENT_VARIABLES
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         settings._arguments = dict(arguments)
+        settings._tracing = tracing(environment)
         return settings
 
     @property
@@ -343,6 +346,11 @@ class Settings(ServingSettings):
     def log_limits(self) -> LogLimits:
         appends = AppendLimits(batch_bytes=self.append_batch_mib * MIB, waiting_bytes=self.append_queue_mib * MIB)
         return LogLimits(appends, cache=self.aggregate_cache_mib * MIB, partition=self.log_partition_events)
+
+    @property
+    def tracing(self) -> Tracing:
+        """By the standard variables of OpenTelemetry."""
+        return self._tracing
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from domain.kernel.encryption import SecretCipher
 from domain.kernel.media_files import MediaFiles
 from projections.clients.changes import ClientChanges
 from projections.kernel.database import Database, PoolLimits
+from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.limits import DEFAULT_LIMITS, LogLimits
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
@@ -45,11 +46,12 @@ async def prepared(
     processes: int = 1,
     pools: PoolLimits | None = None,
     limits: LogLimits = DEFAULT_LIMITS,
+    tracer: Tracer = UNTRACED,
 ) -> Core:
     """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key. The
     limits of waiting changes are for all `processes`."""
     role = await prepare(database, owner=owner)
-    wired = core(database, role=role, changes=changes, pools=pools, limits=limits.among(processes))
+    wired = core(database, role=role, changes=changes, pools=pools, limits=limits.among(processes), tracer=tracer)
     await _check_master_key(database, master_key, previous)
     return wired
 
@@ -77,6 +79,7 @@ def process_workers(
         outbound=outbound,
         clock=core.clock,
         metrics=WorkerMetrics(core.registry),
+        tracer=core.tracer,
         kafka=settings.kafka,
         kinds=frozenset(kind.KIND for kind in AGGREGATES),
         relayed=RELAYED,

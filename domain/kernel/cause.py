@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from domain.kernel.ids import new_id
@@ -33,6 +33,10 @@ class Cause:
     ) -> Cause:
         command_id = new_id()
         return cls(actor, correlation_id or str(command_id), command_id, causation_id, end_user, trace_parent)
+
+    def traced(self, trace_parent: str | None) -> Cause:
+        """The same cause in another span of the trace."""
+        return self if trace_parent == self.trace_parent else replace(self, trace_parent=trace_parent)
 
     def event_id(self, index: int) -> UUID:
         """The id of the command's `index`-th event: the same each time the command is tried, so a repeat is recognised."""

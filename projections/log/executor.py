@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any, Final, Protocol, TypeVar, overload
 
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.cause import Cause
 from domain.kernel.clock import Clock
 from domain.kernel.command import Command
 from domain.kernel.decision import Decision, decide
@@ -19,6 +20,7 @@ from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Outcome, Plan
 from projections.kernel.background_task import start_task
 from projections.kernel.sizes import MIB
+from projections.kernel.tracing import UNTRACED, Span, Tracer, within
 from projections.kernel.view import Views
 from projections.log.append import Appender
 from projections.log.statement import WriteSet
@@ -61,12 +63,14 @@ class CommandExecutor:
         users: Users,
         clock: Clock,
         cache: int = 128 * MIB,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         self._appender = appender
         self._streams = streams
         self._write_sets = WriteSets(mapper, views)
         self._users = users
         self._clock = clock
+        self._tracer = tracer
         self._cache = WeighedCache[AggregateRoot](cache)
         self._locks = StreamLocks()
         self._snapshots: set[asyncio.Task[None]] = set()
@@ -164,11 +168,12 @@ class CommandExecutor:
         position, before, key = None, None, invocation.idempotency
         sizes: Counter[str] = Counter()
         if any(decision.events for decision in decisions):
-            append = self._write_sets.of(decisions, invocation.cause)
-            append.timeline = timeline
-            if key is not None:
-                append.idempotency = IdempotencyRecord(key, [aggregate.id for aggregate in aggregates], plan.result)
-            position = await self._appended(append, aggregates)
+            with self._span(decisions, invocation.cause) as span:
+                append = self._write_sets.of(decisions, within(span, invocation.cause))
+                append.timeline = timeline
+                if key is not None:
+                    append.idempotency = IdempotencyRecord(key, [aggregate.id for aggregate in aggregates], plan.result)
+                position = await self._appended(append, aggregates)
             before = position - len(append.events)
             for event in append.events:
                 sizes[event.stream] += memory_of(event.record)
@@ -184,6 +189,21 @@ class CommandExecutor:
             previous=[decision.previous for decision in decisions],
             recorded=key is not None and position is not None,
         )
+
+    def _span(self, decisions: Sequence[Decision], cause: Cause) -> AbstractContextManager[Span]:
+        """Of an append, named by its first event. The events carry its context."""
+        if not self._tracer.on:
+            return self._tracer.span("", parent=None)
+        events = [event for decision in decisions for event in decision.events]
+        attributes: dict[str, str | int] = {
+            "db.system.name": "postgresql",
+            "db.operation.name": "INSERT",
+            "db.collection.name": "events",
+            "db.operation.batch.size": len(events),
+            "medialedger.stream": str(events[0].originator_id),
+            "medialedger.transaction_id": cause.correlation_id,
+        }
+        return self._tracer.span(f"append {events[0].TOPIC}", kind="client", parent=cause.trace_parent, attributes=attributes)
 
     async def _appended(self, append: WriteSet, aggregates: Sequence[AggregateRoot]) -> int:
         """While an append is under way, the cache still holds the states before it; if it fails, they may be out of date."""

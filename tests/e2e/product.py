@@ -131,6 +131,10 @@ class Products:
         """With these limits of open files."""
         return self._remember(Product("up", home, {}, files=(soft, hard)))
 
+    def start_in(self, environment: Mapping[str, str], home: Path) -> Product:
+        """With whole names of variables."""
+        return self._remember(Product("up", home, environment))
+
     def start_from(self, root: Path, home: Path, command: str, /, **settings: str) -> Product:
         """Of another source tree."""
         environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in settings.items()}

@@ -3,24 +3,60 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from api.cli.completion import SCRIPTS, words
 from api.cli.main import COMMANDS
+from tests.programs import program
 
 ASKED = (
     ("medialedger jo", {"jobs"}),
     ("medialedger jobs re", {"rerun", "resume"}),
     ("medialedger jobs list --st", {"--state"}),
+    ("medialedger jobs list --failed --state qu", {"queued"}),
     ("medialedger jobs list --state queued --fo", {"--format"}),
     ("medialedger jobs show 17 --lo", {"--local"}),
     ("medialedger completion z", {"zsh"}),
     ("medialedger publish --fo", {"--follow"}),
 )
+OF_ZSH = 4
+"""Each is a shell of its own: a command, an action, an option and a value."""
+_ZSH_TYPES = r"""
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "source ${(q)3} ${(q)1}"
+while zpty -r shell line; do [[ $line == *ready* ]] && break; done
+zpty -w -n shell "$2"$'\t'
+integer begun=0
+while zpty -r shell; do :; done | while IFS= read -r line; do
+  if [[ $line == *END$'\r' ]]; then (( begun++ )) && exit 0 || continue; fi
+  (( begun )) && print -r -- ${line%$'\r'}
+done
+"""
+_ZSH_TELLS = r"""
+PROMPT=
+autoload -Uz compinit
+compinit -u -D
+source $1
+bindkey '^I' complete-word
+mark() { print -r -- END }
+compprefuncs=(mark)
+comppostfuncs=(mark exit)
+compadd() {
+  local -a hits
+  if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\ * ]]; then
+    builtin compadd -A hits "$@"
+    (( $#hits )) && print -rl -- $hits
+  fi
+  builtin compadd "$@"
+}
+print rea''dy
+"""
+"""The completion says what it offers, between two marks."""
 
 
 def test_every_command_and_action_is_known() -> None:
@@ -28,24 +64,51 @@ def test_every_command_and_action_is_known() -> None:
     assert set(found[""]) == set(COMMANDS)
     assert {"list", "show", "break"} <= set(found["jobs"])
     assert "--parent" in found["migrate"]
+    assert set(found["jobs list -o"]) == {"table", "wide", "json", "ndjson"}
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder, found = tmp_path_factory.mktemp("completion"), words()
+
+    def written(shell: str) -> Path:
+        file = folder / shell
+        file.write_text(SCRIPTS[shell](found))
+        return file
+
+    return written
+
+
+def output(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_one_that_the_shell_reads(shell: str, tmp_path: Path) -> None:
-    program = shutil.which(shell)
-    script = tmp_path / "script"
-    script.write_text(SCRIPTS[shell](words()))
-    assert all(len(line) < 8192 for line in script.read_text().splitlines())
-    if program is not None:
-        done = subprocess.run([program, "-n", str(script)], capture_output=True, text=True, check=False, timeout=60)
-        assert (done.returncode, done.stderr) == (0, "")
+def test_the_script_is_one_that_the_shell_reads(shell: str, script: Callable[[str], Path]) -> None:
+    assert all(len(line) < 8192 for line in script(shell).read_text().splitlines())
+    output([program(shell), "-n", str(script(shell))])
 
 
 @pytest.mark.parametrize(("line", "expected"), ASKED)
-def test_bash_completes(line: str, expected: set[str]) -> None:
+def test_bash_completes(line: str, expected: set[str], script: Callable[[str], Path]) -> None:
     typed = shlex.split(line)
     call = f"COMP_WORDS=({shlex.join(typed)}); COMP_CWORD={len(typed) - 1}; _medialedger; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(
-        ["bash", "--norc", "-c", f"{SCRIPTS['bash'](words())}\n{call}"], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert (set(done.stdout.split()), done.stderr) == (expected, "")
+    assert set(output(["bash", "--norc", "-c", f"{script('bash').read_text()}\n{call}"]).split()) == expected
+
+
+def test_fish_completes(script: Callable[[str], Path]) -> None:
+    asked = "".join(f"echo '? {line}'; complete -C {shlex.quote(line)}\n" for line, _ in ASKED)
+    told = output([program("fish"), "--no-config", "-c", f"source {script('fish')}\n{asked}"]).split("? ")[1:]
+    found = {each.splitlines()[0]: {one.partition("\t")[0] for one in each.splitlines()[1:]} for each in told}
+    assert found == dict(ASKED)
+
+
+@pytest.mark.parametrize(("line", "expected"), ASKED[:OF_ZSH])
+def test_zsh_completes(line: str, expected: set[str], script: Callable[[str], Path], tmp_path: Path) -> None:
+    """With the keys typed at a terminal: its completion works nowhere else."""
+    (tmp_path / "outer").write_text(_ZSH_TYPES)
+    (tmp_path / "inner").write_text(_ZSH_TELLS)
+    command = [program("zsh"), "-f", str(tmp_path / "outer"), str(script("zsh")), line, str(tmp_path / "inner")]
+    assert set(output(command).split()) == expected

@@ -1,24 +1,45 @@
-"""The key of the home's own shells."""
+"""The key of the home's own shells, and who could get hold of it."""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from api.kernel.shell_access import ShellKeys, announce, running_product
+from api.cli.home import lock_home
+from api.kernel.shell_access import ShellKeys, announce, running_product, withdraw
+from api.wiring.startup import StartError
+from tests.programs import not_run
 
 URL = "http://127.0.0.1:1"
+ELSEWHERE = """
+import os, pathlib, sys
+from api.kernel.shell_access import announce, running_product
+home = pathlib.Path(sys.argv[1])
+found = running_product(home)
+announce(home, url="http://127.0.0.1:2", database=None)
+print(found is not None, os.getpid())
+"""
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path) -> Iterator[Path]:
     """As `up` of this process has locked it."""
-    (tmp_path / "lock").write_text(f"{os.getpid()}\n")
-    announce(tmp_path, url=URL, database=None)
-    return tmp_path
+    with lock_home(tmp_path):
+        announce(tmp_path, url=URL, database=None)
+        yield tmp_path
+
+
+def edit(home: Path, **members: Any) -> None:
+    file = home / "running.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | members))
 
 
 def test_the_key_names_the_user(home: Path) -> None:
@@ -26,6 +47,7 @@ def test_the_key_names_the_user(home: Path) -> None:
     assert running is not None
     assert running.secret not in repr(running)
     assert stat.S_IMODE((home / "running.json").stat().st_mode) == 0o600
+    assert {each.name for each in home.iterdir()} == {"lock", "running.json"}
     keys = ShellKeys(home)
     assert keys.user(running.key("shell:maria")) == "shell:maria"
     wrong = "x" * len(running.secret)
@@ -40,18 +62,83 @@ def test_another_start_has_another_secret(home: Path) -> None:
     assert ShellKeys(home).user(before.key("shell:maria")) is None
 
 
-def test_only_the_process_that_has_locked_the_home_counts(home: Path, tmp_path: Path) -> None:
+def test_what_ended_leaves_no_key(tmp_path: Path) -> None:
+    with lock_home(tmp_path):
+        announce(tmp_path, url=URL, database=None)
+        running = running_product(tmp_path)
+        kept = (tmp_path / "running.json").read_bytes()
+    assert running is not None
+    assert not (tmp_path / "running.json").exists()
+    (tmp_path / "running.json").touch(mode=0o600)
+    (tmp_path / "running.json").write_bytes(kept)  # as after a kill, when another process has the id by now
+    assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    assert running_product(tmp_path) is None
+    assert ShellKeys(tmp_path).user(running.key("shell:maria")) is None
+    (tmp_path / ".running.of-a-killed-start").touch()
+    with lock_home(tmp_path):
+        assert running_product(tmp_path) is None, "in a container the next start has the same process id"
+        assert list(tmp_path.iterdir()) == [tmp_path / "lock"]
+
+
+def test_another_process_is_told_and_announces_nothing(home: Path) -> None:
+    told = subprocess.run([sys.executable, "-c", ELSEWHERE, str(home)], capture_output=True, text=True, check=True, timeout=60)
+    found, other = told.stdout.split()
+    assert found == "True"
     running = running_product(home)
     assert running is not None
-    (home / "lock").write_text("1\n")
+    assert running.url == URL
+    edit(home, pid=int(other))
+    assert running_product(home) is None
+    edit(home, pid=os.getppid())
+    assert running_product(home) is None
+
+
+def test_the_same_address_in_another_network_is_another_machine(home: Path) -> None:
+    command = ["unshare", "--user", "--map-current-user", "--net", sys.executable, "-c", ELSEWHERE, str(home)]
+    if subprocess.run([*command[:4], "true"], capture_output=True, check=False, timeout=60).returncode != 0:
+        not_run("a network namespace", "sysctl user.max_user_namespaces")
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.split()[0] == "False"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_file_that_others_may_have_read_holds_no_key(home: Path, mode: int) -> None:
+    running = running_product(home)
+    assert running is not None
+    (home / "running.json").chmod(mode)
     assert running_product(home) is None
     assert ShellKeys(home).user(running.key("shell:maria")) is None
-    (home / "running.json").unlink()
+
+
+def test_no_link_is_followed(home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    running = running_product(home)
+    assert running is not None
+    other = tmp_path_factory.mktemp("other") / "file"
+    (home / "running.json").rename(other)
+    (home / "running.json").symlink_to(other)
+    assert running_product(home) is None
+    (home / "lock").rename(home / "held")
+    (home / "lock").symlink_to(other)
+    before = other.read_bytes()
+    with pytest.raises(StartError, match="it is a link"), lock_home(home):
+        pass
+    assert other.read_bytes() == before
+    (home / "lock").unlink()
+    (home / "held").rename(home / "lock")
     announce(home, url=URL, database=None)
-    assert not (home / "running.json").exists()
+    assert not (home / "running.json").is_symlink()
+    assert other.read_bytes() == before
+    withdraw(home)
+    os.mkfifo(home / "running.json", 0o600)
+    assert running_product(home) is None, "and nobody waits for a writer"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": 1}', "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"pid": 1}', "\x00", "[" * 9_000, '{"pid": "../proc/1", "url": "", "database": "", "secret": ""}']
+    + [f'{{"pid": {os.getpid()}, "url": "http://127.0.0.1:1", "database": "", "secret": {each}}}' for each in ("1", '"\u00e9"')],
+)
 def test_a_damaged_file_is_none(home: Path, text: str) -> None:
     (home / "running.json").write_text(text)
     assert running_product(home) is None
+    assert ShellKeys(home).user(f"shell:maria:{'x' * 43}") is None

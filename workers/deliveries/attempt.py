@@ -11,12 +11,14 @@ from datetime import datetime
 from http import HTTPStatus
 from time import perf_counter
 from typing import Final
+from urllib.parse import urlsplit
 
 from domain.kernel.clock import Clock
 from projections.consumers.timeline import Timeline
 from projections.deliveries.keys import delivery_id
 from projections.deliveries.store import PendingDelivery
 from projections.kernel.background_task import REMINDER
+from projections.kernel.tracing import UNTRACED, Span, Tracer
 from projections.log.reader import FIRST_EPOCH
 from workers.deliveries.endpoint_configs import EndpointConfig
 from workers.deliveries.form_body import form_body
@@ -57,10 +59,11 @@ class AttemptResult:
 class DeliveryClient:
     """Sends a delivery once."""
 
-    def __init__(self, outbound: Outbound, clock: Clock, *, seconds: float = SECONDS) -> None:
+    def __init__(self, outbound: Outbound, clock: Clock, *, seconds: float = SECONDS, tracer: Tracer = UNTRACED) -> None:
         self._outbound = outbound
         self._clock = clock
         self._seconds = seconds
+        self._tracer = tracer
         self._warned = float("-inf")
         self.timeline: Timeline | None = None
         """Of the log that the deliveries come from; None for a test delivery, which has no position in it."""
@@ -83,12 +86,7 @@ class DeliveryClient:
                 "webhook-timestamp": str(timestamp),
                 "webhook-signature": signatures(config.signing_keys(now), body, message=message, timestamp=timestamp),
             }
-            if row.trace_parent is not None and not any(name.lower() == "traceparent" for name in config.headers):
-                headers["traceparent"] = row.trace_parent
-            reply = await self._outbound.request(
-                "POST", config.url, headers=headers, body=body, seconds=self._seconds, most=_HEAD_BYTES
-            )
-            return result_of(reply, now)
+            return result_of(await self._post(row, config, headers, body=body), now)
         except (OutboundRefused, OutboundFailed) as fault:
             if fault.kind == "local":
                 self._warn(str(fault))
@@ -97,6 +95,23 @@ class DeliveryClient:
         except Exception as fault:  # only the name: a message might repeat what was to be sent
             _log.error("a delivery could not be sent: %s", type(fault).__name__)
             return AttemptResult(now, perf_counter() - begun, error="It could not be sent, or its answer not be read.")
+
+    async def _post(self, row: PendingDelivery, config: EndpointConfig, headers: dict[str, str], *, body: bytes) -> Reply:
+        """In a span of its own, of which the receiver's are children. A path may be secret, so the span has the host alone."""
+        parent = self._tracer.consumer_context(config.consumer, row.trace_parent)
+        with self._tracer.span("POST", kind="client", parent=parent) as span:
+            if self._tracer.on:
+                _describe(span, row, config)
+            trace_parent = span.passed_on(row.trace_parent)
+            if trace_parent is not None and not any(name.lower() == "traceparent" for name in config.headers):
+                headers["traceparent"] = trace_parent
+            reply = await self._outbound.request(
+                "POST", config.url, headers=headers, body=body, seconds=self._seconds, most=_HEAD_BYTES
+            )
+            span.note("http.response.status_code", reply.status)
+            if not 200 <= reply.status < 300:
+                span.failed(str(reply.status))
+            return reply
 
     def _warn(self, why: str) -> None:
         """All deliveries of the process wait for the same, so it is said once in a while."""
@@ -119,6 +134,17 @@ def result_of(reply: Reply, now: datetime) -> AttemptResult:
         requested_wait=0.0 if delivered else retry_after(reply.headers.get("retry-after"), now),
         gone=status == HTTPStatus.GONE,
     )
+
+
+def _describe(span: Span, row: PendingDelivery, config: EndpointConfig) -> None:
+    address = urlsplit(config.url)
+    span.note("http.request.method", "POST")
+    span.note("url.scheme", address.scheme)
+    span.note("server.address", address.hostname or "")
+    span.note("server.port", address.port or (443 if address.scheme == "https" else 80))
+    span.note("medialedger.webhook", str(row.webhook))
+    if row.attempts:
+        span.note("http.request.resend_count", row.attempts)
 
 
 def _named(status: int) -> str:

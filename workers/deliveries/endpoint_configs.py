@@ -37,6 +37,8 @@ class EndpointConfig:
     keys: Sequence[bytes] = field(repr=False)
     """The present signing key, then the previous one."""
     previous_until: datetime | None
+    consumer: str = "webhooks"
+    """The one whose fan-out makes its deliveries."""
 
     def signing_keys(self, now: datetime) -> Sequence[bytes]:
         if self.previous_until is not None and now < self.previous_until:
@@ -76,6 +78,7 @@ class EndpointConfigs:
             headers=headers_of(details, secrets, agent=self._agent),
             keys=[decode_secret(secrets[name]) for name in (SIGNING, PREVIOUS) if name in secrets],
             previous_until=details.previous_until,
+            consumer="callback" if isinstance(details, CallbackDetails) else "webhooks",
         )
 
     async def with_url(self, config: EndpointConfig, sealed_url: UUID, *, job: str) -> EndpointConfig | None:

@@ -26,6 +26,7 @@ from projections.deliveries.keys import CHANNEL
 from projections.deliveries.store import DeliveryStore
 from projections.kernel.background_task import FAULTS, is_cancelled, start_forever, start_task
 from projections.kernel.database import Database
+from projections.kernel.tracing import UNTRACED, Tracer
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.deliveries.attempt import SECONDS, DeliveryClient
@@ -69,10 +70,11 @@ class Sender(LeasedWorker):
         seconds: float = SECONDS,
         places: int = PLACES,
         metrics: WorkerMetrics | None = None,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         super().__init__(leases, Waker())
         self._database = database
-        self._client = DeliveryClient(outbound, clock, seconds=seconds)
+        self._client = DeliveryClient(outbound, clock, seconds=seconds, tracer=tracer)
         self._scheduler = DeliveryScheduler(self._changed, places=places)
         store = DeliveryStore(database, member=leases.member)
         self._check = ConfigCheck(store, EndpointConfigs(records, vault, version=version), time=monotonic)

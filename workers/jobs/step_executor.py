@@ -21,6 +21,7 @@ from domain.job.aggregate import NO_WORKERS, Job, Retries
 from domain.job.commands import CommitOutputs, CompleteTask, FailTask, InterruptTask, JobCommand, StartTask
 from domain.job.task import Task
 from domain.job.values import Fenced, JobState, Result, TaskState
+from domain.kernel.cause import Cause
 from domain.kernel.encryption import DecryptionFailed
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.masking import secret_texts
@@ -38,6 +39,7 @@ from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.report_batches import ReportBatches
 from workers.jobs.step_log import StepLogWriter, StepReporter
 from workers.jobs.step_process_pool import NO_ANSWERS, StepProcessPool
+from workers.jobs.step_spans import StepSpans
 from workers.jobs.stream_starts import FindStart, no_starts
 from workers.jobs.workspaces import RunFiles
 from workers.kernel.metrics import WorkerMetrics
@@ -85,6 +87,7 @@ class StepExecutor:
         starts: FindStart = no_starts,
         uploads: PublicationUploads | None = None,
         metrics: WorkerMetrics | None = None,
+        spans: StepSpans | None = None,
     ) -> None:
         self._executor = executor
         self._processes = processes
@@ -97,6 +100,7 @@ class StepExecutor:
         self._starts = starts
         self._uploads = uploads
         self._metrics = metrics or WorkerMetrics()
+        self._spans = spans or StepSpans()
         self._stepping: set[Run] = set()
         self._batches = ReportBatches()
 
@@ -117,6 +121,10 @@ class StepExecutor:
     async def execute(self, assigned: Assigned) -> Job:
         """The job as it was left. Raises `Fenced` when the run is not current any more. Cancelled, it kills the step at once and
         writes nothing."""
+        async with self._spans.of(assigned.run):
+            return await self._execute(assigned)
+
+    async def _execute(self, assigned: Assigned) -> Job:
         run = assigned.run
         if assigned.publishing:
             job = await self._load(run)
@@ -141,7 +149,7 @@ class StepExecutor:
 
     async def report(self, command: JobCommand, transaction_id: str) -> Job:
         """Execute a command, repeated until it succeeds. The task worker cancels this when its lease is lost."""
-        invocation = Invocation.by("system", correlation_id=transaction_id)
+        invocation = Invocation(Cause.by("system", correlation_id=transaction_id, trace_parent=self._spans.trace_parent))
         outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
         return outcome.aggregate
 
@@ -156,6 +164,7 @@ class StepExecutor:
 
     async def _step(self, job: Job, assigned: Assigned) -> Job:
         run, task = assigned.run, job.tasks[assigned.run.task]
+        self._spans.describe(workflow=job.submission.workflow, step=task.plan.name)
         try:
             parameters = await self._parameters(job)
         except DecryptionFailed:
@@ -179,6 +188,7 @@ class StepExecutor:
         finally:
             self._stepping.discard(run)
             seconds = perf_counter() - begun
+            self._spans.ended(outcome)
             self._metrics.run_ended(job.submission.workflow, task.plan.name, outcome=outcome, seconds=seconds)
         await reporter.flush()
         await self._batches.turn()

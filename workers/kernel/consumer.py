@@ -25,6 +25,7 @@ from projections.consumers.leases import NOTHING, Assignment, LeaseLost, ShardLe
 from projections.consumers.parked import ParkedRecords, park, stop_replay, unpark
 from projections.kernel.background_task import TRANSIENT, OperatorNeeded
 from projections.kernel.database import Database, unavailable
+from projections.kernel.tracing import UNTRACED, Tracer, trace_parents
 from projections.log import reader
 from projections.log.reader import LoggedEvent
 from projections.log.transactions import writes
@@ -71,8 +72,11 @@ class Handler(Protocol[E]):
 class Consumer(LeasedWorker, Generic[E]):
     """Runs one handler over the shards that this member holds."""
 
-    def __init__(self, database: Database, leases: ShardLeases, *, feed: Feed, handler: Handler[E]) -> None:
+    def __init__(
+        self, database: Database, leases: ShardLeases, *, feed: Feed, handler: Handler[E], tracer: Tracer = UNTRACED
+    ) -> None:
         super().__init__(leases, Waker())
+        self._tracer = tracer
         self._database = database
         self._feed = feed
         self._handler = handler
@@ -195,6 +199,7 @@ class Consumer(LeasedWorker, Generic[E]):
             await self._handler.begin(through)
 
     async def _carry_out(self, records: Sequence[LoggedEvent], *, through: int, behind: Sequence[LoggedEvent] = ()) -> None:
+        begun = time.time_ns()
         effects = await self._handler.prepare(records) if records else None
         if effects is None and not behind and time.monotonic() - self._saved < _LAZILY:
             self._positions = self._past(through)
@@ -208,6 +213,8 @@ class Consumer(LeasedWorker, Generic[E]):
         self._moved(through)
         if effects is not None:
             self._handler.wrote(effects)
+            if self._tracer.on:
+                self._tracer.consumed(self.name, trace_parents(record.metadata for record in records), since=begun)
 
     async def _replay(self) -> None:
         """What somebody has asked for, of the shards that are held: by position, all of it, before anything else is read. Where one

@@ -16,6 +16,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Invocation
 from projections.effects.orders import AT_ONCE, Order, Orders
 from projections.kernel.background_task import BackgroundTask
+from projections.kernel.tracing import UNTRACED, Tracer, within
 from workers.kernel.wakeups import Waker
 
 CarryOut = Callable[[Order, Invocation], Awaitable[None]]
@@ -32,10 +33,11 @@ class OrderWorker(BackgroundTask):
 
     WHAT: ClassVar[str] = "orders"
 
-    def __init__(self, orders: Orders, carry_out: CarryOut, *, waker: Waker) -> None:
+    def __init__(self, orders: Orders, carry_out: CarryOut, *, waker: Waker, tracer: Tracer = UNTRACED) -> None:
         self._orders = orders
         self._carry_out = carry_out
         self._waker = waker
+        self._tracer = tracer
 
     async def _turn(self) -> None:
         if await self.carry_out() < AT_ONCE:
@@ -57,10 +59,11 @@ class OrderWorker(BackgroundTask):
             "system",
             correlation_id=order.correlation_id or None,
             causation_id=order.event_id,
-            trace_parent=order.trace_parent,
+            trace_parent=self._tracer.consumer_context(self._orders.consumer, order.trace_parent),
         )
         try:
-            await self._carry_out(order, Invocation(cause))
+            with self._tracer.span(f"order {self._orders.consumer}", parent=cause.trace_parent) as span:
+                await self._carry_out(order, Invocation(within(span, cause)))
         except NotFound as missing:
             _log.warning("%s is left out: there is %s any more", what, missing)
         except Exception as fault:

@@ -166,10 +166,15 @@ def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     waker = Waker()
     handler = EncodingOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    consumer = Consumer(
+        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
+    )
     events = EventQueries(context.database)
     on_air = OnAirHandlers(context.executor, context.records, events=events, notes=context.logbook)
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), ChannelOrders(on_air).carry_out, waker=waker)]
+    return [
+        consumer,
+        OrderWorker(Orders(context.database, CONSUMER), ChannelOrders(on_air).carry_out, waker=waker, tracer=context.tracer),
+    ]
 
 
 EVENT = Room(

@@ -138,7 +138,9 @@ def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = CallbackFanout(context.streams, context.records, mapper=context.mapper, wake=wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    consumer = Consumer(
+        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
+    )
     return [consumer, CallbackRemoval(context.database, context.executor, clock=context.clock)]
 
 
@@ -154,9 +156,11 @@ def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     waker = Waker()
     handler = OutcomeOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    consumer = Consumer(
+        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
+    )
     commands = OwnerCommands(context.executor, owners=context.owners(), followups=context.followups(context))
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), commands.carry_out, waker=waker)]
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), commands.carry_out, waker=waker, tracer=context.tracer)]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
@@ -190,11 +194,13 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
     def make(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         from projections.consumers.leases import ShardLeases
         from projections.job.queue import TaskQueue
+        from projections.job.traces import JobTraces
         from projections.job.upload_states import UploadStates
         from projections.job.worker_lease import WorkerLease
         from workers.jobs.housekeeping import Housekeeping
         from workers.jobs.publication_uploads import PublicationUploads
         from workers.jobs.step_executor import StepExecutor
+        from workers.jobs.step_spans import StepSpans
         from workers.jobs.stream_starts import StreamStarts
         from workers.jobs.task_worker import TaskWorker
 
@@ -213,6 +219,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             starts=StreamStarts(context.streams),
             uploads=PublicationUploads(UploadStates(context.database), opens=context.open_destination(context)),
             metrics=context.metrics,
+            spans=StepSpans(context.tracer, lambda: JobTraces(context.database)),
         )
         check_transcoder(shared)
         worker = TaskWorker(

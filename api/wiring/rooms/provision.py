@@ -142,8 +142,13 @@ def _endings(context: WorkerContext, handlers: ProvisionHandlers) -> Sequence[Wo
     waker = Waker()
     handler = ProvisioningOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), EndingOrders(handlers).carry_out, waker=waker)]
+    consumer = Consumer(
+        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
+    )
+    return [
+        consumer,
+        OrderWorker(Orders(context.database, CONSUMER), EndingOrders(handlers).carry_out, waker=waker, tracer=context.tracer),
+    ]
 
 
 PROVISION = Room(

@@ -206,7 +206,9 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     waker = Waker()
     handler = SyndicationOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    consumer = Consumer(
+        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
+    )
     jobs = job_handlers(
         context.database,
         context.executor,
@@ -237,7 +239,10 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     removals = Removals(handlers, live, context.streams, clock=context.clock, lease=context.lease)
     targets = OpenedLiveTargets(contents)
     following = EventFollowing(context.executor, live, context.streams, targets=targets, notes=context.logbook)
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), carrying_out(removals, following), waker=waker)]
+    return [
+        consumer,
+        OrderWorker(Orders(context.database, CONSUMER), carrying_out(removals, following), waker=waker, tracer=context.tracer),
+    ]
 
 
 def carrying_out(removals: Removals, following: EventFollowing) -> CarryOut:

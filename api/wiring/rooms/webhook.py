@@ -103,7 +103,11 @@ def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, notified=context.notified(), wake=wake)
     leases = ShardLeases(context.database, "webhooks", shards=1, member=new_id(), host=context.host)
-    return [Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer="webhooks"), handler=handler)]
+    return [
+        Consumer(
+            context.database, leases, feed=context.feed(handler.kinds, consumer="webhooks"), handler=handler, tracer=context.tracer
+        )
+    ]
 
 
 def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
@@ -127,6 +131,7 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
         clock=context.clock,
         rng=SystemRandom(),
         metrics=context.metrics,
+        tracer=context.tracer,
     )
     shared.get(SenderWakeup, SenderWakeup).connect(sender.wake)
     return [sender]

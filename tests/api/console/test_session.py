@@ -199,6 +199,34 @@ async def test_over_https_the_cookie_is_secure(application: Any, browser: httpx.
         assert made.status_code < 300
 
 
+@pytest.mark.parametrize("host", ["media.test:8080", "media.test:8081", "[::1]:8080"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_each_port_of_a_host_has_a_cookie_of_its_own(
+    application: Any, browser: httpx.AsyncClient, scheme: str, host: str
+) -> None:
+    await log_in(browser)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=f"{scheme}://{host}") as beside:
+        beside.cookies = browser.cookies
+        assert (
+            (await log_in(beside))
+            .headers["set-cookie"]
+            .startswith(f"{'__Host-' if scheme == 'https' else ''}{NAME}_{host.rpartition(':')[2]}=")
+        )
+        both = "; ".join(f"{cookie.name}={cookie.value}" for cookie in beside.cookies.jar)
+        assert both.count("=") == 2
+        for client in (browser, beside):
+            client.cookies.clear()
+            assert (await client.get(SESSION, headers={"Cookie": both})).status_code == 200
+
+
+async def test_a_strange_host_leaves_no_trace_in_the_name(browser: httpx.AsyncClient) -> None:
+    for host in ("media.test:", "media.test:0x50", "media.test:8080; a=b", "media.test:\u0661".encode(), "a:999999"):
+        answer = await browser.post(
+            SESSION, json={"apiKey": "key-of-admin"}, headers=[(b"host", host if isinstance(host, bytes) else host.encode())]
+        )
+        assert answer.status_code != 200 or answer.headers["set-cookie"].startswith(f"{NAME}="), host
+
+
 async def test_hostile_cookies_are_no_key(browser: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
     await log_in(browser)
     token = browser.cookies[NAME]
