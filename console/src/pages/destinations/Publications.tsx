@@ -143,8 +143,10 @@ function Upload({ of }: { of: Publication }) {
   if (job === undefined) return <span class="faint">no job: a destination that is not active gets none</span>;
   const seen = running.value.get(job.id);
   return (
-    <span class="text">
-      <a href={jobPath(job.id)}>Job {job.id}</a> <Badge state={jobState(job)} />
+    <span class="upload">
+      <span>
+        <a href={jobPath(job.id)}>Job {job.id}</a> <Badge state={jobState(job)} />
+      </span>
       {seen && <Progress value={seen.fraction * 100} label={`Upload of job ${job.id}`} />}
       {seen && <span class="faint">{seen.text}</span>}
       {job.reason && <bdi>{job.reason}</bdi>}

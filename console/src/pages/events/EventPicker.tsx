@@ -30,8 +30,8 @@ export function EventPicker({ chosen, onChoose }: EventPickerProps) {
         <span class="field-name">Event</span>
         <div class="picked">
           <Line event={chosen} />
-          <Button kind="quiet" label="Choose another Event" onClick={() => onChoose(null)}>
-            Change
+          <Button kind="quiet" onClick={() => onChoose(null)}>
+            Choose another
           </Button>
         </div>
       </div>

@@ -29,7 +29,7 @@ export function Happened({ event, info }: { event: MediaEvent; info: Info }) {
                 {entries.map((each) => (
                   <li key={each.id}>
                     <Time at={each.date} />
-                    <span class={each.level === "Error" ? "said wrong" : "said"}>
+                    <span class={each.level === "Error" ? "is-error" : ""}>
                       <bdi>{each.message}</bdi>
                     </span>
                   </li>
@@ -68,7 +68,7 @@ function States({ info }: { info: Info }) {
             {entries.map((each) => (
               <li key={each.position}>
                 <Time at={each.recordedAt} />
-                <span class="said">
+                <span>
                   {typeWord(each.type)} <span class="faint">by <bdi>{whoWord(each)}</bdi></span>
                   {reasonOf(each) && <bdi class="why">{reasonOf(each)}</bdi>}
                 </span>

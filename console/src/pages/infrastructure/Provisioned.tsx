@@ -23,7 +23,7 @@ const PROFILE: Column<MediaEvent> = {
 };
 const COLUMNS: readonly Column<MediaEvent>[] = [
   NAME,
-  { key: "state", title: "Infrastructure", width: "11rem", value: (each) => each.provisionInfo?.state, cell: ({ provisionInfo: info }) => info && <Badge state={stateWord(PROVISION_STATES, info.state)} title={info.stateString} /> },
+  { key: "state", title: "Infrastructure", width: "12.5rem", value: (each) => each.provisionInfo?.state, cell: ({ provisionInfo: info }) => info && <Badge state={stateWord(PROVISION_STATES, info.state)} title={info.stateString} /> },
   PROFILE,
   { key: "key", title: "Key", secondary: true, value: (each) => each.provisionInfo?.infrastructureKey, cell: (each) => <bdi title={each.provisionInfo?.infrastructureKey}>{each.provisionInfo?.infrastructureKey}</bdi> },
   { key: "since", title: "Provisioned", width: "11rem", value: (each) => each.provisionInfo?.provisionedAt, cell: (each) => <Time at={each.provisionInfo?.provisionedAt} /> },
