@@ -96,7 +96,7 @@ LISTS: Final = {
 """Pages and tabs that list names, with the texts that are in these."""
 MADE: Final = """[...document.querySelectorAll([
     'main script', 'main iframe', 'main object', 'main embed', 'main base', 'main link', 'main meta', 'main style', 'main marquee',
-    'main math', 'main template', 'main noscript', 'main b', 'main source', 'main img:not([src^="/"])', '[onload]', '[onerror]',
+    'main math', 'main template', 'main noscript', 'main source', 'main img:not([src^="/"])', '[onload]', '[onerror]',
     '[onmouseover]', '[onfocus]', '[ontoggle]', '[href^="javascript:" i]', '[href^="data:" i]',
     '[href*="evil.example"]', 'form[action]',
 ].join())].map(one => one.outerHTML.slice(0, 200))"""
