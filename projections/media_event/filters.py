@@ -55,6 +55,7 @@ class EventFilter:
     search: str | None = None
     no_scheduled_end: bool = False
     contains_flow: bool = False
+    ids: Sequence[UUID] = ()
     skip: Sequence[UUID] = ()
     deleted: bool = False
     order_column: str | None = None
@@ -133,7 +134,7 @@ def searches_only(filter_: EventFilter) -> bool:
     f = filter_
     times = (f.scheduled_from, f.scheduled_to, f.modified_from, f.modified_to)
     names = (f.room, f.event_type, f.channel, *f.tags, *f.categories)
-    links = (*names, f.room_id, f.event_type_id, f.tag_id, f.category_id)
+    links = (*names, *f.ids, f.room_id, f.event_type_id, f.tag_id, f.category_id)
     return bool(f.search) and all(part is None for part in (*times, *links))
 
 
@@ -186,5 +187,6 @@ def _parts(filter_: EventFilter) -> list[Part]:
         ("search", filter_.search.lower() if filter_.search else None, "strpos(e.search_text, %(search)s) > 0"),
         ("no_scheduled_end", filter_.no_scheduled_end, "e.scheduled_end IS NULL"),
         ("contains_flow", filter_.contains_flow, "e.flow_id IS NOT NULL"),
+        ("ids", list(filter_.ids), "e.id = ANY(%(ids)s)"),
         ("skip", list(filter_.skip), "e.id <> ALL(%(skip)s)"),
     ]

@@ -47,7 +47,7 @@ CONFIGURATION: dict[str, Any] = {
     "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "401", "403", "404", "409", "412"]}},
 }
 EMPTY_VALUES = {
-    "GET /api/event/": "`skipEvents=` names none, which is no filter; of a list in a query OpenAPI knows entries only",
+    "GET /api/event/": "`ids=` and `skipEvents=` name none, which is no filter; of a list in a query OpenAPI knows entries only",
     "GET /api/event/deleted/": "the same",
     "GET /api/event/{id}": "`streamSource=` is no source, which is no filter either",
     "GET /api/event/reference": "the same",

@@ -32,6 +32,15 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 
 @pytest.fixture(scope="session")
+def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Another one, for what no other test could live with: its log is edited, and it is full of hostile texts."""
+    with products() as started:
+        yield started.start(
+            migrated_home(tmp_path_factory.mktemp("spoilt") / "home"), admin_api_key=KEY, outbound_allow="127.0.0.0/8"
+        ).until_ready()
+
+
+@pytest.fixture(scope="session")
 def http(product: Product) -> Iterator[httpx.Client]:
     """Makes what the console shows, as the role admin."""
     with client(product, KEY) as made:

@@ -15,6 +15,7 @@ from tests.console.conftest import KEY
 from tests.e2e.product import Product
 
 SECRET = "a-secret-that-nobody-sees"
+CONFIGURATION = '{"endpoint": "http://127.0.0.1:9", "bucket": "films", "accessKeyId": "id", "secretAccessKey": "s"}'
 
 
 def _call(http: httpx.Client, method: str, path: str, **content: Any) -> Any:
@@ -76,6 +77,39 @@ async def test_a_live_publication_is_shown_and_deleted(signed_in: Page, http: ht
     await expect(signed_in.get_by_text("No publications")).to_be_visible()
     found = _call(http, "GET", "/api/audit/events/", params={"aggregate": "publication", "id": made[0]["id"], "order": "ASC"})
     assert len(found["results"]) >= 2
+
+
+async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in: Page, http: httpx.Client) -> None:
+    mark = uuid4().hex[:8]
+    event = _call(http, "POST", "/api/event/", json={"title": f"Film <b>{mark}</b>"})["id"]
+    _call(http, "POST", "/api/event/flow/add/", json={"id": event, "taskEngineJson": "{}", "mp4State": "AVAILABLE"})
+    body = {"name": f"Bucket {mark}", "target": "S3", "destinationJson": CONFIGURATION}
+    destination = _call(http, "POST", "/api/media/destination/", json=body)["id"]
+    _call(http, "PUT", f"/api/media/destination/active/{destination}", params={"active": True})
+    origin = re.match(r"https?://[^/]+", signed_in.url)
+    assert origin is not None
+    await signed_in.goto(f"{origin[0]}/console/destinations")
+    await signed_in.get_by_role("button", name="Publish an Event").click()
+    form = signed_in.get_by_role("dialog", name="Publish")
+    await form.get_by_label("Event").fill(mark)
+    await form.get_by_role("button", name=f"Film <b>{mark}</b>").click()
+    await expect(form.get_by_label("Title")).to_have_value(f"Film <b>{mark}</b>")
+    await form.get_by_label("Destination").select_option(destination)
+    await form.get_by_label("Addresses that are told").fill("no address")
+    await form.get_by_role("button", name="Publish").click()
+    await expect(form.get_by_role("alert")).to_contain_text("callbackUrls[0]")
+    await form.get_by_label("Addresses that are told").fill("")
+    assert await violations(signed_in) == []
+    await form.get_by_role("button", name="Publish").click()
+    drawer = signed_in.get_by_role("dialog", name="Publication", exact=True)
+    await expect(drawer.get_by_text("There is no MP4 of the content here")).to_be_visible()
+    await expect(drawer.get_by_role("link", name=f"Film <b>{mark}</b>")).to_be_visible()
+    [made] = _call(http, "GET", "/api/vodpublications/", params={"contentIdFilter": event})["results"]
+    assert (made["destinationId"], made["publicationState"]) == (destination, 5)
+    asked = {"aggregate": "publication", "id": made["id"], "order": "ASC"}
+    assert len(_call(http, "GET", "/api/audit/events/", params=asked)["results"]) >= 2
+    await drawer.get_by_role("button", name="Close").click()
+    await expect(signed_in.locator("tbody tr td").first).to_have_text(f"Film <b>{mark}</b>")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -328,6 +328,7 @@ class EventListQuery(PageQuery):
     )
     no_scheduled_end: Flag = Field(default=False, description="true: only Events without a scheduledEnd. Default false: all.")
     contains_vuflow: Flag = Field(default=False, description="true: only Events with a flow. Default false: all.")
+    ids: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Events with any of these ids, comma separated.")
     skip_events: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Ids of Events to leave out, comma separated.")
     order_column: Annotated[str, BeforeValidator(_order_column), WithJsonSchema(_ORDER_SCHEMA)] | None = Field(
         default=None,

@@ -170,6 +170,7 @@ def event_filter(query: EventListQuery, *, deleted: bool = False) -> EventFilter
         search=query.search,
         no_scheduled_end=query.no_scheduled_end,
         contains_flow=query.contains_vuflow,
+        ids=query.ids,
         skip=query.skip_events,
         deleted=deleted,
         order_column=query.order_column,

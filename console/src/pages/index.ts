@@ -32,6 +32,7 @@ export const PAGES: readonly Page[] = [
   { path: "/jobs/:id", title: "Job", roles: READERS, load: () => import("./job/JobPage") },
   { path: "/deliveries", title: "Deliveries", roles: READERS, nav: { icon: "deliveries", key: "d" }, load: () => import("./deliveries/DeliveriesPage") },
   { path: "/destinations", title: "Destinations", roles: READERS, nav: { icon: "destinations", key: "t" }, load: () => import("./destinations/DestinationsPage") },
+  { path: "/infrastructure", title: "Infrastructure", roles: READERS, nav: { icon: "infrastructure", key: "f" }, load: () => import("./infrastructure/InfrastructurePage") },
   { path: "/health", title: "Health", roles: READERS, nav: { icon: "health", key: "h" }, load: () => import("./health/HealthPage") },
   { path: "/events/:id/history", title: "History", roles: ["auditor"], load: () => import("./history/HistoryPage") },
   { path: "/audit", title: "Audit", roles: ["auditor"], nav: { icon: "audit", key: "a" }, load: () => import("./audit/AuditPage") },

@@ -110,6 +110,11 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
   return <Button kind="quiet" icon={done ? "check" : "copy"} label={done ? "Copied" : label} onClick={() => void copy()} />;
 }
 
+/** A long value scrolls in its place, and then has to be reached with the keyboard. */
+function reachable(element: HTMLElement | null): void {
+  if (element && element.scrollHeight > element.clientHeight) element.tabIndex = 0;
+}
+
 /** Names and values. Values that are null are shown as a dash. */
 export function Facts({ facts }: { facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
@@ -117,7 +122,7 @@ export function Facts({ facts }: { facts: readonly (readonly [name: string, valu
       {facts.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{value === null || value === undefined || value === "" ? <span class="faint">–</span> : value}</dd>
+          <dd ref={reachable}>{value === null || value === undefined || value === "" ? <span class="faint">–</span> : value}</dd>
         </div>
       ))}
     </dl>

@@ -6,6 +6,7 @@ import { eventPath, jobPath, to, useLocation } from "../kernel/router";
 import { may, session } from "../kernel/session";
 import { EVENT_STATES, stateWord } from "../kernel/states";
 import { PAGES } from "../pages";
+import { isGuid } from "../pages/events/titles";
 import { Dialog } from "../parts";
 
 interface Hit {
@@ -17,7 +18,6 @@ interface Hit {
 
 const QUIET = 200;
 const MOST = 8;
-const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const recent = signal<readonly Hit[]>([]);
 
 effect(() => {
@@ -112,7 +112,7 @@ async function remoteHits(text: string, signal: AbortSignal): Promise<Hit[]> {
 }
 
 async function eventById(text: string, signal: AbortSignal): Promise<Hit[]> {
-  if (!GUID.test(text)) return [];
+  if (!isGuid(text)) return [];
   try {
     return [eventHit((await found(api.GET("/api/event/{id}", { params: { path: { id: text } }, signal }))).data)];
   } catch (thrown) {

@@ -6,6 +6,7 @@ import { useQueryState } from "../../kernel/router";
 import { DELIVERY_STATES, stateWord, type StateWord } from "../../kernel/states";
 import { absolute, now } from "../../kernel/time";
 import { Answered, Badge, Button, DataTable, EmptyState, PageHead, Tabs, Time, type Column } from "../../parts";
+import { titleOr, useTitles, type Titles } from "../events/titles";
 import { DeliveryDrawer } from "./DeliveryDrawer";
 import { EndpointActions } from "./EndpointActions";
 
@@ -123,6 +124,7 @@ function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () =>
     (signal) => dataOf(api.GET("/api/webhook/{id}/deliveries/", { params: { path, query }, signal })),
     { every: 3000 },
   );
+  const titles = useTitles((deliveries.data.value?.results ?? []).flatMap((each) => each.eventId ?? []));
   const done = (): void => {
     onDone();
     deliveries.refresh();
@@ -154,7 +156,7 @@ function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () =>
             <>
               <DataTable
                 caption="Deliveries"
-                columns={COLUMNS}
+                columns={columnsOf(titles)}
                 rows={found.results}
                 rowKey={(each) => each.id}
                 onRow={(each) => set({ delivery: each.id, ...(before ? { before } : {}) })}
@@ -218,13 +220,13 @@ function NextTry({ at }: { at: string | null | undefined }) {
   return <Time at={at} as="relative" />;
 }
 
-const COLUMNS: readonly Column<Delivery>[] = [
+const columnsOf = (titles: Titles): readonly Column<Delivery>[] => [
   {
     key: "what",
     title: "Delivery",
     cell: (each) => (
       <span class="row-link" title={each.id}>
-        <bdi>{each.action}</bdi> <span class="faint">{titleOf(each)}</span>
+        <bdi>{each.action}</bdi> <bdi class="faint">{titleOf(each, titles)}</bdi>
       </span>
     ),
   },
@@ -240,12 +242,13 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { key: "due", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.dueAt} /> },
 ];
 
-/** What it is about: the title of the Event as it was sent, else its id, or the job. */
-export function titleOf(delivery: Delivery): string {
+/** What it is about: the title of the Event as it was sent, else as it is now, else its id, or the job. */
+function titleOf(delivery: Delivery, titles: Titles): string {
   const payload = delivery.payload as Record<string, unknown>;
   const title = [payload["title"], payload["eventTitle"]].find((each) => typeof each === "string" && each !== "");
   if (typeof title === "string") return title.slice(0, 300);
-  return delivery.jobId !== null ? `job ${delivery.jobId}` : (delivery.eventId ?? `position ${delivery.position}`);
+  if (delivery.eventId !== null) return titleOr(titles, delivery.eventId).slice(0, 300);
+  return delivery.jobId !== null ? `job ${delivery.jobId}` : `position ${delivery.position}`;
 }
 
 function answerOf(delivery: Delivery): string {

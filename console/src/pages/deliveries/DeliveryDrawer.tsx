@@ -5,6 +5,7 @@ import { may } from "../../kernel/session";
 import { DELIVERY_STATES, stateWord } from "../../kernel/states";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Answered, Badge, Button, CopyButton, Drawer, Facts, JsonView, Time } from "../../parts";
+import { titleOr, useTitles } from "../events/titles";
 import type { Delivery, WebhookHealth } from "./DeliveriesPage";
 
 type Attempt = Schemas["DeliveryAttempt"];
@@ -64,13 +65,14 @@ export function DeliveryDrawer({ endpoint, id, onClose, onDone }: DeliveryDrawer
 }
 
 function Content({ delivery, url }: { delivery: Delivery; url: string }) {
+  const titles = useTitles(delivery.eventId === null ? [] : [delivery.eventId]);
   return (
     <div class="delivery">
       <Facts
         facts={[
           ["State", <Badge state={stateWord(DELIVERY_STATES, NUMBERS[delivery.state] ?? delivery.state)} />],
           ["Action", <bdi>{delivery.action}</bdi>],
-          ["Event", delivery.eventId && <a href={eventPath(delivery.eventId)}>{delivery.eventId}</a>],
+          ["Event", delivery.eventId && <a href={eventPath(delivery.eventId)} title={delivery.eventId}><bdi>{titleOr(titles, delivery.eventId)}</bdi></a>],
           ["Job", delivery.jobId !== null && <a href={jobPath(delivery.jobId)}>{delivery.jobId}</a>],
           ["To", <bdi>{url}</bdi>],
           [

@@ -7,6 +7,7 @@ import { may } from "../../kernel/session";
 import { clock, now } from "../../kernel/time";
 import { Answered, Badge, Button, DataTable, EmptyState, PageHead, Tabs, type Column } from "../../parts";
 import { DestinationDrawer, type Trial } from "./DestinationDrawer";
+import { PublishDialog } from "./PublishDialog";
 import { Publications } from "./Publications";
 import { targetOf } from "./targets";
 
@@ -23,21 +24,32 @@ export default function DestinationsPage() {
   const { values, set } = useQueryState();
   const tab = TABS.some((each) => each.key === values["tab"]) ? values["tab"]! : "destinations";
   const editable = may("operator");
+  const [publishing, setPublishing] = useState(false);
   return (
     <>
       <PageHead
         title="Destinations"
         actions={
-          editable &&
-          tab === "destinations" && (
-            <Button kind="primary" onClick={() => set({ destination: "new" })}>
-              Add destination
-            </Button>
+          editable && (
+            <>
+              {tab === "destinations" && <Button onClick={() => set({ destination: "new" })}>Add destination</Button>}
+              <Button kind="primary" onClick={() => setPublishing(true)}>
+                Publish an Event
+              </Button>
+            </>
           )
         }
       />
-      <Tabs label="What is shown" tabs={TABS} chosen={tab} onChoose={(next) => set({ tab: next, destination: "" })} />
+      <Tabs label="What is shown" tabs={TABS} chosen={tab} onChoose={(next) => set({ tab: next, destination: "", publication: "" })} />
       {tab === "destinations" ? <List editable={editable} /> : <Publications key={tab} live={tab === "live"} editable={editable} />}
+      {publishing && (
+        <PublishDialog
+          event={null}
+          kind={tab === "live" ? "live" : "film"}
+          onClose={() => setPublishing(false)}
+          onDone={({ id, contentId, destinationId }, kind) => (setPublishing(false), set({ tab: kind === "live" ? "live" : "films", search: contentId, publication: id, destination: destinationId }))}
+        />
+      )}
     </>
   );
 }

@@ -1,18 +1,20 @@
 import { useState } from "preact/hooks";
-import { answered, api, dataOf, type Schemas } from "../../kernel/api";
+import { answered, api, dataOf, found, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
-import { eventPath, useQueryState } from "../../kernel/router";
-import { PUBLICATION_STATES, stateWord } from "../../kernel/states";
+import { eventPath, jobPath, useQueryState } from "../../kernel/router";
+import { jobState, PUBLICATION_STATES, stateWord } from "../../kernel/states";
 import { toast } from "../../kernel/toasts";
-import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Facts, FilterBar, JsonView, Pager, Time, type Column } from "../../parts";
+import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Facts, FilterBar, JsonView, Pager, Progress, Time, type Column } from "../../parts";
+import { titleOr, useTitles, type Titles } from "../events/titles";
+import { useRunning } from "../jobs/progress";
 import { targetOf } from "./targets";
 
 type Publication = Schemas["VodPublication"];
 type Act = "publish" | "unpublish" | "start" | "stop" | "delete";
 
 const SIZE = 100;
-const COLUMNS: readonly Column<Publication>[] = [
-  { key: "content", title: "Content", cell: (each) => <bdi title={each.contentId}>{each.contentId.slice(0, 100)}</bdi> },
+const columnsOf = (titles: Titles): readonly Column<Publication>[] => [
+  { key: "content", title: "Content", cell: (each) => <bdi title={each.contentId}>{titleOr(titles, each.contentId).slice(0, 300)}</bdi> },
   { key: "destination", title: "Destination", cell: (each) => <bdi title={each.destinationName}>{each.destinationName.slice(0, 100)}</bdi> },
   { key: "target", title: "Target", width: "10rem", secondary: true, cell: (each) => targetOf(each.target).word },
   { key: "state", title: "State", width: "11rem", cell: (each) => <Badge state={stateWord(PUBLICATION_STATES, each.publicationState)} /> },
@@ -20,7 +22,7 @@ const COLUMNS: readonly Column<Publication>[] = [
   { key: "completed", title: "Completed", width: "12rem", cell: (each) => <Time at={each.dateCompleted} /> },
 ];
 
-/** Publications of films or of live streams, newest first as the API has them. */
+/** Publications of films or of live streams, in the order of the API: the oldest first. */
 export function Publications({ live, editable }: { live: boolean; editable: boolean }) {
   const { values, set } = useQueryState();
   const pageNumber = Math.max(1, Number(values["page"]) || 1);
@@ -35,25 +37,25 @@ export function Publications({ live, editable }: { live: boolean; editable: bool
     },
     { changes: { aggregates: ["publication"] } },
   );
+  const titles = useTitles((publications.data.value?.results ?? []).map((each) => each.contentId));
   return (
     <>
       <FilterBar filters={[{ name: "search", label: "Content id", kind: "search" }]} />
       <Answered query={publications}>
         {(page) => {
-          const open = page.results.find((each) => each.id === values["publication"]);
           return (
             <>
               <DataTable
                 caption={live ? "Live publications" : "Publications of films"}
-                columns={COLUMNS}
+                columns={columnsOf(titles)}
                 rows={page.results}
                 rowKey={(each) => each.id}
-                onRow={(each) => set({ publication: each.id, page: String(pageNumber) })}
+                onRow={(each) => set({ publication: each.id, destination: each.destinationId, page: String(pageNumber) })}
                 stale={publications.stale.value}
-                empty={<EmptyState title="No publications">None match, or none has been made yet. An Event is published over the API.</EmptyState>}
+                empty={<EmptyState title="No publications">None match, or none has been made yet. “Publish” makes one.</EmptyState>}
               />
               {page.totalCount > SIZE && <Pager page={pageNumber} pageSize={SIZE} total={page.totalCount} onPage={(next) => set({ page: String(next) })} />}
-              {open && <Details key={open.id} {...{ live, editable }} of={open} onClose={() => set({ publication: "", page: String(pageNumber) })} onDone={publications.refresh} />}
+              {values["publication"] && values["destination"] && <Details key={values["publication"]} id={values["publication"]} destinationId={values["destination"]} {...{ live, editable }} onClose={() => set({ publication: "", destination: "", page: String(pageNumber) })} onDone={publications.refresh} />}
             </>
           );
         }}
@@ -70,19 +72,36 @@ interface DetailsProps {
   onDone: () => void;
 }
 
-function Details({ of, live, editable, onClose, onDone }: DetailsProps) {
+/** One publication, read by itself: a new one may not be on the page of the list. */
+function Details({ id, destinationId, ...rest }: Omit<DetailsProps, "of"> & { id: string; destinationId: string }) {
+  const params = { path: { id }, query: { destinationId } };
+  const read = (signal: AbortSignal): Promise<Publication> =>
+    rest.live
+      ? found(api.GET("/api/media/livepublication/{id}", { params, signal })).then((answer) => answer.data)
+      : found(api.GET("/api/vodpublications/{id}", { params, signal })).then((answer) => answer.data);
+  const publication = useQuery(`publication ${id}`, read, { changes: { aggregates: ["publication"], ids: [id] } });
+  return (
+    <Drawer title={rest.live ? "Live publication" : "Publication"} open onClose={rest.onClose}>
+      <Answered query={publication}>{(of) => <Shown of={of} {...rest} />}</Answered>
+    </Drawer>
+  );
+}
+
+function Shown({ of, live, editable, onClose, onDone }: DetailsProps) {
   const [asks, setAsks] = useState<Act | null>(null);
   const [hard, setHard] = useState(false);
+  const titles = useTitles([of.contentId]);
   const acts: readonly (readonly [Act, string])[] = [...(live ? ([["start", "Start"], ["stop", "Stop"]] as const) : []), ["publish", "Make public"], ["unpublish", "Take back"], ["delete", "Delete"]];
   const word = acts.find(([act]) => act === asks)?.[1] ?? "";
   return (
-    <Drawer title={live ? "Live publication" : "Publication"} open onClose={onClose}>
+    <>
       <div class="destination">
         <Facts
           facts={[
             ["State", <Badge state={stateWord(PUBLICATION_STATES, of.publicationState)} />],
-            ["Content", <a href={eventPath(of.contentId)}><bdi>{of.contentId}</bdi></a>],
+            ["Content", <a href={eventPath(of.contentId)} title={of.contentId}><bdi>{titleOr(titles, of.contentId)}</bdi></a>],
             ["Destination", <bdi>{of.destinationName}</bdi>],
+            ...(live ? [] : [["Upload", <Upload of={of} />] as const]),
             ["Created", <Time at={of.dateCreated} />],
             ["Started", <Time at={of.dateStarted} />],
             ["Completed", <Time at={of.dateCompleted} />],
@@ -107,11 +126,31 @@ function Details({ of, live, editable, onClose, onDone }: DetailsProps) {
         if (asks === "delete") onClose();
       }}>
         <p>
-          <bdi>{of.contentId.slice(0, 100)}</bdi> at <bdi>{of.destinationName.slice(0, 100)}</bdi>
+          <bdi>{titleOr(titles, of.contentId).slice(0, 100)}</bdi> at <bdi>{of.destinationName.slice(0, 100)}</bdi>
         </p>
         {asks === "delete" && <Check label="Remove it at the target too" checked={hard} onChange={setHard} hint="Otherwise what is at the target stays there." />}
       </Confirm>
-    </Drawer>
+    </>
+  );
+}
+
+/** The job that brings a film to its target, with how far it is. */
+function Upload({ of }: { of: Publication }) {
+  const query = { workflow: "publication_upload", search: of.id, items: 1 };
+  const jobs = useQuery(`upload ${of.id}`, (signal) => dataOf(api.GET("/engine/jobs", { params: { query }, signal })), { changes: { aggregates: ["job"] } });
+  const job = jobs.data.value?.[0];
+  const running = useRunning(job?.queue_state === "started");
+  if (job === undefined) return <span class="faint">no job: a destination that is not active gets none</span>;
+  const seen = running.value.get(job.id);
+  return (
+    <span class="upload">
+      <span>
+        <a href={jobPath(job.id)}>Job {job.id}</a> <Badge state={jobState(job)} />
+      </span>
+      {seen && <Progress value={seen.fraction * 100} label={`Upload of job ${job.id}`} />}
+      {seen && <span class="faint">{seen.text}</span>}
+      {job.reason && <bdi>{job.reason}</bdi>}
+    </span>
   );
 }
 

@@ -1,11 +1,12 @@
 import "./job.css";
 import { useState } from "preact/hooks";
-import { Failure, answered, api, dataOf, found, type Schemas } from "../../kernel/api";
+import { Failure, answered, api, dataOf, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { eventPath, jobPath, to, useLocation, useQueryState } from "../../kernel/router";
 import { jobState } from "../../kernel/states";
 import { Answered, Badge, CopyButton, EmptyState, Facts, JsonView, PageHead, Panel, Skeleton, Tabs, Time } from "../../parts";
 import type { PageProps } from "..";
+import { titleOr, useTitles } from "../events/titles";
 import { contentOf } from "../jobs/columns";
 import { hasEnded, type Job } from "../jobs/jobActions";
 import { JobButtons } from "./JobButtons";
@@ -16,7 +17,6 @@ import { useJobLog } from "./records";
 
 type JobTask = Schemas["JobTask"];
 
-const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const NUMBER = /^[0-9]{1,15}$/;
 
 /** One job: how it goes, its tasks with every run, its log, and what can be done with it. */
@@ -92,10 +92,11 @@ function Whole({ job, etag, tasks, onDone }: WholeProps) {
   const { route } = useLocation();
   const part = PARTS.find((each) => each === values["part"]) ?? "overview";
   const log = useJobLog(job.id, hasEnded(job) ? "ended" : "open");
+  const titles = useTitles([contentOf(job)]);
   return (
     <>
       <PageHead
-        title={`Job ${job.id}: ${contentOf(job) || job.workflow}`}
+        title={`Job ${job.id}: ${titleOr(titles, contentOf(job)) || job.workflow}`}
         actions={<JobButtons job={job} etag={etag} onDone={(made) => (made === null ? onDone() : route(jobPath(made)))} />}
       >
         <Badge state={jobState(job)} />
@@ -176,20 +177,12 @@ function Overview({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefi
 
 /** The content is an Event's where its id is one. */
 function Content({ id }: { id: string }) {
-  const event = useQuery(GUID.test(id) ? `event of content ${id}` : null, async (signal) => {
-    try {
-      return (await found(api.GET("/api/event/{id}", { params: { path: { id } }, signal }))).data;
-    } catch (thrown) {
-      if (thrown instanceof Failure && thrown.isAbsent) return null;
-      throw thrown;
-    }
-  });
-  const known = event.data.value;
+  const titles = useTitles([id]);
   return (
     <span class="text">
-      {known ? (
+      {titles.has(id.toLowerCase()) ? (
         <a href={eventPath(id)}>
-          <bdi>{known.title || "Without a title"}</bdi>
+          <bdi>{titleOr(titles, id)}</bdi>
         </a>
       ) : (
         <bdi>{id}</bdi>

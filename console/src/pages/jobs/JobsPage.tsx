@@ -7,7 +7,8 @@ import { jobPath, to, useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
 import { Answered, Button, DataTable, EmptyState, FilterBar, PageHead, Tabs, type Filter, type Tab } from "../../parts";
 import { BulkBar } from "./BulkBar";
-import { columnsOf } from "./columns";
+import { useTitles } from "../events/titles";
+import { columnsOf, contentOf } from "./columns";
 import type { Job } from "./jobActions";
 import { useRunning } from "./progress";
 
@@ -118,7 +119,8 @@ function List({ chosen, values, set }: ListProps) {
     else next.delete(job.id);
     selected.value = next;
   };
-  const columns = columnsOf(chosen, { running, selected, toggle, mayChange: may("operator") });
+  const titles = useTitles((jobs.data.value ?? []).map(contentOf));
+  const columns = columnsOf(chosen, { running, titles, selected, toggle, mayChange: may("operator") });
   const filtered = ["search", "workflow", "client", "from", "to"].some((name) => values[name]);
   return (
     <Answered query={jobs}>

@@ -3,6 +3,7 @@ import { jobPath } from "../../kernel/router";
 import { jobState } from "../../kernel/states";
 import { duration, now } from "../../kernel/time";
 import { Badge, Progress, Time, type Column } from "../../parts";
+import { titleOr, type Titles } from "../events/titles";
 import { refusal, type Job } from "./jobActions";
 import type { Running } from "./progress";
 
@@ -11,6 +12,7 @@ interface Shown {
   selected: ReadonlySignal<ReadonlySet<number>>;
   toggle: (job: Job, on: boolean) => void;
   mayChange: boolean;
+  titles: Titles;
 }
 
 /** The columns of a tab: where all jobs have one state, it is not repeated in each row. */
@@ -39,7 +41,8 @@ const ABOUT: Readonly<Record<string, string>> = {
 
 function Main({ job, shown }: { job: Job; shown: Shown }) {
   const refused = refusal(job);
-  const about = contentOf(job);
+  const content = contentOf(job);
+  const about = titleOr(shown.titles, content);
   return (
     <span class="job-main">
       {shown.mayChange && (
@@ -53,14 +56,14 @@ function Main({ job, shown }: { job: Job; shown: Shown }) {
           onChange={(event) => shown.toggle(job, event.currentTarget.checked)}
         />
       )}
-      <a class="row-link" href={jobPath(job.id)} tabIndex={-1} title={about.slice(0, 300)}>
+      <a class="row-link" href={jobPath(job.id)} tabIndex={-1} title={`${about.slice(0, 300)}${about === content ? "" : ` (${content})`}`}>
         {job.id} <bdi>{about.slice(0, 300)}</bdi>
       </a>
     </span>
   );
 }
 
-/** The title of the Event that it is about, else the id of its content. */
+/** The id of the content that it is about. */
 export function contentOf(job: Job): string {
   const content = job.parameters?.["content_id"];
   return typeof content === "string" ? content : "";

@@ -95,6 +95,7 @@ async def test_an_invalid_value_of_each_parameter_is_400(http: httpx.AsyncClient
         "provisionState": ["8", "SCHEDULE", "0,9"],
         "noScheduledEnd": ["maybe", "2", ""],
         "containsVuflow": ["x"],
+        "ids": ["x", f"{UNKNOWN},x"],
         "skipEvents": ["x", f"{UNKNOWN},x"],
         "order": ["UP", "", "1", "ASCENDING"],
         "orderColumn": ["", "Titel", "title,state", "id; DROP TABLE events", "e.title"],
@@ -195,6 +196,13 @@ async def test_skipped_events_are_left_out_and_not_counted(http: httpx.AsyncClie
     assert await titles_of(http, skipEvents=f"{keys[0]}, {keys[2].upper()}") == ["day 2"]
     assert await titles_of(http, skipEvents=[keys[0], keys[1]]) == ["day 3"]
     assert len(await titles_of(http, skipEvents=UNKNOWN)) == 3
+
+
+async def test_several_events_are_read_by_their_ids_at_once(http: httpx.AsyncClient) -> None:
+    keys = await add_three(http)
+    assert await titles_of(http, ids=f"{keys[2].upper()}, {keys[0]}, {UNKNOWN}") == ["day 1", "day 3"]
+    assert await titles_of(http, ids=[keys[0], keys[1]], skipEvents=keys[0], search="day") == ["day 2"]
+    assert await titles_of(http, ids=UNKNOWN) == []
 
 
 async def test_filters_combine_with_and(http: httpx.AsyncClient) -> None:

@@ -1,10 +1,12 @@
 import { useState } from "preact/hooks";
-import { answered, api, dataOf, type MediaEvent, type Schemas } from "../../../kernel/api";
+import { answered, api, dataOf, type Schemas } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
 import { may } from "../../../kernel/session";
 import { isOnAir, PUBLICATION_STATES, stateWord } from "../../../kernel/states";
 import { toast, toastFailure } from "../../../kernel/toasts";
-import { Answered, Badge, Button, Check, Confirm, DataTable, Dialog, EmptyState, Field, FormError, Panel, Time, useSubmit, type Column } from "../../../parts";
+import { Answered, Badge, Button, Check, Confirm, DataTable, EmptyState, Panel, Time, type Column } from "../../../parts";
+import { size as sizeWord } from "../../jobs/progress";
+import { PublishDialog } from "../../destinations/PublishDialog";
 import type { TabProps } from "../EventPage";
 
 type Publication = Schemas["VodPublication"] & { kind: "film" | "live" };
@@ -78,7 +80,7 @@ export default function Publications({ event }: TabProps) {
           />
         )}
       </Answered>
-      {adding && <PublishDialog event={event} onClose={() => setAdding(false)} done={publications.refresh} />}
+      {adding && <PublishDialog event={event} onClose={() => setAdding(false)} onDone={() => (setAdding(false), publications.refresh())} />}
       <Confirm
         title="Unpublish"
         action="Unpublish"
@@ -154,76 +156,8 @@ function Sent({ publication }: { publication: Publication }) {
   if (bytes === null) return <span class="faint">–</span>;
   return (
     <>
-      {bytesWord(bytes)}
+      {sizeWord(bytes)}
       {statistics.data.value && !statistics.data.value.connected && <span class="faint"> not connected</span>}
     </>
-  );
-}
-
-function bytesWord(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  const power = bytes < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
-  return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}
-
-function PublishDialog({ event, onClose, done }: { event: MediaEvent; onClose: () => void; done: () => void }) {
-  const live = isOnAir(event.state) || event.mp4State !== 1;
-  const [kind, setKind] = useState(live ? "live" : "film");
-  const [destination, setDestination] = useState("");
-  const [title, setTitle] = useState(event.title);
-  const [description, setDescription] = useState(event.description ?? "");
-  const [starts, setStarts] = useState(isOnAir(event.state));
-  const destinations = useQuery("destinations", (signal) => dataOf(api.GET("/api/media/destination/", { signal })), { changes: { aggregates: ["destination"] } });
-  const form = useSubmit(async () => {
-    const publications = [{ destinationId: destination, publicationJson: JSON.stringify({ title, description }) }];
-    if (kind === "film") await answered(api.POST("/api/media/vodpublication/", { body: { eventId: event.id, publications } }));
-    else await answered(api.POST("/api/media/livepublication/", { body: { eventId: event.id, publications, startInstantly: starts } }));
-    toast("The publication is made", "ok", event.title.slice(0, 100));
-    done();
-    onClose();
-  });
-  const actions = (
-    <>
-      <Button onClick={onClose}>Back</Button>
-      <Button kind="primary" type="submit" form="publish" busy={form.busy} disabled={destination === ""}>
-        Publish
-      </Button>
-    </>
-  );
-  return (
-    <Dialog title="Publish" open onClose={onClose} actions={actions}>
-      <Answered query={destinations}>
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState title="There are no destinations">Somebody has to add one first.</EmptyState>
-          ) : (
-            <form id="publish" class="stack" onSubmit={form.submit}>
-              <Field
-                label="What"
-                name="kind"
-                value={kind}
-                onInput={setKind}
-                options={[
-                  ["film", event.mp4State === 1 ? "The film" : "The film (it has none yet)"],
-                  ["live", "The live stream"],
-                ]}
-              />
-              <Field
-                label="Destination"
-                name="destinationId"
-                value={destination}
-                onInput={setDestination}
-                failure={form.failure}
-                options={[["", "Choose one"], ...found.map((each) => [each.id, `${each.name.slice(0, 100)}${each.active ? "" : " (not active)"}`] as const)]}
-              />
-              <Field label="Title" name="title" value={title} onInput={setTitle} />
-              <Field label="Description" name="description" lines={3} value={description} onInput={setDescription} />
-              {kind === "live" && <Check label="Start at once" checked={starts} onChange={setStarts} hint="The Event must be live." />}
-              <FormError failure={form.failure} shown={["destinationId"]} />
-            </form>
-          )
-        }
-      </Answered>
-    </Dialog>
   );
 }

@@ -1,0 +1,146 @@
+import { useState } from "preact/hooks";
+import { answered, api, dataOf, found, ifMatch, type Answer, type Schemas } from "../../kernel/api";
+import { useQuery } from "../../kernel/query";
+import { useQueryState } from "../../kernel/router";
+import { now, zone } from "../../kernel/time";
+import { toast } from "../../kernel/toasts";
+import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Field, FormError, Time, useSubmit, type Column } from "../../parts";
+import { localTime } from "../event/draft";
+
+type Stream = Schemas["ArchiverStream"];
+type Format = Stream["streamingFormats"][number];
+
+const FORMATS: readonly Format[] = ["HLS", "DASH", "HDS", "SMOOTH"];
+const FIELDS = ["profileId", "captureId", "ismUrl", "startTime", "endTime", "expiresAt"];
+const isExpired = (stream: Stream): boolean => stream.expiresAt !== null && Date.parse(stream.expiresAt) <= now.value;
+
+const COLUMNS: readonly Column<Stream>[] = [
+  { key: "capture", title: "Capture", value: (each) => each.captureId, cell: (each) => <bdi title={each.captureId}>{each.captureId}</bdi> },
+  { key: "profile", title: "Profile", secondary: true, value: (each) => each.profileId, cell: (each) => <bdi title={each.profileId}>{each.profileId}</bdi> },
+  { key: "state", title: "State", width: "9rem", cell: (each) => <Badge state={isExpired(each) ? { word: "Expired", tone: "off" } : each.uploaded ? { word: "Uploaded", tone: "ok" } : { word: "Recorded", tone: "neutral" }} /> },
+  { key: "formats", title: "Formats", width: "10rem", secondary: true, cell: (each) => each.streamingFormats.join(", ") || <span class="faint">–</span> },
+  { key: "start", title: "Start", width: "11rem", value: (each) => each.startTime, cell: (each) => <Time at={each.startTime} /> },
+  { key: "expires", title: "Expires", width: "11rem", secondary: true, value: (each) => each.expiresAt, cell: (each) => <Time at={each.expiresAt} /> },
+];
+
+/** Records of recordings that archivers have made. The product keeps them, and records nothing itself. */
+export function ArchiverStreams({ editable }: { editable: boolean }) {
+  const { values, set } = useQueryState();
+  const streams = useQuery("archiver streams", (signal) => dataOf(api.GET("/api/archiverstream/", { signal })), { changes: { aggregates: ["archiver_stream"] } });
+  const open = values["open"];
+  return (
+    <>
+      <Answered query={streams}>
+        {(all) => (
+          <DataTable
+            caption="Archiver streams"
+            columns={COLUMNS}
+            rows={all}
+            rowKey={(each) => each.id}
+            onRow={(each) => set({ open: String(each.id) })}
+            stale={streams.stale.value}
+            empty={<EmptyState title="No archiver streams">An archiver keeps a record here of each of its recordings.</EmptyState>}
+          />
+        )}
+      </Answered>
+      {open && <StreamDrawer key={open} id={open === "new" ? null : Number(open)} editable={editable} onClose={() => set({ open: "" })} onDone={() => (streams.refresh(), set({ open: "" }))} />}
+    </>
+  );
+}
+
+interface StreamDrawerProps {
+  /** null: a new one. */
+  id: number | null;
+  editable: boolean;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function StreamDrawer(props: StreamDrawerProps) {
+  const [opening] = useState(() => crypto.randomUUID());
+  const path = { id: props.id ?? 0 };
+  const stream = useQuery(`archiver stream ${opening}`, async (signal) => (props.id === null ? null : found(api.GET("/api/archiverstream/{id}", { params: { path }, signal }))));
+  return (
+    <Drawer title={props.id === null ? "New archiver stream" : "Archiver stream"} open onClose={props.onClose}>
+      <Answered query={stream}>{(seen) => <Form seen={seen} {...props} />}</Answered>
+    </Drawer>
+  );
+}
+
+function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer<Stream> | null }) {
+  const before = seen?.data;
+  const [typed, setTyped] = useState<Record<string, string>>({
+    profileId: before?.profileId ?? "",
+    captureId: before?.captureId ?? "",
+    ismUrl: before?.ismUrl ?? "",
+    startTime: localTime(before?.startTime ?? null),
+    endTime: localTime(before?.endTime ?? null),
+    expiresAt: localTime(before?.expiresAt ?? null),
+  });
+  const [uploaded, setUploaded] = useState(before?.uploaded ?? false);
+  const [formats, setFormats] = useState<readonly Format[]>(before?.streamingFormats ?? []);
+  const [asks, setAsks] = useState(false);
+  const instant = (name: "startTime" | "endTime" | "expiresAt"): string | null => {
+    const text = typed[name]!;
+    if (before && text === localTime(before[name])) return before[name]; // what nobody touched keeps its seconds
+    return text === "" ? null : new Date(text).toISOString();
+  };
+  const form = useSubmit(async () => {
+    const body = {
+      ...{ profileId: typed["profileId"]!, captureId: typed["captureId"]!, ismUrl: typed["ismUrl"]! },
+      ...{ startTime: instant("startTime")!, endTime: instant("endTime")!, expiresAt: instant("expiresAt") },
+      ...{ uploaded, streamingFormats: [...formats] },
+    };
+    await answered(id === null ? api.POST("/api/archiverstream/", { body }) : api.PUT("/api/archiverstream/{id}", { params: { path: { id } }, body, headers: ifMatch(seen!.etag) }));
+    toast(id === null ? "Archiver stream added" : "Archiver stream saved");
+    onDone();
+  });
+  const field = (name: string, label: string, more: object = {}) => (
+    <Field label={label} name={name} value={typed[name]!} onInput={(value) => setTyped({ ...typed, [name]: value })} required={name !== "expiresAt"} disabled={!editable} failure={form.failure} autoComplete="off" {...more} />
+  );
+  const time = { type: "datetime-local", hint: `Local time, ${zone(new Date())}` };
+  return (
+    <form class="infrastructure" onSubmit={form.submit}>
+      {field("captureId", "Capture")}
+      {field("profileId", "Profile")}
+      {field("ismUrl", "Address of the manifest")}
+      <div class="pair">
+        {field("startTime", "Start", time)}
+        {field("endTime", "End", time)}
+        {field("expiresAt", "Expires", { ...time, hint: "Empty: never. Nothing is deleted then." })}
+      </div>
+      <fieldset class="resource-fields" disabled={!editable}>
+        <legend>Formats</legend>
+        {FORMATS.map((each) => (
+          <Check key={each} label={each} checked={formats.includes(each)} onChange={(on) => setFormats(on ? [...formats, each] : formats.filter((other) => other !== each))} />
+        ))}
+        <Check label="Uploaded" checked={uploaded} onChange={setUploaded} />
+      </fieldset>
+      <FormError failure={form.failure} shown={FIELDS} />
+      {editable && (
+        <div class="page-actions">
+          <Button type="submit" kind="primary" busy={form.busy}>
+            {id === null ? "Add" : "Save"}
+          </Button>
+          {id !== null && <Button onClick={() => setAsks(true)}>Delete</Button>}
+        </div>
+      )}
+      <Confirm
+        title="Delete this archiver stream?"
+        action="Delete"
+        danger
+        open={asks}
+        onClose={() => setAsks(false)}
+        onConfirm={async () => {
+          await answered(api.DELETE("/api/archiverstream/{id}", { params: { path: { id: id! } }, headers: ifMatch(seen!.etag) }));
+          toast("Archiver stream deleted");
+          onDone();
+        }}
+      >
+        <p>
+          Only the record of <bdi>{(before?.captureId ?? "").slice(0, 200)}</bdi> goes. The recording stays.
+        </p>
+      </Confirm>
+    </form>
+  );
+}
