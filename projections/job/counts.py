@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 
 from domain.job.values import JobState, TaskState
 from projections.deliveries.queries import callback_backlog
-from projections.job.view import COUNTED, JOB_VIEW, SEPARATOR
+from projections.job.view import DIMENSION, JOB_VIEW, SEPARATOR
 from projections.kernel.database import Pool
 from projections.kernel.tallies import totals
 
 _SEEN_SECONDS: Final = 10
-_KEPT = totals(JOB_VIEW.name, JOB_VIEW.version, dimension=COUNTED)
-_COUNTED = "SELECT client, workflow, state, failed, count(*) FROM job_view GROUP BY client, workflow, state, failed"
+KEPT: Final = totals(JOB_VIEW.name, JOB_VIEW.version, dimension=DIMENSION)
+COUNTED: Final = "SELECT client, workflow, state, failed, count(*) FROM job_view GROUP BY client, workflow, state, failed"
 """While another build's table is there, whose totals are others."""
 _NOT_STARTED = f"({JobState.QUEUED}, {JobState.PENDING}, {JobState.SCHEDULED}, {JobState.PAUSED})"
 _WAITING = f"SELECT count(*) FROM (SELECT FROM job_view WHERE client = %s AND state IN {_NOT_STARTED} LIMIT %s) AS waiting"
@@ -90,9 +90,9 @@ class JobCounts:
 
     async def jobs(self) -> list[JobTotal]:
         """All jobs, by client, workflow, state and whether they failed."""
-        rows = await self._database.rows(_KEPT, {"deleted": False})
+        rows = await self._database.rows(KEPT, {"deleted": False})
         if (None, None) in rows:
-            rows = await self._database.rows(_COUNTED)
+            rows = await self._database.rows(COUNTED)
             return [JobTotal(client, workflow, JobState(state), *rest) for client, workflow, state, *rest in rows]
         return [_kept(value, count) for value, count in rows if count]
 

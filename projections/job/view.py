@@ -25,7 +25,7 @@ WAITING = f"({JobState.PENDING}, {JobState.SCHEDULED})"
 ENDED = f"({JobState.COMPLETED}, {JobState.BROKEN})"
 """The states of jobs that have ended, as SQL."""
 DUE_FROM = "coalesce(run_at, '-infinity')"
-COUNTED = "job"
+DIMENSION = "job"
 """The dimension of the totals of jobs. A value is client, workflow, state and 1 where it failed, joined by `SEPARATOR`."""
 _COUNTED_AS = " || chr(31) || ".join(("v.client", "v.workflow", "v.state", "v.failed::integer"))
 _LONGEST_SEARCHED = 8_000
@@ -158,7 +158,7 @@ JOB_VIEW = View(
     },
     fixed=("client", "workflow", "content_id", "created_at", "parameters", "search_text", "transaction_id", "shard"),
     changing=changing,
-    tallies=(Tally(COUNTED, _COUNTED_AS),),
+    tallies=(Tally(DIMENSION, _COUNTED_AS),),
 )
 
 JOB_TASK_VIEW = View(
