@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from asyncio import StreamWriter
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.deliveries.keys import shard_of
-from projections.deliveries.store import DELIVERED, PENDING, PendingDelivery
+from projections.deliveries.store import DELIVERED, PENDING, Health, PendingDelivery
 from projections.kernel.background_task import FAULTS
 from tests.conftest import NOON
 from tests.workers.deliveries.sending import LOOPBACK, Receiver, Sending, until
@@ -81,7 +80,7 @@ class Outcomes:
     def add(self, pending_outcome: PendingOutcome) -> None:
         self.kept.append(pending_outcome)
 
-    def set_failing_since(self, endpoint: Endpoint, since: datetime | None) -> None: ...
+    def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
 
     async def attempt(self, client: DeliveryClient, url: str) -> PendingOutcome:
         endpoint = self.scheduler.endpoint(WEBHOOK)
