@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from api.engine.client_filter import ClientFilter
-from api.engine.requests import ChangeJobRequest, JobsQuery, SubmitJobRequest, headers_for_log, job_changes, job_filter, new_job, place
+from api.engine.requests import (
+    ChangeJobRequest,
+    JobsQuery,
+    SubmitJobRequest,
+    headers_for_log,
+    job_changes,
+    job_filter,
+    new_job,
+    place,
+)
 from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.engine.waiting_jobs import WaitingJobs

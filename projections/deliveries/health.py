@@ -77,4 +77,4 @@ class EndpointHealthQueries:
     async def of(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointHealth]:
         parameters = {"webhooks": list(webhooks), "since": self._clock() - _DAY}
         rows = await self._database.rows(_HEALTH, parameters)
-        return {row[0]: EndpointHealth(*row[:3], Circuit(row[3]), *row[4:]) for row in rows}
+        return {row[0]: EndpointHealth(*(*row[:3], Circuit(row[3]), *row[4:])) for row in rows}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from domain.job.values import JobState, TaskState
 from projections.deliveries.queries import callback_backlog
@@ -54,7 +54,8 @@ class StateTotals:
         return sum(self.jobs.values())
 
 
-class JobTotal(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JobTotal:
     """How many jobs of a client and workflow are in a state."""
 
     client: str

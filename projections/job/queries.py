@@ -173,7 +173,9 @@ class JobQueries:
         conditions, named = where(parts)
         asked = f"FROM job_view WHERE {' AND '.join(conditions)}"
         pool = self._database.lists if place else self._database  # a place is counted along the queue
-        query = placed(f"SELECT {WHOLE}, 0 AS turn {asked}") if place else f"SELECT {_ROW}, semaphore, parameters, 0, {_TIMES} {asked}"
+        query = (
+            placed(f"SELECT {WHOLE}, 0 AS turn {asked}") if place else f"SELECT {_ROW}, semaphore, parameters, 0, {_TIMES} {asked}"
+        )
         found = await pool.row(query, named)
         return None if found is None else JobRow.of(found)
 
@@ -206,7 +208,9 @@ def _page(wanted: JobFilter, conditions: Sequence[str]) -> str:
     source = f"SELECT * FROM job_view {_RANKED if wanted.order_by == 'position' else ''} {asked}"
     first = f"ORDER BY {order} LIMIT %(limit)s"
     if wanted.order_by == "id" and wanted.client is None and not wanted.job_ids and (wanted.state is not None or wanted.failed):
-        source = _by_state(wanted, f"{source} AND client = wanted.client AND state = wanted.state AND failed = wanted.failed {first}")
+        source = _by_state(
+            wanted, f"{source} AND client = wanted.client AND state = wanted.state AND failed = wanted.failed {first}"
+        )
     return f"SELECT {WHOLE}, row_number() OVER (ORDER BY {order}) AS turn FROM ({source}) AS found {first}"
 
 

@@ -95,8 +95,9 @@ class View:
         made += [f"CREATE INDEX {table}_{name} ON {tail.format(table=f'public.{table}')}" for name, tail in self.indexes.items()]
         if self.tallies:
             marks = any(column.name == "deleted" for column in self.columns)
-            names = {"view": self.name, "version": self.version, "table": table}
-            made += triggers(self.tallies, **names, generation=new_id(), marks_deleted=marks)
+            made += triggers(
+                self.tallies, view=self.name, version=self.version, table=table, generation=new_id(), marks_deleted=marks
+            )
         return made
 
     def rename(self, table: str) -> Sequence[str]:

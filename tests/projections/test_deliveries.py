@@ -93,7 +93,9 @@ async def recorded(
 async def test_outcomes_and_their_tries_are_written(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"))
     again = outcome(HOOK, 2, state=PENDING, attempts=3, wait=90.0, status=None, error="no answer")
-    owned = await recorded(inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN)),))
+    owned = await recorded(
+        inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN)),)
+    )
     assert owned == {(shard_of(HOOK), 1)}
     assert rows(
         database_url, "SELECT state, attempts, error, finished_at IS NULL, due_at > now() FROM deliveries ORDER BY position"

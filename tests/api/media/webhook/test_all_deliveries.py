@@ -81,7 +81,9 @@ async def test_a_callback_shows_them_to_its_client_and_to_an_admin(
         headers = {"API-KEY": await introduce(inner, name, "operator")}
         answer = await http.get(PATH, params=about, headers=headers)
         assert [(one["webhookId"], one["position"]) for one in answer.json()["results"]] == shown
-        resent = await http.post(f"{PATH}resend/", json={"ids": [str(delivery_id(callback.webhook, 9, ordering_key="job:17"))]}, headers=headers)
+        resent = await http.post(
+            f"{PATH}resend/", json={"ids": [str(delivery_id(callback.webhook, 9, ordering_key="job:17"))]}, headers=headers
+        )
         expected = "it is pending already" if shown else "there is no such delivery"
         assert (resent.json()["requeued"], resent.json()["results"][0]["error"]) == (0, expected)
 
@@ -121,7 +123,11 @@ async def test_a_list_of_ids_that_is_none_is_refused(http: httpx.AsyncClient, id
 
 @pytest.mark.parametrize(
     ("until", "told"),
-    [("NULL", ("closed", True, False)), ("now() + interval '9 s'", ("open", True, True)), ("now() - interval '9 s'", ("half-open", True, False))],
+    [
+        ("NULL", ("closed", True, False)),
+        ("now() + interval '9 s'", ("open", True, True)),
+        ("now() - interval '9 s'", ("half-open", True, False)),
+    ],
 )
 async def test_the_circuit_breaker_of_an_endpoint_is_shown(
     http: httpx.AsyncClient, inner: Core, until: str, told: tuple[str, bool, bool]
