@@ -95,7 +95,7 @@ async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: Clie
 async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, clients: ClientFilter) -> Response:
     """Jobs that every filter finds, the latest first unless another order is asked for.
 
-    The header client filters too, unless it names an admin. Where there are more, the header Link has the address of the next page."""
+    The header client filters too, unless it names an admin. The header Link has the address of the next page, if there is one."""
     client = await clients.of(request)
     wanted = job_filter(query, client=client)
     if None not in (client, query.client) and client != query.client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -18,6 +18,7 @@ from api.kernel.auth import READ
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
+from api.media.attention import Attention, attention
 from api.media.consumer import Consumer
 from domain.kernel.clock import Clock
 from projections.audit.unsealed import Unsealed
@@ -131,6 +132,7 @@ class HealthOverview(Wire):
     """The state of the whole installation. Figures come from the database; disks are those of the answering machine."""
 
     at: Instant = Field(description="When this was read; it may be a second old.")
+    attention: list[Attention] = Field(description="What needs somebody's attention, faults first; empty when nothing does.")
     database: DatabaseState = Field(description="Version and size of the database.")
     log: LogState = Field(description="The end of the log, and how far it is verified and sealed.")
     disks: list[DiskState] = Field(description="The disks of the answering machine.")
@@ -160,14 +162,22 @@ class OverviewQueries:
 
 class Overview:
     """Reads the overview at most once a second, and keeps a sample of each minute. `free` gives the free bytes of this machine's
-    directories by their names; fewer than `low` are too little."""
+    directories by their names; fewer than `low` are too little. `missing` gives the programs for media that it does not have."""
 
     def __init__(
-        self, queries: OverviewQueries, *, clock: Clock, free: Callable[[], Mapping[str, int]], low: int, fresh: float = FRESH
+        self,
+        queries: OverviewQueries,
+        *,
+        clock: Clock,
+        free: Callable[[], Mapping[str, int]],
+        missing: Callable[[], Sequence[str]],
+        low: int,
+        fresh: float = FRESH,
     ) -> None:
         self._from = queries
         self._clock = clock
         self._free = free
+        self._missing = missing
         self._low = low
         self._fresh = fresh
         self._samples: deque[HealthSample] = deque(maxlen=SAMPLES)
@@ -202,8 +212,9 @@ class Overview:
     async def _all(self) -> HealthOverview:
         lists = self._from.database.lists
         version, size = await lists.row(SERVER) or ("", 0)
-        return HealthOverview(
+        read = HealthOverview(
             at=self._clock(),
+            attention=[],
             database=DatabaseState(version=version.partition(" ")[0], bytes=size),
             log=await self._log(),
             disks=[DiskState(name=name, free_bytes=left, low=left < self._low) for name, left in self._free().items()],
@@ -219,6 +230,7 @@ class Overview:
             sessions=[SessionCount(kind=kind, state=state, count=n) for kind, state, n, _ in await self._from.sessions.counts()],
             history=[],
         )
+        return read.model_copy(update={"attention": attention(read, missing=self._missing())})
 
     async def _log(self) -> LogState:
         lists = self._from.database.lists

@@ -140,7 +140,8 @@ def _question(filter: AllDeliveriesFilter, conditions: str) -> str:
         parts.append(f"""
 SELECT first.* FROM unnest(%(sources)s::smallint[]) AS s (source) CROSS JOIN unnest(%(shards)s::smallint[]) AS h (shard)
 CROSS JOIN LATERAL (
-    SELECT {_KEYED}, {DeliveryState.PENDING}::smallint AS state, d.due_at, NULL::timestamptz AS finished_at FROM pending_deliveries d
+    SELECT {_KEYED}, {DeliveryState.PENDING}::smallint AS state, d.due_at, NULL::timestamptz AS finished_at
+    FROM pending_deliveries d
     WHERE d.source = s.source AND d.shard = h.shard AND {conditions} ORDER BY {order} LIMIT %(limit)s
 ) AS first""")
     if state is not DeliveryState.PENDING:

@@ -32,7 +32,8 @@ _HEALTH: Final = f"""
 SELECT w.id, e.failing_since, e.succeeded_at,
     CASE WHEN e.circuit_until IS NULL THEN '{Circuit.CLOSED}' WHEN e.circuit_until > clock_timestamp() THEN '{Circuit.OPEN}'
         ELSE '{Circuit.HALF_OPEN}' END,
-    CASE WHEN e.circuit_until <= clock_timestamp() THEN e.circuit_until ELSE e.circuit_since END, e.circuit_until, p.pending, p.oldest, p.next, f.delivered, f.failed
+    CASE WHEN e.circuit_until <= clock_timestamp() THEN e.circuit_until ELSE e.circuit_since END, e.circuit_until,
+    p.pending, p.oldest, p.next, f.delivered, f.failed
 FROM unnest(%(webhooks)s::uuid[]) AS w(id)
 LEFT JOIN delivery_endpoints e ON e.webhook = w.id
 CROSS JOIN LATERAL (
@@ -51,8 +52,8 @@ CROSS JOIN LATERAL (
 @dataclass(frozen=True, slots=True)
 class EndpointHealth:
     """`pending` counts the first `MOST`, whose times `oldest` and `next_try` are; `delivered` and `failed` are of the last `MOST`
-    that ended within a day. `failing_since` is None where the last attempt succeeded. `circuit_since` is when the circuit breaker came
-    into its state, None where it has never left the first one; `circuit_until` when an open one lets an attempt through."""
+    that ended within a day. `failing_since` is None where the last attempt succeeded. `circuit_since` is when the circuit breaker
+    came into its state, None where it has never left the first one; `circuit_until` when an open one lets an attempt through."""
 
     webhook: UUID
     failing_since: datetime | None

@@ -106,8 +106,8 @@ class WebhookStatus(NamedTuple):
 
 
 class Health(NamedTuple):
-    """Since when all attempts at an endpoint have failed; None: the last one succeeded. `open_for`: seconds until its circuit breaker
-    lets an attempt through; None: it is closed."""
+    """Since when all attempts at an endpoint have failed; None: the last one succeeded. `open_for`: seconds until its circuit
+    breaker lets an attempt through; None: it is closed."""
 
     failing_since: datetime | None
     open_for: float | None = None

@@ -1,8 +1,8 @@
 """Tallies: exact totals of a view for some of its filters, kept by triggers.
 
 A count looks at every row that matches. A tally is written in the transaction that changes the view, as a row that says by how much
-the total changes; `Tallies` adds these rows up from time to time. A total is what is added up plus what is not yet. Rows are removed
-outside of the order of the log, so a removal changes what is added up itself.
+the total changes; `Tallies` adds these rows up from time to time. A total is what is added up plus what is not yet. Rows are
+removed outside of the order of the log, so a removal changes what is added up itself.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ _PENDING: Final = "it is pending already"
 async def list_all_deliveries(
     request: Request, query: AllDeliveriesQuery, records: RecordQueries, deliveries: AllDeliveryQueries
 ) -> Response:
-    """The deliveries of all webhooks and of the caller's callbacks, newest first, with every try. An admin sees those of all callbacks."""
+    """The deliveries of all webhooks and of the caller's callbacks, newest first, with every try.
+
+    An admin sees those of all callbacks."""
     filter = AllDeliveriesFilter(
         client=_client(request),
         state=query.state,
@@ -77,7 +79,7 @@ async def resend_deliveries(
     redelivery: Redelivery,
     handlers: WebhookHandlers,
 ) -> Outcome[Endpoint]:
-    """Send finished deliveries again, of any webhooks. The answer says of each whether it is; one that is not keeps none from it."""
+    """Send finished deliveries again, of any webhooks. The answer says of each whether it is sent again."""
     places = await deliveries.places(body.ids, client=_client(request))
     known = await _endpoints(records, [place.webhook for place in places.values()])
     enabled = {webhook for webhook, row in known.items() if row.details.disabled_at is None}

@@ -35,7 +35,7 @@ def overview(inner: Core, clock: Clock, free: Mapping[str, int]) -> Overview:
         sessions=SessionQueries(lists),
         unsealed=Unsealed(lists),
     )
-    return Overview(queries, clock=clock, free=lambda: free, low=10, fresh=0.0)
+    return Overview(queries, clock=clock, free=lambda: free, missing=lambda: ["packager"], low=10, fresh=0.0)
 
 
 async def test_a_viewer_sees_all_parts(http: httpx.AsyncClient, inner: Core) -> None:

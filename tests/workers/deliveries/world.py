@@ -13,13 +13,13 @@ from uuid import UUID
 
 from projections.deliveries.keys import SHARDS, Source, shard_of
 from projections.deliveries.store import (
-    Health,
     BEGINNING,
     DELIVERED,
     FAILED,
     PENDING,
     Cursor,
     DeliveryStore,
+    Health,
     Key,
     PageRequest,
     PendingDelivery,

@@ -42,7 +42,8 @@ async def test_every_page_goes_on_where_the_one_before_ended(http: httpx.AsyncCl
     third = sorted([(first, 3), (second, 3)], reverse=True)
     whole = [(second, 5), (second, 4), *third, (second, 2), (first, 1)]
     assert await places(http) == whole
-    seen, address = [], f"{PATH}?pageSize=2"
+    seen: list[tuple[str, int]] = []
+    address: str | None = f"{PATH}?pageSize=2"
     while address and len(seen) < 10:
         page = (await http.get(address)).json()
         seen += [(one["webhookId"], one["position"]) for one in page["results"]]
@@ -96,8 +97,8 @@ async def test_several_are_sent_again_and_each_says_whether(
     unknown = "00000000-0000-8001-9a6c-3f0d5c1f2b7e"
     ids = [second.id(4), second.id(5, OTHER), second.id(2), first.id(1), unknown, second.id(4)]
     before = await last(inner)
-    sent = {"json": {"ids": ids}, "headers": {"Idempotency-Key": "again"}}
-    answers = [await http.post(f"{PATH}resend/", **sent) for _ in range(2)]
+    key = {"Idempotency-Key": "again"}
+    answers = [await http.post(f"{PATH}resend/", json={"ids": ids}, headers=key) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
     assert answers[0].json()["requeued"] == 2
     told = [(one["id"], one["error"]) for one in answers[0].json()["results"]]
