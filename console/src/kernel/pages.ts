@@ -52,7 +52,9 @@ export function usePages<Row extends { id: string | number }>(
     own.pages = pages;
     return { rows: distinct(pages), more: pages[pages.length - 1]!.next !== null };
   };
-  const query = useQuery(key, read, { ...options, quiet: Math.min(QUIET * own.wanted ** 2, RAREST) });
+  const quiet = Math.min(QUIET * own.wanted ** 2, RAREST);
+  const every = options.every && Math.min(options.every * own.wanted, RAREST);
+  const query = useQuery(key, read, { ...options, quiet, ...(every && { every }) });
   const extend = (): void => {
     if (own.pages.length < own.wanted || !query.data.peek()?.more) return;
     own.wanted += 1;

@@ -280,7 +280,7 @@ async def test_a_list_is_followed_to_its_end_by_the_header_link(
     engine: httpx.AsyncClient, inner: Core, order_by: str, asc: int
 ) -> None:
     """In every order, where values are equal or absent too, and beside jobs that are submitted meanwhile."""
-    jobs = [await submit(engine, priority=1 + n % 3, **({"run_at": FUTURE} if n % 4 == 0 else {})) for n in range(9)]
+    jobs = [await submit(engine, priority=1 + n % 3, run_at=None if n % 4 else FUTURE) for n in range(9)]
     headers = await studio(inner)
     jobs += [await submit(engine, headers=headers) for _ in range(2)]
     await fail(inner, jobs[1])
