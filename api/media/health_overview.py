@@ -93,7 +93,7 @@ class StepQueue(Wire):
 class JobsState(Wire):
     """The job engine."""
 
-    states: dict[str, int] = Field(description="How many jobs have not ended, by state, and how many have failed; bounded counts.")
+    states: dict[str, int] = Field(description="How many jobs have not ended, by state, and how many have failed.")
     oldest_queued_seconds: float = Field(description="For how long the first queued job has waited.")
     steps: list[StepQueue] = Field(description="The queues of steps.")
     workers: int = Field(description="Processes that run steps.")

@@ -1,6 +1,6 @@
 /** A list that is read page by page, as far as somebody scrolls. */
 
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { type Query, type QueryOptions, useQuery } from "./query";
 
 /** `next`: what to ask for the page after it; null on the last one. */
@@ -55,13 +55,16 @@ export function usePages<Row extends { id: string | number }>(
   const quiet = Math.min(QUIET * own.wanted ** 2, RAREST);
   const every = options.every && Math.min(options.every * own.wanted, RAREST);
   const query = useQuery(key, read, { ...options, quiet, ...(every && { every }) });
-  const extend = (): void => {
-    if (own.pages.length < own.wanted || !query.data.peek()?.more) return;
-    own.wanted += 1;
-    if (query.loading.peek()) return; // it reads one more page
+  const proceed = (): void => {
+    if (query.loading.peek() || own.pages.length >= own.wanted || !query.data.peek()?.more) return;
     own.extending = true;
     query.refresh();
   };
+  const extend = (): void => {
+    if (own.pages.length === own.wanted) own.wanted += 1;
+    proceed(); // what is being read now reads this page too, unless it has ended just now
+  };
+  useEffect(proceed, [query.data.value]);
   return { ...query, extend };
 }
 
