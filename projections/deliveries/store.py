@@ -17,6 +17,7 @@ from psycopg.rows import TupleRow
 
 from domain.job.aggregate import Job
 from domain.job.values import Severity
+from projections.deliveries.endpoint_health import EndpointHealthChange
 from projections.deliveries.keys import ENDPOINTS
 from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.data_loader import DataLoader
@@ -103,24 +104,6 @@ class WebhookStatus(NamedTuple):
     version: int | None
     enabled: bool
     failing_since: datetime | None
-
-
-class Health(NamedTuple):
-    """Since when all attempts at an endpoint have failed; None: the last one succeeded. `open_for`: seconds until its circuit
-    breaker lets an attempt through; None: it is closed."""
-
-    failing_since: datetime | None
-    open_for: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointHealthChange:
-    """A change of an endpoint's health."""
-
-    webhook: UUID
-    shard: int
-    epoch: int
-    health: Health
 
 
 ABSENT: Final = WebhookStatus(None, enabled=False, failing_since=None)

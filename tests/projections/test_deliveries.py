@@ -14,6 +14,7 @@ from api.wiring.core import Core
 from domain.records.record import AmendRecord, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.consumers.leases import ShardLeases
+from projections.deliveries.endpoint_health import EndpointHealthChange, Health
 from projections.deliveries.keys import SHARDS, Source, shard_of
 from projections.deliveries.redelivery import Redelivery
 from projections.deliveries.store import (
@@ -25,8 +26,6 @@ from projections.deliveries.store import (
     AttemptOutcome,
     Cursor,
     DeliveryStore,
-    EndpointHealthChange,
-    Health,
     PageRequest,
     Place,
     QueueRequest,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, Protocol
 
-from projections.deliveries.store import DELIVERED, FAILED, PENDING, AttemptOutcome, Health
+from projections.deliveries.endpoint_health import Health
+from projections.deliveries.store import DELIVERED, FAILED, PENDING, AttemptOutcome
 from workers.deliveries.attempt import AttemptResult
 from workers.deliveries.endpoint import Endpoint
 from workers.deliveries.endpoint_state import Action, Failed

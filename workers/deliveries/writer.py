@@ -15,7 +15,8 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.deliveries.store import DeliveryStore, EndpointHealthChange, Health, Key
+from projections.deliveries.endpoint_health import EndpointHealthChange, Health
+from projections.deliveries.store import DeliveryStore, Key
 from projections.kernel.background_task import run_forever
 from projections.kernel.database import Database
 from workers.deliveries.endpoint import Endpoint

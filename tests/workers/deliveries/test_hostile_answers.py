@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from projections.deliveries.endpoint_health import Health
 from projections.deliveries.keys import shard_of
-from projections.deliveries.store import DELIVERED, PENDING, Health, PendingDelivery
+from projections.deliveries.store import DELIVERED, PENDING, PendingDelivery
 from projections.kernel.background_task import FAULTS
 from tests.conftest import NOON
 from tests.workers.deliveries.sending import LOOPBACK, Receiver, Sending, until

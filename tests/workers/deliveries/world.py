@@ -11,6 +11,7 @@ from functools import cache
 from random import Random
 from uuid import UUID
 
+from projections.deliveries.endpoint_health import Health
 from projections.deliveries.keys import SHARDS, Source, shard_of
 from projections.deliveries.store import (
     BEGINNING,
@@ -19,7 +20,6 @@ from projections.deliveries.store import (
     PENDING,
     Cursor,
     DeliveryStore,
-    Health,
     Key,
     PageRequest,
     PendingDelivery,
