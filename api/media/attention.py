@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import Field
 
 from api.kernel.wire import Wire
-
-if TYPE_CHECKING:
-    from api.media.health_overview import HealthOverview
+from api.media.health_figures import HealthFigures
 
 LATE: Final = 300.0
 """Seconds after which deliveries that are due, and jobs that could start, are late."""
@@ -42,7 +40,7 @@ class Attention(Wire):
     jobs: str | None = Field(description="The state of the jobs that it is about: failed or queued; null where it is about none.")
 
 
-def attention(seen: HealthOverview, *, missing: Sequence[str]) -> list[Attention]:
+def attention(seen: HealthFigures, *, missing: Sequence[str]) -> list[Attention]:
     """Faults first. `missing`: programs for media that the answering machine does not have."""
     found = [
         *_log(seen),
@@ -64,7 +62,7 @@ def _look(about: str, text: str, command: str | None = None, *, jobs: str | None
     return Attention(level=AttentionLevel.LOOK, about=about, text=text, command=command, jobs=jobs)
 
 
-def _log(seen: HealthOverview) -> Iterator[Attention]:
+def _log(seen: HealthFigures) -> Iterator[Attention]:
     log = seen.log
     if log.bad_position is not None:
         yield _fault("log", f"The log does not fit its hashes from position {log.bad_position} on.", "medialedger audit verify")
@@ -76,7 +74,7 @@ def _log(seen: HealthOverview) -> Iterator[Attention]:
         yield _look("log", text, "medialedger audit checkpoint")
 
 
-def _machine(seen: HealthOverview, missing: Sequence[str]) -> Iterator[Attention]:
+def _machine(seen: HealthFigures, missing: Sequence[str]) -> Iterator[Attention]:
     for disk in seen.disks:
         if disk.low:
             yield _fault("disks", f"Too little room on the disk of {disk.name}.", "medialedger doctor")
@@ -87,7 +85,7 @@ def _machine(seen: HealthOverview, missing: Sequence[str]) -> Iterator[Attention
         yield _fault("processes", "No process of the product was seen in the last seconds.", "medialedger up")
 
 
-def _consumers(seen: HealthOverview) -> Iterator[Attention]:
+def _consumers(seen: HealthFigures) -> Iterator[Attention]:
     for one in seen.consumers:
         failing = next((member for member in one.members if member.failing_seconds), None)
         if failing is not None:
@@ -102,7 +100,7 @@ def _consumers(seen: HealthOverview) -> Iterator[Attention]:
             yield _look("consumers", f"{one.name} is {one.lag:,} events behind.")
 
 
-def _events(seen: HealthOverview) -> Iterator[Attention]:
+def _events(seen: HealthFigures) -> Iterator[Attention]:
     for action, count in seen.events_due.items():
         if count:
             verb = "is" if count == 1 else "are"
@@ -114,7 +112,7 @@ def _events(seen: HealthOverview) -> Iterator[Attention]:
         yield _look("points", f"{_count(idle, 'publishing point')} of live Events {'has' if idle == 1 else 'have'} not started.")
 
 
-def _jobs(seen: HealthOverview) -> Iterator[Attention]:
+def _jobs(seen: HealthFigures) -> Iterator[Attention]:
     if failed := seen.jobs.states.get("failed", 0):
         text = f"{_count(failed, 'job')} {'has' if failed == 1 else 'have'} failed."
         yield _look("jobs", text, "medialedger jobs list --failed", jobs="failed")
@@ -125,13 +123,13 @@ def _jobs(seen: HealthOverview) -> Iterator[Attention]:
         yield _look("jobs", text, "medialedger jobs list --state queued", jobs="queued")
 
 
-def _deliveries(seen: HealthOverview) -> Iterator[Attention]:
+def _deliveries(seen: HealthFigures) -> Iterator[Attention]:
     if seen.deliveries.oldest_seconds > LATE:
         text = f"A delivery has been due for {_for(seen.deliveries.oldest_seconds)}."
         yield _look("deliveries", text, "medialedger webhooks health")
 
 
-def _sessions(seen: HealthOverview) -> Iterator[Attention]:
+def _sessions(seen: HealthFigures) -> Iterator[Attention]:
     for one in seen.sessions:
         if one.state == "failed" and one.count:
             text = f"{_count(one.count, f'{one.kind} session')} {'has' if one.count == 1 else 'have'} failed."
