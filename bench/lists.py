@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from random import Random
+from time import monotonic
 from uuid import UUID
 
 import psycopg
@@ -15,6 +16,7 @@ from bench import schedule
 from bench.ground import Ground, Served, driven, in_turns
 from bench.load import Seen
 from bench.report import Result, Table, Target, middle
+from projections.job.counts import COUNTED, KEPT
 from projections.job.search import JOB_SEARCH
 from projections.kernel.database import Database
 from projections.kernel.search import CONSUMER, grams
@@ -24,6 +26,9 @@ from projections.media_event.search import EVENT_SEARCH
 _FEW = 10_000
 _REQUESTS = 200
 _LISTS = ("first page, no filter", "one state", "a year", "deleted")
+_JOB_LISTS = ("jobs, first page", "jobs, a page in the middle", "jobs, failed", "jobs, completed of one workflow", "jobs, counts")
+_COUNTS = ("totals", "counted")
+_TURNS = 20
 _SEARCHES = ("search of Events", "search of Events, nothing found", "search of jobs")
 
 _EVENTS = """
@@ -42,7 +47,8 @@ FROM (
 _JOBS = """
 INSERT INTO job_view
     (id, version, client, workflow, content_id, state, failed, priority, created_at, updated_at, parameters, search_text)
-SELECT n, 1, 'bench', 'noop', 'match-' || to_char(n, 'FM0000000'), 5, false, 5, now(), now(), '{}',
+SELECT n, 1, 'bench' || n %% 7, CASE n %% 3 WHEN 0 THEN 'noop' ELSE 'other' END, 'match-' || to_char(n, 'FM0000000'),
+    CASE WHEN n %% 20 = 0 THEN 5 ELSE 2 END, n %% 1000 = 1, 5, now(), now(), '{}',
     'match-' || to_char(n, 'FM0000000') || E'\\x1fnoop'
 FROM generate_series(%s::bigint, %s::bigint) AS n
 """
@@ -57,7 +63,7 @@ def lists(ground: Ground) -> Result:
         ground.settle()
         cells: dict[str, Callable[[], Seen]] = {}
         for total, server in ((_FEW, small), (many, large)):
-            for name in _LISTS:
+            for name in (*_LISTS, *_JOB_LISTS):
                 cells[f"{name}/{total}"] = partial(driven, server, _requests(server, name, total), clients=1, effort=ground.effort)
         for name in _SEARCHES:
             for how in ("index", "scan"):
@@ -65,12 +71,30 @@ def lists(ground: Ground) -> Result:
         seen = in_turns(cells, rounds=max(ground.effort.rounds // 2, 2))
     _tell(result, seen, many)
     result.raw["lists"] = seen
+    _tell_counts(result, urls[many], many)
     return result
+
+
+def _tell_counts(result: Result, url: str, many: int) -> None:
+    """The totals that the view keeps beside the count of its rows, each in turn, by the database alone."""
+    seen: dict[str, list[float]] = {name: [] for name in _COUNTS}
+    with psycopg.connect(url, autocommit=True) as connection:
+        for _ in range(_TURNS):
+            for name, question in zip(_COUNTS, (KEPT, COUNTED), strict=True):
+                begun = monotonic()
+                connection.execute(question.encode(), {"deleted": False}).fetchall()
+                seen[name].append((monotonic() - begun) * 1000)
+    kept, counted = (middle(seen[name]) for name in _COUNTS)
+    table = Table(f"(t) Counts of {many:,} jobs, by the database alone", ("", "ms, totals", "ms, counted", "times as fast"))
+    table.add("by client, workflow and state", kept, counted, counted / kept)
+    result.tables.append(table)
+    result.targets.append(Target("count over totals of jobs", counted / kept, 20.0))
+    result.raw["counts"] = seen
 
 
 def _tell(result: Result, seen: dict[str, list[Seen]], many: int) -> None:
     table = Table("(t) Lists, one client, 20 a page", ("", f"p50 ms, {_FEW:,}", f"p50 ms, {many:,}", "ratio"))
-    for name in _LISTS:
+    for name in (*_LISTS, *_JOB_LISTS):
         small, large = seen[f"{name}/{_FEW}"], seen[f"{name}/{many}"]
         grown = middle([one.p50 / other.p50 for one, other in zip(large, small, strict=True)])
         table.add(name, middle([one.p50 for one in small]), middle([one.p50 for one in large]), grown)
@@ -112,6 +136,16 @@ def _path(name: str, number: int) -> str:
             return f"/api/event/?search=MATCH%20{number:07d}"
         case "search of Events, nothing found":
             return f"/api/event/?search=goal%20{number:07d}"
+        case "jobs, first page":
+            return "/engine/jobs?items=20"
+        case "jobs, a page in the middle":
+            return f"/engine/jobs?items=20&after={number}"
+        case "jobs, failed":
+            return "/engine/jobs?items=20&failed=true"
+        case "jobs, completed of one workflow":
+            return "/engine/jobs?items=20&state=completed&workflow=noop"
+        case "jobs, counts":
+            return "/engine/jobs/counts"
         case "search of jobs":
             return f"/engine/jobs?search=MATCH-{number:07d}"
         case _:

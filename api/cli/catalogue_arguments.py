@@ -37,13 +37,17 @@ def _webhooks(parser: ArgumentParser) -> None:
     listed = actions.add_parser("list", help="webhooks for all Events, or those of one")
     listed.add_argument("--event", type=event_id, metavar="ID", help="those of this Event")
     health = actions.add_parser("health", help="how each webhook fares: its last deliveries, the oldest that waits, what is wrong")
-    deliveries = actions.add_parser("deliveries", help="the deliveries of a webhook, the newest first")
-    deliveries.add_argument("--state", choices=("pending", "delivered", "failed"))
+    deliveries = actions.add_parser("deliveries", help="the deliveries of all webhooks or of one, the newest first")
+    states = deliveries.add_mutually_exclusive_group()
+    states.add_argument("--state", choices=("pending", "delivered", "failed"))
+    states.add_argument("--failed", action="store_true", help="the same as --state failed")
     deliveries.add_argument("--event", type=event_id, metavar="ID", help="about this Event")
     deliveries.add_argument("--items", type=positive, default=20, metavar="N", help="how many (default: %(default)s)")
     resend = actions.add_parser("resend", help="send a finished delivery again")
     test = actions.add_parser("test", help="send a sample notification; exit code 1 when it is not taken")
-    for one in (deliveries, resend, test):
+    whose = "its id, or the beginning of it (default: those of all)"
+    deliveries.add_argument("webhook", metavar="WEBHOOK", type=utf8, nargs="?", help=whose)
+    for one in (resend, test):
         one.add_argument("webhook", metavar="WEBHOOK", type=utf8, help="its id, or the beginning of it")
     resend.add_argument("delivery", metavar="DELIVERY", type=utf8, help="its id, or the beginning of it")
     for one in (listed, health, deliveries, test):
@@ -63,7 +67,7 @@ EVENTS = Command(
 WEBHOOKS = Command(
     "list webhooks and their deliveries, send one again",
     "Lists webhooks and what was sent to them, sends a delivery again, and tries a webhook with a sample notification.",
-    "medialedger webhooks list\n  medialedger webhooks health\n  medialedger webhooks deliveries 3fa85f64 --state failed\n"
+    "medialedger webhooks list\n  medialedger webhooks health\n  medialedger webhooks deliveries --failed\n"
     "  medialedger webhooks resend 3fa85f64 9b1d\n  medialedger webhooks test 3fa85f64",
     _webhooks,
     group=OPERATE,

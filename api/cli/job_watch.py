@@ -17,7 +17,7 @@ async def watch(jobs: JobQueries, boards: BoardQueries, *, ids: Sequence[int]) -
     """Until these jobs have ended."""
 
     async def read(wanted: Sequence[int]) -> tuple[list[Job], list[Task]]:
-        rows = await jobs.search(JobFilter(limit=len(wanted), job_ids=wanted, descending=False))
+        rows = (await jobs.search(JobFilter(limit=len(wanted), job_ids=wanted, descending=False))).rows
         return list(map(job_document, rows)), list(map(task_document, await boards.tasks(wanted)))
 
     watched = Watched(ids)

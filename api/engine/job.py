@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from api.engine.client_filter import ClientFilter
-from api.engine.requests import ChangeJobRequest, JobsQuery, SubmitJobRequest, headers_for_log, job_changes, job_filter, new_job
+from api.engine.requests import (
+    ChangeJobRequest,
+    JobsQuery,
+    SubmitJobRequest,
+    headers_for_log,
+    job_changes,
+    job_filter,
+    new_job,
+    place,
+)
 from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.engine.waiting_jobs import WaitingJobs
@@ -13,6 +22,7 @@ from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import WRITE, check_owner
+from api.kernel.pages import next_after
 from api.kernel.request import Request
 from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers
@@ -20,7 +30,7 @@ from domain.job.values import JobState, Semaphore
 from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from projections.job.queries import JobQueries
+from projections.job.queries import UNPAGED, JobQueries
 
 routes = Router(surface=ENGINE, tag="Job engine")
 
@@ -85,11 +95,16 @@ async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: Clie
 async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, clients: ClientFilter) -> Response:
     """Jobs that every filter finds, the latest first unless another order is asked for.
 
-    The header client filters too, unless it names an admin."""
+    The header client filters too, unless it names an admin. The header Link has the address of the next page, if there is one."""
     client = await clients.of(request)
+    wanted = job_filter(query, client=client)
     if None not in (client, query.client) and client != query.client:
         return Response(200, [])
-    return Response(200, FullJob.encoded(await jobs.search(job_filter(query, client=client))))
+    page = await jobs.search(wanted)
+    headers: tuple[tuple[str, str], ...] = ()
+    if page.more and query.order_by not in UNPAGED:
+        headers = (next_after(request, place(page.end(query.order_by))),)
+    return Response(200, FullJob.encoded(page.rows), headers=headers)
 
 
 async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> str:

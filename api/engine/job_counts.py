@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
+from api.engine.requests import JobCountsQuery
 from api.engine.responses import StateCounts
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
@@ -16,45 +18,63 @@ from api.http.response import Response
 from api.http.router import Router
 from api.kernel.request import Request
 from domain.job.values import JobState
-from projections.job.counts import JobCounts
+from projections.job.counts import JobCounts, JobTotal, state_totals
 
 routes = Router(surface=ENGINE, tag="Job engine")
 
 _FRESH: Final = 1.0
-_MOST: Final = 1000
+
+
+class WorkflowTotals(StateCounts):
+    """How many jobs of a workflow there are, by state and in all."""
+
+    workflow: str = Field(description="Name of the workflow.")
+    total: int = Field(description="How many jobs of it there are in all.", examples=[9])
 
 
 class JobTotals(StateCounts):
     """How many jobs there are, by state and in all."""
 
     total: int = Field(description="How many jobs there are in all.", examples=[9])
+    workflows: list[WorkflowTotals] = Field(description="The same of each workflow that has jobs, by name.")
 
 
 class CountedJobs:
-    """The counts of each client for a second: many consoles cost one query."""
+    """The counts of a second: many consoles cost one query."""
 
     def __init__(self, counts: JobCounts) -> None:
         self._counts = counts
-        self._known: dict[str | None, tuple[float, JobTotals]] = {}
+        self._counted_at = float("-inf")
+        self._known: Sequence[JobTotal] = ()
         self._counting = asyncio.Lock()
 
-    async def of(self, client: str | None) -> JobTotals:
+    async def now(self) -> Sequence[JobTotal]:
         async with self._counting:
-            counted_at, found = self._known.get(client, (float("-inf"), None))
-            if found is None or time.monotonic() - counted_at > _FRESH:
-                if len(self._known) >= _MOST:
-                    self._known.clear()
-                found = await self._count(client)
-                self._known[client] = (time.monotonic(), found)
-            return found
-
-    async def _count(self, client: str | None) -> JobTotals:
-        jobs, failed = await self._counts.states(client)
-        states = {state.name.lower(): jobs.get(state, 0) for state in JobState}
-        return JobTotals(total=sum(jobs.values()), failed=failed, **states)
+            if time.monotonic() - self._counted_at > _FRESH:
+                self._known = await self._counts.jobs()
+                self._counted_at = time.monotonic()
+            return self._known
 
 
 @routes.get("/jobs/counts", OPEN, response_model=JobTotals, errors=UNAVAILABLE)
-async def count_jobs(request: Request, counted: CountedJobs, clients: ClientFilter) -> Response:
-    """How many jobs are in each state, a second ago at most. The header client limits it, as it does the list of jobs."""
-    return Response(200, await counted.of(await clients.of(request)), headers=(("cache-control", "no-store"),))
+async def count_jobs(request: Request, query: JobCountsQuery, counted: CountedJobs, clients: ClientFilter) -> Response:
+    """How many jobs are in each state, in all and of each workflow, a second ago at most.
+
+    The header client limits it, as it does the list of jobs."""
+    allowed = await clients.of(request)
+    jobs = [
+        job
+        for job in await counted.now()
+        if allowed in (None, job.client) and query.client in (None, job.client) and query.workflow in (None, job.workflow)
+    ]
+    workflows = [
+        WorkflowTotals(workflow=name, **_shown(job for job in jobs if job.workflow == name))
+        for name in sorted({job.workflow for job in jobs})
+    ]
+    return Response(200, JobTotals(workflows=workflows, **_shown(jobs)), headers=(("cache-control", "no-store"),))
+
+
+def _shown(jobs: Iterable[JobTotal]) -> dict[str, int]:
+    totals = state_totals(jobs)
+    states = {state.name.lower(): totals.jobs.get(state, 0) for state in JobState}
+    return {"total": totals.all, "failed": totals.failed, **states}

@@ -145,7 +145,7 @@ async def list_tasks(
     wanted = query.job_ids[:LARGEST]
     client = await clients.of(request)
     if client is not None:
-        wanted = [row.id for row in await jobs.search(JobFilter(limit=LARGEST, job_ids=wanted, client=client))]
+        wanted = [row.id for row in (await jobs.search(JobFilter(limit=LARGEST, job_ids=wanted, client=client))).rows]
     return Response(200, [DashboardTask.of(task) for task in await boards.tasks(wanted)])
 
 

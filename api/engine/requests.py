@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from enum import IntEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from api.engine.model import EngineModel
@@ -14,7 +16,7 @@ from api.kernel.wire import Between, Flag, Instant, Integer, Listed, Name, Named
 from domain.job.handlers import JobChanges, NewJob, semaphore_address
 from domain.job.values import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobState
 from domain.kernel.errors import FieldError, Malformed
-from projections.job.queries import ORDERS, JobFilter
+from projections.job.queries import ORDERS, UNPAGED, JobCursor, JobFilter
 from projections.kernel.page import LARGEST
 
 _PRIORITIES: Final = {str(number): number for number in range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1)}
@@ -102,6 +104,23 @@ def _property(value: Any) -> str:
 OrderColumn = Annotated[str, BeforeValidator(_property), WithJsonSchema({"type": "string", "enum": list(ORDERS)})]
 
 
+_ID: Final = TypeAdapter(Annotated[int, Field(ge=0, lt=2**63)])
+_TEXT: Final = TypeAdapter(Annotated[str, Field(max_length=1000)])
+_MOMENT: Final = TypeAdapter(datetime)
+_PLACES: Final[Mapping[str, TypeAdapter[Any]]] = {
+    "client": _TEXT,
+    "workflow": _TEXT,
+    "priority": _ID,
+    "position": _ID,
+    "created_at": _MOMENT,
+    "updated_at": _MOMENT,
+    "run_at": _MOMENT,
+    "queue_state": _TEXT,
+    "failed": TypeAdapter(bool),
+}
+"""What a place in a list says of the field that orders it."""
+
+
 class JobsQuery(EngineModel):
     """Filters combine with AND."""
 
@@ -121,6 +140,26 @@ class JobsQuery(EngineModel):
     job_ids: Annotated[list[Integer], Listed] = Field(
         default_factory=list, description="Numbers of jobs, separated by commas; all by default."
     )
+    workflow: str | None = Field(None, description="Jobs of the workflow with exactly this name; all by default.")
+    client: str | None = Field(None, description="Jobs of this client only; all clients by default.")
+    after: str | None = Field(
+        None, description="Jobs that come after this place in the same order, as the address in the header Link has it."
+    )
+
+    def cursor(self) -> JobCursor | None:
+        """Written as the id of a job, and ~ with what it had in another field that orders the list, if anything."""
+        if self.after is None:
+            return None
+        if self.order_by in UNPAGED:
+            raise Malformed.at("after", f"may not be used with order_by={self.order_by}")
+        number, mark, value = self.after.partition("~")
+        try:
+            return JobCursor(_ID.validate_strings(number), _PLACES[self.order_by].validate_strings(value) if mark else None)
+        except (KeyError, ValidationError):
+            raise Malformed.at("after", "must be as the address in the header Link has it, in the same order") from None
+
+
+class JobCountsQuery(EngineModel):
     workflow: str | None = Field(None, description="Jobs of the workflow with exactly this name; all by default.")
     client: str | None = Field(None, description="Jobs of this client only; all clients by default.")
 
@@ -204,7 +243,16 @@ def job_filter(query: JobsQuery, *, client: str | None) -> JobFilter:
         job_ids=query.job_ids,
         workflow=query.workflow,
         client=client if query.client is None else query.client,
+        after=query.cursor(),
     )
+
+
+def place(cursor: JobCursor) -> str:
+    """The cursor as the parameter `after` has it."""
+    if cursor.value is None:
+        return str(cursor.id)
+    value = cursor.value.isoformat() if isinstance(cursor.value, datetime) else str(cursor.value)
+    return f"{cursor.id}~{value}"
 
 
 def headers_for_log(request: Request) -> dict[str, str]:

@@ -328,6 +328,6 @@ def _task_counts(counts: ClientCounts) -> TaskCounts:
 
 
 def _job_counts(counts: ClientCounts, settings: EngineSettings) -> JobStateCounts:
-    by_state = {state.name.lower(): counts.jobs.get(state, 0) for state in JobState}
+    by_state = {state.name.lower(): counts.jobs.jobs.get(state, 0) for state in JobState}
     limits = {"max_jobs": settings.max_jobs, "priority_slots": settings.priority_slots}
-    return JobStateCounts.model_construct(None, **by_state, failed=counts.failed, **limits)
+    return JobStateCounts.model_construct(None, **by_state, failed=counts.jobs.failed, **limits)

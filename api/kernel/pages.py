@@ -72,10 +72,18 @@ def next_page(request: Request, page: Page[Any]) -> tuple[tuple[str, str], ...]:
     page."""
     pairs = split_pairs(request.scope["query_string"], where="query")
     number = next((int(value) for name, value in reversed(pairs) if name.lower() == _NUMBER.lower()), 1)
-    if page.size * number >= page.total:
-        return ()
-    rest = [(name, value) for name, value in pairs if name.lower() != _NUMBER.lower()]
-    return (next_link(f"{quote(request.scope['raw_path'], safe=_IN_PATH)}?{urlencode([*rest, (_NUMBER, number + 1)])}"),)
+    return () if page.size * number >= page.total else (_next(request, _NUMBER, str(number + 1)),)
+
+
+def next_after(request: Request, place: str) -> tuple[str, str]:
+    """The header Link of a page that ends at a place: the same query, but its `after`."""
+    return _next(request, "after", place)
+
+
+def _next(request: Request, name: str, value: str) -> tuple[str, str]:
+    pairs = split_pairs(request.scope["query_string"], where="query")
+    rest = [pair for pair in pairs if pair[0].lower() != name.lower()]
+    return next_link(f"{quote(request.scope['raw_path'], safe=_IN_PATH)}?{urlencode([*rest, (name, value)])}")
 
 
 def next_link(address: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from projections.job.backlog import MOST_OF_A_CLIENT, JobBacklogQueries
+from projections.job.backlog import JobBacklogQueries
 
 
 class JobBacklog:
@@ -14,7 +14,7 @@ class JobBacklog:
         self._read = jobs
         self._jobs = Gauge(
             "medialedger_jobs",
-            f"Jobs by state, counted up to {MOST_OF_A_CLIENT} of each client; failed: ended so, and not handled since",
+            "Jobs by state; failed: ended so, and not handled since",
             ("state",),
             registry=registry,
         )

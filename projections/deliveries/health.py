@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
@@ -17,8 +18,22 @@ from projections.kernel.database import Pool
 
 MOST: Final = 1_000
 _DAY: Final = timedelta(days=1)
+
+
+class Circuit(StrEnum):
+    """The state of an endpoint's circuit breaker."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
 _HEALTH: Final = f"""
-SELECT w.id, e.failing_since, e.succeeded_at, p.pending, p.oldest, p.next, f.delivered, f.failed
+SELECT w.id, e.failing_since, e.succeeded_at,
+    CASE WHEN e.circuit_until IS NULL THEN '{Circuit.CLOSED}' WHEN e.circuit_until > clock_timestamp() THEN '{Circuit.OPEN}'
+        ELSE '{Circuit.HALF_OPEN}' END,
+    CASE WHEN e.circuit_until <= clock_timestamp() THEN e.circuit_until ELSE e.circuit_since END, e.circuit_until,
+    p.pending, p.oldest, p.next, f.delivered, f.failed
 FROM unnest(%(webhooks)s::uuid[]) AS w(id)
 LEFT JOIN delivery_endpoints e ON e.webhook = w.id
 CROSS JOIN LATERAL (
@@ -37,11 +52,15 @@ CROSS JOIN LATERAL (
 @dataclass(frozen=True, slots=True)
 class EndpointHealth:
     """`pending` counts the first `MOST`, whose times `oldest` and `next_try` are; `delivered` and `failed` are of the last `MOST`
-    that ended within a day. `failing_since` is None where the last attempt succeeded."""
+    that ended within a day. `failing_since` is None where the last attempt succeeded. `circuit_since` is when the circuit breaker
+    came into its state, None where it has never left the first one; `circuit_until` when an open one lets an attempt through."""
 
     webhook: UUID
     failing_since: datetime | None
     succeeded_at: datetime | None
+    circuit: Circuit
+    circuit_since: datetime | None
+    circuit_until: datetime | None
     pending: int
     oldest: datetime | None
     next_try: datetime | None
@@ -59,4 +78,4 @@ class EndpointHealthQueries:
     async def of(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointHealth]:
         parameters = {"webhooks": list(webhooks), "since": self._clock() - _DAY}
         rows = await self._database.rows(_HEALTH, parameters)
-        return {row[0]: EndpointHealth(*row) for row in rows}
+        return {row[0]: EndpointHealth(*(*row[:3], Circuit(row[3]), *row[4:])) for row in rows}

@@ -17,7 +17,7 @@ from domain.job.aggregate import Job
 from domain.provision.aggregate import ProvisionInfo, provision_key
 from projections.deliveries import store
 from projections.deliveries.keys import LOG_SEALED, Source, delivery_id, position_of
-from projections.kernel.arrays import bigints
+from projections.kernel.arrays import bigints, uuids
 from projections.kernel.database import Database, Pool
 from projections.kernel.page import within_bytes
 from projections.kernel.where import where
@@ -27,17 +27,26 @@ MOST_COUNTED: Final = 100_001
 """Counts of a backlog end here; a larger backlog has this number too."""
 
 _SEEN_SECONDS: Final = 10
+
+
+def epoch_of(table: str) -> str:
+    """An SQL expression for the epoch of a delivery's position."""
+    return f"(SELECT coalesce(max(epoch), {FIRST_EPOCH}) FROM log_epochs WHERE since_position < {table}.position)"
+
+
 _COLUMNS = f"""
-SELECT webhook, position, ordering_key, state,
-    (SELECT coalesce(max(epoch), {FIRST_EPOCH}) FROM log_epochs WHERE since_position < deliveries.position),
-    payload, created_at, due_at, finished_at, error
+SELECT webhook, position, ordering_key, state, {epoch_of("deliveries")}, payload, created_at, due_at, finished_at, error
 FROM deliveries WHERE
 """
 _NEWEST = "position DESC, ordering_key DESC"
 _ATTEMPTS = """
-SELECT position, ordering_key, started_at, seconds, status, error, address, response FROM delivery_attempts
-WHERE webhook = %s AND position = ANY(%s::bigint[]) ORDER BY started_at
+SELECT asked.webhook, asked.position, tried.* FROM unnest(%s::uuid[], %s::bigint[]) AS asked (webhook, position)
+CROSS JOIN LATERAL (
+    SELECT ordering_key, started_at, seconds, status, error, address, response FROM delivery_attempts a
+    WHERE a.webhook = asked.webhook AND a.position = asked.position ORDER BY started_at OFFSET 0
+) AS tried
 """
+"""OFFSET keeps the planner from reading all of the table."""
 _IN_ORDER = f"ORDER BY source, shard, position, webhook, ordering_key LIMIT {MOST_COUNTED}"
 """For the planner: the index of pending deliveries, whatever it believes about the table."""
 _BACKLOG = f"""
@@ -75,6 +84,14 @@ class Attempt:
     response: str
 
 
+class DeliveryPlace(NamedTuple):
+    """What a delivery is known by in the tables."""
+
+    webhook: UUID
+    position: int
+    ordering_key: str
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """A delivery with all its tries, the first one first. `due_at` has a meaning only while it is pending."""
@@ -94,6 +111,10 @@ class Delivery:
     @property
     def id(self) -> UUID:
         return delivery_id(self.webhook, self.position, ordering_key=self.ordering_key, epoch=self.epoch)
+
+    @property
+    def place(self) -> DeliveryPlace:
+        return DeliveryPlace(self.webhook, self.position, self.ordering_key)
 
     @property
     def job(self) -> int | None:
@@ -173,7 +194,7 @@ class DeliveryQueries:
         named = parameters | {"below": ordering_key, "limit": filter.limit + 1}
         rows = await self._database.lists.rows(within_bytes(found, order=_NEWEST, content="payload"), named)
         shown = [row[:-2] for row in rows[: filter.limit]]
-        return DeliveryPage(await self._with_attempts(webhook, shown), bool(rows) and rows[0][-1] > len(shown))
+        return DeliveryPage(await self.with_attempts(shown), bool(rows) and rows[0][-1] > len(shown))
 
     async def find(self, webhook: UUID, delivery: UUID) -> Delivery | None:
         rows = await self._at(webhook, position_of(delivery))
@@ -191,17 +212,19 @@ class DeliveryQueries:
 
     async def _at(self, webhook: UUID, position: int) -> list[Delivery]:
         rows = await self._database.rows(_COLUMNS + "webhook = %s AND position = %s", (webhook, position))
-        return await self._with_attempts(webhook, rows)
+        return await self.with_attempts(rows)
 
-    async def _with_attempts(self, webhook: UUID, rows: Sequence[Sequence[Any]]) -> list[Delivery]:
+    async def with_attempts(self, rows: Sequence[Sequence[Any]]) -> list[Delivery]:
+        """Of rows that have all fields but these, in the order of a `Delivery`."""
         if not rows:
             return []
-        tried: defaultdict[tuple[int, str], list[Attempt]] = defaultdict(list)
-        for position, ordering_key, *one in await self._database.rows(_ATTEMPTS, (webhook, bigints([row[1] for row in rows]))):
-            tried[position, ordering_key].append(Attempt(*one))
+        webhooks, positions = zip(*sorted({(row[0], row[1]) for row in rows}), strict=True)
+        tried: defaultdict[tuple[UUID, int, str], list[Attempt]] = defaultdict(list)
+        for webhook, position, ordering_key, *one in await self._database.rows(_ATTEMPTS, (uuids(webhooks), bigints(positions))):
+            tried[webhook, position, ordering_key].append(Attempt(*one))
         return [
-            Delivery(of, position, ordering_key, DeliveryState(state), *(*rest, tried[position, ordering_key]))
-            for of, position, ordering_key, state, *rest in rows
+            Delivery(webhook, position, ordering_key, DeliveryState(state), *(*rest, tried[webhook, position, ordering_key]))
+            for webhook, position, ordering_key, state, *rest in rows
         ]
 
 

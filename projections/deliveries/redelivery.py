@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from projections.deliveries.keys import CHANNEL
-from projections.deliveries.queries import Delivery
+from projections.deliveries.queries import DeliveryPlace
 from projections.deliveries.store import FAILED
 from projections.kernel.database import Database
 
@@ -38,10 +38,10 @@ class Redelivery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def resend(self, delivery: Delivery) -> bool:
+    async def resend(self, place: DeliveryPlace) -> bool:
         """False: it is pending already."""
-        place = {"position": delivery.position, "ordering_key": delivery.ordering_key}
-        return await self._update(_ONE, delivery.webhook, named=place) > 0
+        named = {"position": place.position, "ordering_key": place.ordering_key}
+        return await self._update(_ONE, place.webhook, named=named) > 0
 
     async def resend_failed_since(self, webhook: UUID, since: datetime) -> int:
         """Resend all failed deliveries that were created at that time or later, or none. Returns how many."""

@@ -17,6 +17,7 @@ from psycopg.rows import TupleRow
 
 from domain.job.aggregate import Job
 from domain.job.values import Severity
+from projections.deliveries.endpoint_health import EndpointHealthChange
 from projections.deliveries.keys import ENDPOINTS
 from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.data_loader import DataLoader
@@ -102,16 +103,6 @@ class WebhookStatus(NamedTuple):
 
     version: int | None
     enabled: bool
-    failing_since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointHealthChange:
-    """A change of an endpoint's `failing_since`; None: it works again."""
-
-    webhook: UUID
-    shard: int
-    epoch: int
     failing_since: datetime | None
 
 
@@ -240,13 +231,17 @@ WITH {_HELD}, o AS MATERIALIZED (
     INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds, status, error, address, response)
     SELECT webhook, position, ordering_key, started_at, micros / 1e6, status, error, address, response FROM o
 ), health AS (
-    INSERT INTO delivery_endpoints (webhook, failing_since, succeeded_at)
-    SELECT t.webhook, t.since, CASE WHEN t.since IS NULL THEN clock_timestamp() END
-    FROM unnest(%(t_shard)s::bigint[], %(t_epoch)s::bigint[], %(t_webhook)s::uuid[], %(t_since)s::timestamptz[])
-        AS t (shard, epoch, webhook, since)
+    INSERT INTO delivery_endpoints AS known (webhook, failing_since, succeeded_at, circuit_since, circuit_until)
+    SELECT t.webhook, t.since, CASE WHEN t.since IS NULL THEN clock_timestamp() END,
+        CASE WHEN t.open_for IS NOT NULL THEN clock_timestamp() END, clock_timestamp() + t.open_for * interval '1 microsecond'
+    FROM unnest(
+        %(t_shard)s::bigint[], %(t_epoch)s::bigint[], %(t_webhook)s::uuid[], %(t_since)s::timestamptz[], %(t_open_for)s::bigint[]
+    ) AS t (shard, epoch, webhook, since, open_for)
     JOIN held ON held.shard = t.shard AND held.epoch = t.epoch
     ON CONFLICT (webhook) DO UPDATE SET failing_since = excluded.failing_since,
-        succeeded_at = coalesce(excluded.succeeded_at, delivery_endpoints.succeeded_at)
+        succeeded_at = coalesce(excluded.succeeded_at, known.succeeded_at), circuit_until = excluded.circuit_until,
+        circuit_since = CASE WHEN (excluded.circuit_until IS NULL) = (known.circuit_until IS NULL) THEN known.circuit_since
+            ELSE clock_timestamp() END
 )
 SELECT shard, epoch FROM held
 """
@@ -255,7 +250,8 @@ SELECT shard, epoch FROM held
 # the planner from making one.
 _FAIL = f"""
 WITH {_HELD}, health AS (
-    UPDATE delivery_endpoints SET failing_since = NULL FROM held WHERE webhook = %(webhook)s AND failing_since IS NOT NULL
+    UPDATE delivery_endpoints SET failing_since = NULL, circuit_since = NULL, circuit_until = NULL
+    FROM held WHERE webhook = %(webhook)s AND failing_since IS NOT NULL
 ), chosen AS MATERIALIZED (
     SELECT position, ordering_key FROM pending_deliveries, held WHERE webhook = %(webhook)s
       AND (SELECT version FROM record_view WHERE kind IN {ENDPOINTS} AND id = %(webhook)s::text AND NOT deleted)
@@ -396,5 +392,6 @@ def _health_columns(health: Sequence[EndpointHealthChange]) -> dict[str, object]
         "t_shard": bigints([one.shard for one in health]),
         "t_epoch": bigints([one.epoch for one in health]),
         "t_webhook": uuids([one.webhook for one in health]),
-        "t_since": instants([one.failing_since for one in health]),
+        "t_since": instants([one.health.failing_since for one in health]),
+        "t_open_for": bigints([None if one.health.open_for is None else int(one.health.open_for * 1e6) for one in health]),
     }

@@ -1,4 +1,5 @@
-"""Counts of jobs and steps over all clients, for metrics. Each is bounded, whatever the tables hold: a scrape needs no key."""
+"""Counts of jobs and steps over all clients, for metrics. What reading them costs has a bound, whatever the tables hold: a scrape
+needs no key."""
 
 from __future__ import annotations
 
@@ -8,29 +9,12 @@ from itertools import product
 from typing import Final
 
 from domain.job.values import JobState, TaskState
-from projections.job.counts import STEP_QUEUES
+from projections.job.counts import STEP_QUEUES, JobCounts, state_totals
 from projections.kernel.database import Pool
 
-MOST_OF_A_CLIENT: Final = 10_000
 _MOST: Final = 100_001
 _UNENDED: Final = (JobState.QUEUED, JobState.STARTED, JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED)
 _FAILED: Final = "failed"
-_STATES: Final = ", ".join(f"({state:d}::smallint, ARRAY[false, true])" for state in _UNENDED)
-_JOBS: Final = f"""
-WITH RECURSIVE clients (client) AS (
-    (SELECT client FROM job_view ORDER BY client LIMIT 1)
-    UNION ALL
-    SELECT (SELECT client FROM job_view WHERE client > known.client ORDER BY client LIMIT 1)
-    FROM clients known WHERE known.client IS NOT NULL
-)
-SELECT state, count(*) FROM clients
-CROSS JOIN (VALUES {_STATES}, ({JobState.COMPLETED:d}::smallint, ARRAY[true])) AS wanted (state, failed)
-CROSS JOIN LATERAL (
-    SELECT FROM job_view j WHERE j.client = clients.client AND j.state = wanted.state AND j.failed = ANY(wanted.failed)
-    LIMIT {MOST_OF_A_CLIENT}
-) AS job
-WHERE clients.client IS NOT NULL GROUP BY state
-"""
 _OLDEST: Final = f"""
 SELECT coalesce(extract(epoch FROM clock_timestamp() - min(updated_at)), 0)::float8
 FROM (SELECT updated_at FROM job_view WHERE state = {JobState.QUEUED} LIMIT {_MOST}) AS queued
@@ -60,10 +44,11 @@ class JobBacklogQueries:
 
     def __init__(self, database: Pool) -> None:
         self._database = database
+        self._counts = JobCounts(database)
 
     async def all(self) -> JobBacklog:
-        counted: dict[int, int] = dict(await self._database.rows(_JOBS))
-        jobs = {state.name.lower(): counted.get(state, 0) for state in _UNENDED} | {_FAILED: counted.get(JobState.COMPLETED, 0)}
+        counted = state_totals(await self._counts.jobs())
+        jobs = {state.name.lower(): counted.jobs.get(state, 0) for state in _UNENDED} | {_FAILED: counted.failed}
         ((oldest,),) = await self._database.rows(_OLDEST)
         ((workers,),) = await self._database.rows(_WORKERS)
         steps = dict.fromkeys(product(STEP_QUEUES, ("ready", "running")), 0)

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.job.values import JobState, TaskState
-from projections.job.queries import SUMMARY, JobRow, placed
+from projections.job.queries import EVERY_CLIENT, SUMMARY, JobRow, placed
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Pool
-from projections.kernel.distinct import distinct
 
 LARGEST: Final = 1000
 """At most so many jobs of each state are shown."""
 
-_EVERY_CLIENT = distinct("client", table="job_view")
 _ONE_CLIENT = "SELECT %(client)s::text"
 
 
@@ -72,7 +70,7 @@ class BoardQueries:
 
     async def board(self, client: str | None) -> Board:
         """Read in one statement: no job is in two lists."""
-        question = _question(_EVERY_CLIENT if client is None else _ONE_CLIENT)
+        question = _question(EVERY_CLIENT if client is None else _ONE_CLIENT)
         rows = [JobRow.of(row) for row in await self._database.rows(question, {"client": client} if client is not None else {})]
 
         def those(state: JobState) -> list[JobRow]:

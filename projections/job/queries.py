@@ -9,26 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.values import JobState, Semaphore
 from projections.job.search import JOB_SEARCH
-from projections.job.view import ENDED
+from projections.job.view import ended_at, started_at
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
+from projections.kernel.distinct import distinct
 from projections.kernel.sizes import MIB
 from projections.kernel.where import Part, where
 
 _ROW: Final = "id, version, client, workflow, state, failed, reason, priority, run_at, created_at, updated_at"
-WHOLE: Final = f"{_ROW}, semaphore, parameters"
-SUMMARY: Final = f"{_ROW}, NULL::text AS semaphore, NULL::text AS parameters"
-
-_TIMES: Final = f"""(SELECT min(t.started_at) FROM job_task_view t WHERE t.job = page.id),
-    CASE WHEN page.state IN {ENDED} THEN (SELECT max(t.ended_at) FROM job_task_view t WHERE t.job = page.id) END"""
-"""Of the tasks of a job of the page, so that they are read of few jobs."""
+_TIMES: Final = "started_at, ended_at"
+WHOLE: Final = f"{_ROW}, semaphore, parameters, {_TIMES}"
+SUMMARY: Final = f"{_ROW}, NULL::text AS semaphore, NULL::text AS parameters, {_TIMES}"
 
 MOST_PARAMETERS: Final = 4 * MIB
 """Bytes of parameters in one list. Of the jobs after that they are left out."""
@@ -38,6 +36,9 @@ _RANKED = (
     "LEFT JOIN (SELECT id, row_number() OVER (PARTITION BY client ORDER BY priority, id) AS place"
     f" FROM job_view WHERE state = {JobState.QUEUED}) AS ranked USING (id)"
 )
+EVERY_CLIENT: Final = distinct("client", table="job_view")
+CursorValue = str | int | bool | datetime | None
+_TYPES: Final[Mapping[type, str]] = {str: "text", int: "bigint", bool: "boolean", datetime: "timestamptz"}
 _STATE_NAMES = ", ".join(f"'{state.name.lower()}'" for state in JobState)
 ORDERS: Final[Mapping[str, str]] = {
     "id": "id",
@@ -54,6 +55,9 @@ ORDERS: Final[Mapping[str, str]] = {
 }
 
 """SQL expressions by the name of the field in the API."""
+
+UNPAGED: Final = frozenset({"parameters"})
+"""A page does not begin at a value of them: it may be 64 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +106,34 @@ class JobRow:
             None if job.semaphore is None else job.semaphore.model_dump_json(),
             to_json(job.submission.parameters).decode(),
             0,
-            min((task.started_at for task in job.tasks.values() if task.started_at), default=None),
-            max((task.ended_at for task in job.tasks.values() if task.ended_at), default=None) if job.ended else None,
+            started_at(job),
+            ended_at(job),
         )
+
+    def value(self, field: str) -> CursorValue:
+        """What a list in the order of this field is ordered by."""
+        if field == "queue_state":
+            return self.state.name.lower()
+        found: CursorValue = getattr(self, field)
+        return found
 
     @property
     def semaphore(self) -> Semaphore | None:
         return None if self.semaphore_text is None else Semaphore.model_validate_json(self.semaphore_text)
 
 
+class JobCursor(NamedTuple):
+    """The last job of a page: its id, and what it had then in the field that orders the list; None: nothing. The job may have been
+    removed or changed since."""
+
+    id: int
+    value: CursorValue = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobFilter:
-    """All filters must match. `order_by` is one of `ORDERS`. `failed` with a state other than completed finds nothing."""
+    """All filters must match. `order_by` is one of `ORDERS`. `failed` with a state other than completed finds nothing. `after`
+    leaves out the jobs up to that one in the order asked for."""
 
     limit: int
     order_by: str = "id"
@@ -126,6 +146,19 @@ class JobFilter:
     job_ids: Sequence[int] = ()
     workflow: str | None = None
     client: str | None = None
+    after: JobCursor | None = None
+
+
+class JobPage(NamedTuple):
+    """`more`: there are jobs after these that the filter finds."""
+
+    rows: Sequence[JobRow]
+    more: bool
+
+    def end(self, order_by: str) -> JobCursor:
+        """Where the next page begins."""
+        last = self.rows[-1]
+        return JobCursor(last.id, None if order_by == "id" else last.value(order_by))
 
 
 class JobQueries:
@@ -138,32 +171,59 @@ class JobQueries:
         """The job; with `client`, only if it belongs to that client. Its position is counted only with `place`."""
         parts: list[Part] = [("number", number, "id = %(number)s"), ("client", client, "client = %(client)s")]
         conditions, named = where(parts)
-        asked = f"FROM job_view AS page WHERE {' AND '.join(conditions)}"
+        asked = f"FROM job_view WHERE {' AND '.join(conditions)}"
         pool = self._database.lists if place else self._database  # a place is counted along the queue
-        query = placed(f"SELECT {WHOLE}, 0 AS turn {asked}") if place else f"SELECT {WHOLE}, 0, {_TIMES} {asked}"
+        query = (
+            placed(f"SELECT {WHOLE}, 0 AS turn {asked}") if place else f"SELECT {_ROW}, semaphore, parameters, 0, {_TIMES} {asked}"
+        )
         found = await pool.row(query, named)
         return None if found is None else JobRow.of(found)
 
-    async def search(self, wanted: JobFilter) -> list[JobRow]:
+    async def search(self, wanted: JobFilter) -> JobPage:
         """Nulls come last; equal values are ordered by id in the same direction."""
         if wanted.failed is not None and wanted.state not in (None, JobState.COMPLETED):
-            return []
+            return JobPage([], more=False)
         conditions, named = where(_parts(wanted))
-        direction = "DESC" if wanted.descending else "ASC"
-        order = f"id {direction}"
-        if wanted.order_by != "id":
-            order = f"{ORDERS[wanted.order_by]} {direction} NULLS LAST, {order}"
-        ranked = _RANKED if wanted.order_by == "position" else ""
         if wanted.search:
             candidates = await JOB_SEARCH.candidates(self._database.lists, wanted.search.lower(), most=_TESTED)
             if candidates is not None:
                 conditions.append("id = ANY(%(candidates)s)")
                 named["candidates"] = candidates
-        asked = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        turn = f"row_number() OVER (ORDER BY {order}) AS turn"
-        page = f"SELECT {WHOLE}, {turn} FROM job_view {ranked} {asked} ORDER BY {order} LIMIT %(limit)s"
-        rows = await self._database.lists.rows(placed(page), {**named, "limit": wanted.limit})
-        return [JobRow.of(row) for row in rows]
+        if wanted.after is not None:
+            later, given = _later(wanted, wanted.after)
+            conditions.append(later)
+            named |= given
+        named["limit"] = wanted.limit + 1
+        rows = [JobRow.of(row) for row in await self._database.lists.rows(placed(_page(wanted, conditions)), named)]
+        return JobPage(rows[: wanted.limit], more=len(rows) > wanted.limit)
+
+
+def _page(wanted: JobFilter, conditions: Sequence[str]) -> str:
+    """The jobs of a page in their order, with the column `turn`."""
+    direction = "DESC" if wanted.descending else "ASC"
+    order = f"id {direction}"
+    if wanted.order_by != "id":
+        order = f"{ORDERS[wanted.order_by]} {direction} NULLS LAST, {order}"
+    asked = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    source = f"SELECT * FROM job_view {_RANKED if wanted.order_by == 'position' else ''} {asked}"
+    first = f"ORDER BY {order} LIMIT %(limit)s"
+    if wanted.order_by == "id" and wanted.client is None and not wanted.job_ids and (wanted.state is not None or wanted.failed):
+        source = _by_state(
+            wanted, f"{source} AND client = wanted.client AND state = wanted.state AND failed = wanted.failed {first}"
+        )
+    return f"SELECT {WHOLE}, row_number() OVER (ORDER BY {order}) AS turn FROM ({source}) AS found {first}"
+
+
+def _by_state(wanted: JobFilter, each: str) -> str:
+    """The first jobs of each client by the index of states: a few failed ones among a million are found without reading these."""
+    states = ", ".join(str(int(state)) for state in (JobState if wanted.state is None else (wanted.state,)))
+    ended = ", ".join(("false", "true") if wanted.failed is None else (str(wanted.failed).lower(),))
+    return f"""
+SELECT first.* FROM (
+    SELECT c.client, s.state, f.failed FROM ({EVERY_CLIENT}) AS c (client)
+    CROSS JOIN unnest(ARRAY[{states}]::smallint[]) AS s (state) CROSS JOIN unnest(ARRAY[{ended}]) AS f (failed)
+) AS wanted CROSS JOIN LATERAL ({each}) AS first
+"""
 
 
 def placed(page: str) -> str:
@@ -199,3 +259,15 @@ def _parts(wanted: JobFilter) -> list[Part]:
         ("workflow", wanted.workflow, "workflow = %(workflow)s"),
         ("client", wanted.client, "client = %(client)s"),
     ]
+
+
+def _later(wanted: JobFilter, cursor: JobCursor) -> tuple[str, dict[str, Any]]:
+    """A condition for the jobs that come after the cursor, and its parameters."""
+    field, beyond = ORDERS[wanted.order_by], "<" if wanted.descending else ">"
+    later, named = f"id {beyond} %(after)s", {"after": cursor.id}
+    if wanted.order_by == "id":
+        return later, named
+    if cursor.value is None:
+        return f"{field} IS NULL AND {later}", named
+    given = f"%(value)s::{_TYPES[type(cursor.value)]}"
+    return f"({field} {beyond} {given} OR {field} IS NULL OR ({field} = {given} AND {later}))", named | {"value": cursor.value}

@@ -5,6 +5,7 @@ The append that changes a job writes both, so an accepted job is in its queue wh
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from pydantic_core import to_json
@@ -12,6 +13,7 @@ from pydantic_core import to_json
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
 from projections.consumers.leases import shard_of
+from projections.kernel.tallies import Tally
 from projections.kernel.view import Column, View
 
 SHARDS = 64
@@ -23,6 +25,9 @@ WAITING = f"({JobState.PENDING}, {JobState.SCHEDULED})"
 ENDED = f"({JobState.COMPLETED}, {JobState.BROKEN})"
 """The states of jobs that have ended, as SQL."""
 DUE_FROM = "coalesce(run_at, '-infinity')"
+DIMENSION = "job"
+"""The dimension of the totals of jobs. A value is client, workflow, state and 1 where it failed, joined by `SEPARATOR`."""
+_COUNTED_AS = " || chr(31) || ".join(("v.client", "v.workflow", "v.state", "v.failed::integer"))
 _LONGEST_SEARCHED = 8_000
 
 
@@ -54,7 +59,19 @@ def changing(job: Job) -> tuple[Any, ...]:
         job.modified_on,
         None if job.semaphore is None else job.semaphore.model_dump_json(),
         job.next_queue,
+        started_at(job),
+        ended_at(job),
     )
+
+
+def started_at(job: Job) -> datetime | None:
+    """When the first of its tasks began its last run."""
+    return min((task.started_at for task in job.tasks.values() if task.started_at), default=None)
+
+
+def ended_at(job: Job) -> datetime | None:
+    """When the last of its tasks ended; None while the job has not."""
+    return max((task.ended_at for task in job.tasks.values() if task.ended_at), default=None) if job.ended else None
 
 
 def search_text(job: Job) -> str:
@@ -106,7 +123,7 @@ def task_rows(job: Job) -> list[tuple[Any, ...]]:
 
 JOB_VIEW = View(
     name="job_view",
-    version=1,
+    version=2,
     kinds=(Job.KIND,),
     columns=(
         Column("id", "bigint"),
@@ -119,6 +136,8 @@ JOB_VIEW = View(
         Column("updated_at", "timestamptz"),
         Column("semaphore", "text"),
         Column("next_queue", "text"),
+        Column("started_at", "timestamptz"),
+        Column("ended_at", "timestamptz"),
         Column("client", "text"),
         Column("workflow", "text"),
         Column("content_id", "text"),
@@ -139,6 +158,7 @@ JOB_VIEW = View(
     },
     fixed=("client", "workflow", "content_id", "created_at", "parameters", "search_text", "transaction_id", "shard"),
     changing=changing,
+    tallies=(Tally(DIMENSION, _COUNTED_AS),),
 )
 
 JOB_TASK_VIEW = View(

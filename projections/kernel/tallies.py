@@ -1,13 +1,15 @@
 """Tallies: exact totals of a view for some of its filters, kept by triggers.
 
 A count looks at every row that matches. A tally is written in the transaction that changes the view, as a row that says by how much
-the total changes; `Tallies` adds these rows up from time to time. A total is what is added up plus what is not yet.
+the total changes; `Tallies` adds these rows up from time to time. A total is what is added up plus what is not yet. Rows are
+removed outside of the order of the log, so a removal changes what is added up itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -36,33 +38,46 @@ class Tally:
         return f"SELECT '{self.dimension}', ({self.value})::text, {day} WHERE {self.day or self.value} IS NOT NULL"
 
 
-def triggers(tallies: Sequence[Tally], *, view: str, version: int, table: str, generation: UUID) -> list[str]:
-    """What a filled table without other writers needs: triggers that keep its totals, and then the totals of its rows."""
-    inserted = _changes(tallies, "count(*)", rows="inserted AS v")
+def triggers(
+    tallies: Sequence[Tally], *, view: str, version: int, table: str, generation: UUID, marks_deleted: bool = True
+) -> list[str]:
+    """What a filled table without other writers needs: triggers that keep its totals, and then the totals of its rows.
+
+    `marks_deleted`: it has a column `deleted`. Of another table every row counts as one that is not deleted."""
+    changes = partial(_changes, tallies, deleted="coalesce(v.deleted, false)" if marks_deleted else "false")
+    inserted = changes("count(*)", rows="inserted AS v")
+    removed = f"{changes('-count(*)', rows='removed AS v', into='view_tallies')} ORDER BY 1, 2, 3, 4, 5 {_ADDED}"
     both = "(SELECT 1 AS sign, * FROM updated UNION ALL SELECT -1, * FROM previous) AS v"
-    updated = _changes(tallies, "sum(v.sign)", rows=both) + " HAVING sum(v.sign) <> 0"
+    updated = changes("sum(v.sign)", rows=both) + " HAVING sum(v.sign) <> 0"
     function = f"public.tally_{view}_{version}"
     each = f"FOR EACH STATEMENT EXECUTE FUNCTION {function}"
     return [
         _FUNCTION.format(name=f"{function}_inserted", rows="inserted", insert=inserted.format(generation="TG_ARGV[0]")),
         _FUNCTION.format(name=f"{function}_updated", rows="updated", insert=updated.format(generation="TG_ARGV[0]")),
+        _FUNCTION.format(name=f"{function}_removed", rows="removed", insert=removed.format(generation="TG_ARGV[0]")),
         f"CREATE TRIGGER tally_inserted_{version} AFTER INSERT ON public.{table} REFERENCING NEW TABLE AS inserted "
         f"{each}_inserted('{generation}')",
         f"CREATE TRIGGER tally_updated_{version} AFTER UPDATE ON public.{table} "
         f"REFERENCING NEW TABLE AS updated OLD TABLE AS previous {each}_updated('{generation}')",
-        _changes(tallies, "count(*)", rows=f"public.{table} AS v").format(generation=f"'{generation}'"),
+        f"CREATE TRIGGER tally_removed_{version} AFTER DELETE ON public.{table} REFERENCING OLD TABLE AS removed "
+        f"{each}_removed('{generation}')",
+        changes("count(*)", rows=f"public.{table} AS v").format(generation=f"'{generation}'"),
     ]
 
 
-def _changes(tallies: Sequence[Tally], change: str, *, rows: str) -> str:
+def _changes(tallies: Sequence[Tally], change: str, *, rows: str, deleted: str, into: str = "view_tally_changes") -> str:
     dimensions = " UNION ALL ".join(tally.selection for tally in tallies)
     return (
-        "INSERT INTO public.view_tally_changes (generation, dimension, deleted, day, value, change) "
-        f"SELECT {{generation}}::uuid, t.dimension, coalesce(v.deleted, false), t.day, t.value, {change} "
+        f"INSERT INTO public.{into} AS known (generation, dimension, deleted, day, value, {_NUMBER[into]}) "
+        f"SELECT {{generation}}::uuid, t.dimension, {deleted}, t.day, t.value, {change} "
         f"FROM {rows} CROSS JOIN LATERAL ({dimensions}) AS t(dimension, value, day) GROUP BY 1, 2, 3, 4, 5"
     )
 
 
+_NUMBER: Final = {"view_tally_changes": "change", "view_tallies": "total"}
+_ADDED: Final = """
+ON CONFLICT (generation, dimension, deleted, day, value) DO UPDATE SET total = known.total + excluded.total
+"""
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -109,12 +124,12 @@ SELECT count(*), max(id) FROM (
     SELECT id FROM view_tally_changes WHERE id > %s AND generation = %s ORDER BY id LIMIT %s
 ) AS next
 """
-_ADD = """
-INSERT INTO view_tallies (generation, dimension, deleted, day, value, total)
+# In order, as removals do it: none waits for another that waits for it.
+_ADD = f"""
+INSERT INTO view_tallies AS known (generation, dimension, deleted, day, value, total)
 SELECT generation, dimension, deleted, day, value, sum(change) FROM view_tally_changes
-WHERE id > %(after)s AND id <= %(last)s AND generation = %(generation)s GROUP BY 1, 2, 3, 4, 5
-ON CONFLICT (generation, dimension, deleted, day, value) DO UPDATE SET total = view_tallies.total + excluded.total
-"""
+WHERE id > %(after)s AND id <= %(last)s AND generation = %(generation)s GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+{_ADDED}"""
 _REMOVE = "DELETE FROM view_tally_changes WHERE id > %(after)s AND id <= %(last)s AND generation = %(generation)s"
 _MOVE = "UPDATE view_tally_progress SET through = %(last)s WHERE generation = %(generation)s"
 _FORGET = [

@@ -46,7 +46,7 @@ class View:
     of such rows, and an aggregate that once had a row keeps it.
     `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name. `fixed` are columns that
     keep the value of the first row: later changes make and send only the values of the others, which `changing` gives.
-    `tallies` are the totals that are kept; such a view has a column `deleted`.
+    `tallies` are the totals that are kept, apart for rows with and without the mark `deleted` where there is such a column.
 
     `earlier` is the version that the release before had. It is written and read as long as a build of that release lives, and until
     this version is built. Queries know this version only: `from_earlier` has an SQL expression, over the columns of the earlier
@@ -94,7 +94,10 @@ class View:
         made = [f"ALTER TABLE public.{table} ADD CONSTRAINT {table}_key PRIMARY KEY ({key})"]
         made += [f"CREATE INDEX {table}_{name} ON {tail.format(table=f'public.{table}')}" for name, tail in self.indexes.items()]
         if self.tallies:
-            made += triggers(self.tallies, view=self.name, version=self.version, table=table, generation=new_id())
+            marks = any(column.name == "deleted" for column in self.columns)
+            made += triggers(
+                self.tallies, view=self.name, version=self.version, table=table, generation=new_id(), marks_deleted=marks
+            )
         return made
 
     def rename(self, table: str) -> Sequence[str]:

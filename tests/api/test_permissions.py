@@ -218,6 +218,8 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "DELETE /api/webhook/{id}": WRITE,
     "POST /api/webhook/{id}/secret/": WRITE,
     "POST /api/webhook/notify/{eventId}": WRITE,
+    "GET /api/webhook/deliveries/": READ,
+    "POST /api/webhook/deliveries/resend/": WRITE,
     "GET /api/webhook/{id}/deliveries/": READ,
     "GET /api/webhook/{id}/deliveries/{deliveryId}": READ,
     "POST /api/webhook/{id}/deliveries/{deliveryId}/resend": WRITE,

@@ -95,6 +95,7 @@ VALID: dict[str, dict[str, Any]] = {
     "PUT /api/flow/{id}": {"name": "x", "configurationJson": json.dumps(FLOW)},
     "POST /api/infrastructureprofile/": {"name": "x", "configurationJson": json.dumps(PROFILE)},
     "POST /api/webhook/": WEBHOOK,
+    "POST /api/webhook/deliveries/resend/": {"ids": [EVENT]},
     "POST /api/webhook/event/": {"eventId": EVENT, **WEBHOOK},
     "POST /api/webook/event/": {"eventId": EVENT, **WEBHOOK},
     "PUT /api/webhook/{id}": {"useJsonBody": False, "disabledAt": "2031-01-02"},

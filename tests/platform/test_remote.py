@@ -89,7 +89,10 @@ def test_webhooks_are_found_by_the_beginning_of_their_ids(call: Call, http: http
     code, shown, _ = call("webhooks", "test", webhook[:8], "--json")
     assert (code, json.loads(shown)["delivered"]) == (1, False)
     assert call("webhooks", "deliveries", webhook[:8]) == (0, "", "no deliveries\n")
-    assert json.loads(call("webhooks", "health", "--json")[1])[0]["state"] == "active"
+    [health] = json.loads(call("webhooks", "health", "--json")[1])
+    assert (health["webhookId"], health["circuit"]) == (webhook, "closed")
+    assert call("webhooks", "deliveries", "--failed") == (0, "", "no deliveries\n")
+    assert "--event needs a WEBHOOK" in call("webhooks", "deliveries", "--event", webhook)[2]
     assert call("webhooks", "deliveries", "zz")[2] == "medialedger: there is no webhook zz\n"
 
 
@@ -126,7 +129,17 @@ def test_a_wrong_key_is_one_line(call: Call, monkeypatch: pytest.MonkeyPatch) ->
 def test_status_tells_what_the_api_tells(call: Call) -> None:
     code, shown, _ = call("status", "--json")
     assert code in (0, 4)
-    assert [one["name"] for one in json.loads(shown)] == ["product", "database", "consumers", "jobs", "webhooks"]
+    assert [one["name"] for one in json.loads(shown)] == [
+        "product",
+        "database",
+        "log",
+        "disks",
+        "processes",
+        "consumers",
+        "jobs",
+        "deliveries",
+        "sessions",
+    ]
 
 
 def test_what_is_followed_ends_on_ctrl_c(product: ProductThread, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from api.wiring.core import Core
 from domain.records.record import AmendRecord, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.consumers.leases import ShardLeases
+from projections.deliveries.endpoint_health import EndpointHealthChange, Health
 from projections.deliveries.keys import SHARDS, Source, shard_of
 from projections.deliveries.redelivery import Redelivery
 from projections.deliveries.store import (
@@ -25,7 +26,6 @@ from projections.deliveries.store import (
     AttemptOutcome,
     Cursor,
     DeliveryStore,
-    EndpointHealthChange,
     PageRequest,
     Place,
     QueueRequest,
@@ -92,7 +92,9 @@ async def recorded(
 async def test_outcomes_and_their_tries_are_written(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"))
     again = outcome(HOOK, 2, state=PENDING, attempts=3, wait=90.0, status=None, error="no answer")
-    owned = await recorded(inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN),))
+    owned = await recorded(
+        inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN)),)
+    )
     assert owned == {(shard_of(HOOK), 1)}
     assert rows(
         database_url, "SELECT state, attempts, error, finished_at IS NULL, due_at > now() FROM deliveries ORDER BY position"
@@ -108,11 +110,29 @@ async def test_outcomes_and_their_tries_are_written(inner: Core, store: Delivery
     assert rows(database_url, "SELECT webhook, failing_since FROM delivery_endpoints") == [(HOOK, THEN)]
 
 
+async def test_the_circuit_breaker_is_written_with_the_time_of_its_last_change(
+    inner: Core, store: DeliveryStore, database_url: str
+) -> None:
+    put(database_url, *((HOOK, position, "a") for position in range(1, 6)))
+    seen = []
+    for position, open_for in enumerate((None, 30.0, 0.0, None, None), 1):
+        health = EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN, open_for))
+        await recorded(inner, store, outcome(HOOK, position), health=(health,))
+        seen += rows(
+            database_url,
+            "SELECT circuit_since, round(extract(epoch FROM circuit_until - now()) / 30) FROM delivery_endpoints",
+        )
+    since, until = zip(*seen, strict=True)
+    assert until == (None, 1, 0, None, None)
+    assert since[0] is None
+    assert since[1] == since[2] < since[3] == since[4]
+
+
 async def test_a_former_owner_writes_nothing(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"))
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE consumer_shards SET epoch = 2, owner = %s WHERE shard = %s", (OTHER, shard_of(HOOK)))
-    health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN),)
+    health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN)),)
     assert await recorded(inner, store, outcome(HOOK, 1), outcome(OTHER, 1), health=health) == {(shard_of(OTHER), 1)}
     await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1), version=None)
     assert rows(database_url, "SELECT webhook, state FROM deliveries ORDER BY webhook") == [(HOOK, 0), (OTHER, 1)]

@@ -102,4 +102,4 @@ async def test_the_index_finds_the_jobs_that_a_scan_finds(
     for term in terms([*before, *after], data):
         rows: list[Any] = await inner.database.rows("SELECT id, search_text FROM job_view ORDER BY id DESC")
         expected = [number for number, text in rows if term.lower() in text]
-        assert [job.id for job in await JobQueries(inner.database).search(JobFilter(limit=100, search=term))] == expected
+        assert [job.id for job in (await JobQueries(inner.database).search(JobFilter(limit=100, search=term))).rows] == expected

@@ -68,7 +68,7 @@ async def test_finished_deliveries_are_kept_for_their_days_and_attempts_for_a_we
             await inner.database.execute(finishing(f"position = {position}", finished_at="created_at"))
     found = DeliveryQueries(inner.database)
     again = (await found.page(HOOK, DeliveryFilter())).results[-2]
-    assert await Redelivery(inner.database).resend(again)
+    assert await Redelivery(inner.database).resend(again.place)
     await retention(inner, clock, delivery_days="10").tidy()
     kept = [(one.position, one.state, len(one.attempts)) for one in (await found.page(HOOK, DeliveryFilter())).results]
     assert kept == [(5, DELIVERED, 1), (4, DELIVERED, 1), (2, PENDING, 0), (1, PENDING, 0)]

@@ -69,6 +69,13 @@ class EndpointState:
     error: str | None = None
     disable_reason: str | None = None
 
+    def open_for(self, now: float) -> float | None:
+        """Seconds until the open circuit breaker lets an attempt through, 0 while it is half-open; None: it is closed."""
+        if self.phase is Phase.PROBING:
+            return 0.0
+        rests = self.phase is Phase.RESTING or (self.phase is Phase.PAUSED and self.failures >= FAILURES)
+        return max(self.until - now, 0.0) if rests else None
+
 
 @dataclass(frozen=True, slots=True)
 class Delivered:

@@ -4,10 +4,10 @@ except for the sink."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from random import Random
 from typing import Final, Protocol
 
+from projections.deliveries.endpoint_health import Health
 from projections.deliveries.store import DELIVERED, FAILED, PENDING, AttemptOutcome
 from workers.deliveries.attempt import AttemptResult
 from workers.deliveries.endpoint import Endpoint
@@ -24,7 +24,7 @@ class OutcomeSink(Protocol):
 
     def add(self, pending_outcome: PendingOutcome) -> None: ...
 
-    def set_failing_since(self, endpoint: Endpoint, since: datetime | None) -> None: ...
+    def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
 
 
 class OutcomeHandler:
@@ -59,8 +59,10 @@ class OutcomeHandler:
                 wait = self._schedule.wait(row.attempts + 1, self._rng.random(), requested_wait=result.requested_wait)
             pause = result.requested_wait if result.pauses_endpoint else 0.0
             actions = endpoint.failed(row, Failed(result.started_at, gone=result.gone, pause=pause), now=now, wait=wait)
-        if Action.WRITE_HEALTH in actions:
-            self._sink.set_failing_since(endpoint, endpoint.state.failing_since)
+        health = Health(endpoint.state.failing_since, endpoint.state.open_for(now))
+        first = endpoint.state.failures == 1  # in a row: an owner before may have left the circuit breaker open
+        if first or health.open_for is not None or Action.WRITE_HEALTH in actions:
+            self._sink.set_health(endpoint, health)
         outcome = AttemptOutcome(
             key=row.key,
             shard=endpoint.shard,

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from typing import Final
 
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.deliveries.store import DeliveryStore, EndpointHealthChange, Key
+from projections.deliveries.endpoint_health import EndpointHealthChange, Health
+from projections.deliveries.store import DeliveryStore, Key
 from projections.kernel.background_task import run_forever
 from projections.kernel.database import Database
 from workers.deliveries.endpoint import Endpoint
@@ -43,7 +43,7 @@ class Writer:
         self._scheduler = scheduler
         self._written = written
         self._outcomes: list[PendingOutcome] = []
-        self._health: dict[Endpoint, datetime | None] = {}
+        self._health: dict[Endpoint, Health] = {}
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._connection: AsyncConnection[TupleRow] | None = None
@@ -53,9 +53,9 @@ class Writer:
         self._none.clear()
         self._some.set()
 
-    def set_failing_since(self, endpoint: Endpoint, since: datetime | None) -> None:
-        """None: the endpoint works again. Written with the next outcome."""
-        self._health[endpoint] = since
+    def set_health(self, endpoint: Endpoint, health: Health) -> None:
+        """Written with the next outcome."""
+        self._health[endpoint] = health
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -86,10 +86,10 @@ class Writer:
             self._connection = await self._database.connect("deliveries", settings=_SETTINGS)
         batch = _without_repeats(self._outcomes)
         health = dict(self._health)
-        changes = [EndpointHealthChange(one.webhook, one.shard, one.epoch, since) for one, since in health.items()]
+        changes = [EndpointHealthChange(one.webhook, one.shard, one.epoch, seen) for one, seen in health.items()]
         owned = await self._store.record(self._connection, [one.outcome for one in batch], health=changes)
         del self._outcomes[: len(batch)]
-        self._health = {one: since for one, since in self._health.items() if one not in health or health[one] != since}
+        self._health = {one: seen for one, seen in self._health.items() if one not in health or health[one] != seen}
         if not self._outcomes:
             self._some.clear()
         revoked = {(one.outcome.shard, one.outcome.epoch) for one in batch} - owned

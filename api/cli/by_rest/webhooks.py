@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from api.cli.output import Column, Document, Kind, field, print_list, print_one
-from api.cli.rest_api import RestApi
+from api.cli.rest_api import ApiError, RestApi
 from api.cli.unique_prefix import unique
 
-_LOOKED_AT: Final = 100
-"""The last deliveries of a webhook, by which its health is told."""
 _SEARCHED: Final = 1000
 _WHOLE: Final = 36
 """Characters of an id."""
@@ -48,44 +46,35 @@ def _state(webhook: Document) -> str:
 
 def _health(args: Namespace, api: RestApi) -> None:
     columns = (
-        Column("id", field("id")),
+        Column("id", field("webhookId")),
         Column("url", field("webhookUrl"), Kind.LONG),
-        Column("state", field("state"), Kind.STATE),
+        Column("state", _condition, Kind.STATE),
+        Column("circuit", field("circuit"), Kind.STATE),
         Column("delivered", field("delivered"), Kind.NUMBER),
         Column("failed", field("failed"), Kind.NUMBER),
         Column("waiting", field("pending"), Kind.NUMBER),
-        Column("oldest", field("oldestPending"), Kind.TIME),
-        Column("next", field("nextTry"), Kind.TIME, wide=True),
-        Column("last error", field("lastError"), Kind.LONG),
+        Column("oldest", field("oldestPendingAt"), Kind.TIME),
+        Column("next", field("nextTryAt"), Kind.TIME, wide=True),
+        Column("failing since", field("failingSince"), Kind.TIME),
     )
-    found = [_health_of(api, webhook) for webhook in _all(api)]
-    print_list(found, columns, form=args.form, none="no webhooks")
+    print_list(api.documents("/api/webhook/health"), columns, form=args.form, none="no webhooks")
 
 
-def _health_of(api: RestApi, webhook: Document) -> dict[str, Any]:
-    """By its last deliveries."""
-    recent = api.documents(f"/api/webhook/{webhook.get('id')}/deliveries/", pageSize=_LOOKED_AT)
-    by_state = {name: [one for one in recent if one.get("state") == name] for name in ("DELIVERED", "FAILED", "PENDING")}
-    waiting = by_state["PENDING"]
-    errors = [one["error"] for one in recent if one.get("error")]
-    return {
-        "id": webhook.get("id"),
-        "webhookUrl": webhook.get("webhookUrl"),
-        "state": "failing" if _state(webhook) == "active" and errors else _state(webhook),
-        "disabledAt": webhook.get("disabledAt"),
-        "lookedAt": len(recent),
-        **{name.lower(): len(found) for name, found in by_state.items()},
-        "oldestPending": min((str(one["createdAt"]) for one in waiting if one.get("createdAt")), default=None),
-        "nextTry": min((str(one["dueAt"]) for one in waiting if one.get("dueAt")), default=None),
-        "lastError": errors[0] if errors else None,
-    }
+def _condition(webhook: Document) -> str:
+    return "failing" if webhook.get("disabledAt") is None and webhook.get("failingSince") else _state(webhook)
 
 
 def _deliveries(args: Namespace, api: RestApi) -> None:
-    webhook = _webhook(api, args.webhook)
-    query = {"state": args.state and args.state.upper(), "eventId": args.event}
-    found = api.pages(f"/api/webhook/{webhook}/deliveries/", query, most=args.items)
+    state = "FAILED" if args.failed else args.state and args.state.upper()
+    if args.webhook is None:
+        if args.event is not None:
+            raise ApiError("--event needs a WEBHOOK: the list of all webhooks has no such filter")
+        found = api.pages("/api/webhook/deliveries/", {"state": state}, most=args.items)
+    else:
+        path = f"/api/webhook/{_webhook(api, args.webhook)}/deliveries/"
+        found = api.pages(path, {"state": state, "eventId": args.event}, most=args.items)
     columns = (
+        *((Column("webhook", field("webhookUrl"), Kind.LONG),) if args.webhook is None else ()),
         Column("id", field("id")),
         Column("state", field("state"), Kind.STATE),
         Column("action", field("action")),

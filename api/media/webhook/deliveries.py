@@ -79,7 +79,7 @@ async def resend_delivery(
     delivery = await _find(id, delivery_id, deliveries)
     _check_enabled(webhook)
     await handlers.keep(id, invocation=request.invocation)
-    if not await redelivery.resend(delivery):
+    if not await redelivery.resend(delivery.place):
         raise Refused("the delivery is pending already")
     pending = responses.Delivery.of(await _find(id, delivery_id, deliveries))
     return Outcome(result={"delivery": encode(pending).decode()})

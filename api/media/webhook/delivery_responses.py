@@ -109,6 +109,35 @@ class DeliveryCollection(Wire):
     next: str | None = Field(description="Address of the next page with the same filters; null on the last page.")
 
 
+class DeliveryOfWebhook(Delivery):
+    """A delivery in the list of all webhooks."""
+
+    webhook_url: str = Field(description="Address of the webhook or callback, without credentials.")
+
+
+class AllDeliveryCollection(Wire):
+    """A page of the deliveries of all webhooks, newest first."""
+
+    page_size: int = Field(description="Number of deliveries in a page, as it was used: at most 1000.")
+    results: list[DeliveryOfWebhook] = Field(description="Deliveries of this page, newest first.")
+    next: str | None = Field(description="Address of the next page with the same filters; null on the last page.")
+
+
+class ResentDelivery(Wire):
+    """What became of the request to send a delivery again."""
+
+    id: UUID = Field(description="Id of the delivery.")
+    requeued: bool = Field(description="Whether it is sent again.")
+    error: str | None = Field(description="Why it is not; null where it is.")
+
+
+class ResentDeliveries(Wire):
+    """What became of each."""
+
+    requeued: int = Field(description="How many deliveries are sent again.")
+    results: list[ResentDelivery] = Field(description="Each that was asked for, in that order.")
+
+
 class RecoveredDeliveries(Wire):
     """What a recovery did."""
 

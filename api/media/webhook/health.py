@@ -14,7 +14,7 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
 from domain.records.row import RecordRow
 from domain.webhook.aggregate import Webhook
-from projections.deliveries.health import EndpointHealth, EndpointHealthQueries
+from projections.deliveries.health import Circuit, EndpointHealth, EndpointHealthQueries
 from projections.records.queries import RecordQueries
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
@@ -28,6 +28,12 @@ class WebhookHealth(Wire):
     disabled_at: Instant | None = Field(description="Since when nothing is sent to it; null while it is enabled.")
     failing_since: Instant | None = Field(description="Since when every attempt has failed; null where the last one succeeded.")
     succeeded_at: Instant | None = Field(description="When an attempt last succeeded; null where none has.")
+    circuit: Circuit = Field(
+        description="State of the circuit breaker: closed; open after 10 failures in a row, so that nothing is sent for a while; "
+        "half-open while one attempt shows whether the receiver works again."
+    )
+    circuit_since: Instant | None = Field(description="Since when it is in this state; null where it has always been closed.")
+    circuit_until: Instant | None = Field(description="When an open one lets an attempt through; null while it is not open.")
     pending: int = Field(description="Deliveries that wait, counted up to 1000.")
     oldest_pending_at: Instant | None = Field(description="When the oldest of them was created; null where none waits.")
     next_try_at: Instant | None = Field(description="When the first of them is tried next; null where none waits.")
@@ -42,6 +48,9 @@ class WebhookHealth(Wire):
             disabled_at=row.details.disabled_at,
             failing_since=health.failing_since,
             succeeded_at=health.succeeded_at,
+            circuit=health.circuit,
+            circuit_since=health.circuit_since,
+            circuit_until=health.circuit_until if health.circuit is Circuit.OPEN else None,
             pending=health.pending,
             oldest_pending_at=health.oldest,
             next_try_at=health.next_try if row.details.disabled_at is None else None,

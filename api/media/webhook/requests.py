@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, StringConstraints, WithJsonSchema
@@ -11,7 +11,11 @@ from api.kernel.pages import FreshQuery, PageQuery, Whole
 from api.kernel.wire import Flag, Instant, Label, NamedInt, Text, Wire
 from domain.kernel.urls import LONGEST_URL
 from domain.webhook.basic_auth import LONGEST_PASSWORD
+from projections.deliveries.all_webhooks import DeliveryKind
 from projections.deliveries.queries import DeliveryState
+
+MOST_RESENT: Final = 100
+"""Deliveries that one call sends again."""
 
 _WebhookUrl = Annotated[
     Text,
@@ -124,6 +128,33 @@ class DeliveriesQuery(FreshQuery):
     job_id: Whole | None = Field(default=None, description="Only deliveries about this job.")
     before: UUID | None = Field(default=None, description="Id of a delivery: only older ones, without it.")
     page_size: Whole = Field(default=20, description="Deliveries in a page; default 20, at most 1000.")
+
+
+class AllDeliveriesQuery(FreshQuery):
+    """A page of the deliveries of all webhooks."""
+
+    state: Annotated[DeliveryState, NamedInt(DeliveryState)] | None = Field(
+        default=None, description="Only deliveries in this state: 0 PENDING, 1 DELIVERED, 2 FAILED; all by default."
+    )
+    webhook_id: UUID | None = Field(default=None, description="Only deliveries of this webhook or callback; all by default.")
+    kind: DeliveryKind | None = Field(
+        default=None,
+        description="Only those about this: event, job, infrastructure (of an Event) or log (checkpoints); all by default.",
+    )
+    created_from: Instant | None = Field(default=None, alias="from", description="Created at this time or later.")
+    created_to: Instant | None = Field(default=None, alias="to", description="Created at this time or earlier.")
+    before: UUID | None = Field(default=None, description="Id of a delivery: only older ones, without it.")
+    page_size: Whole = Field(default=20, description="Deliveries in a page; default 20, at most 1000.")
+
+
+class ResendDeliveriesRequest(Wire):
+    """Deliveries to send again, of any webhooks."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["00000000-0000-8001-9a6c-3f0d5c1f2b7e"]}]})
+
+    ids: Annotated[list[UUID], Field(min_length=1, max_length=MOST_RESENT)] = Field(
+        description=f"Ids of finished deliveries, at most {MOST_RESENT}."
+    )
 
 
 class RecoverQuery(Wire):

@@ -34,6 +34,8 @@ def _services(services: Services) -> Providers:
     from workers.adapters.ffmpeg import Ffmpeg, installed
     from workers.adapters.free_space import LOW, free_bytes
     from workers.adapters.step_account import program_account
+    from workers.jobs.host.tools import find
+    from workers.kernel.media_programs import MEDIA_PROGRAMS
 
     get, around = services.get, services.surroundings
     machine, clock = around.machine, around.clock
@@ -51,7 +53,11 @@ def _services(services: Services) -> Providers:
             unsealed=Unsealed(lists),
         )
         return Overview(
-            queries, clock=clock, free=lambda: {name: free_bytes(path) for name, path in around.directories.items()}, low=LOW
+            queries,
+            clock=clock,
+            free=lambda: {name: free_bytes(path) for name, path in around.directories.items()},
+            missing=lambda: [name for name in MEDIA_PROGRAMS if find(name) is None],
+            low=LOW,
         )
 
     return {

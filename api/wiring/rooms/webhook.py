@@ -16,6 +16,7 @@ from domain.records.row import RecordRow
 from domain.webhook.aggregate import Webhook
 from domain.webhook.callback import Callback
 from domain.webhook.handlers import WebhookHandlers
+from projections.deliveries.all_webhooks import AllDeliveryQueries
 from projections.deliveries.health import EndpointHealthQueries
 from projections.deliveries.queries import DeliveryQueries
 from projections.deliveries.redelivery import Redelivery
@@ -38,9 +39,9 @@ _DAYS_OF_ATTEMPTS = 7
 
 
 def _routes() -> Sequence[Router]:
-    from api.media.webhook import callbacks, deliveries, health, routes
+    from api.media.webhook import all_deliveries, callbacks, deliveries, health, routes
 
-    return (routes.routes, health.routes, routes.misspelled_routes, callbacks.routes, deliveries.routes)
+    return (routes.routes, health.routes, all_deliveries.routes, routes.misspelled_routes, callbacks.routes, deliveries.routes)
 
 
 def _services(services: Services) -> Providers:
@@ -54,6 +55,7 @@ def _services(services: Services) -> Providers:
         WebhookHandlers: lambda: _handlers(get(CommandExecutor), get(RecordQueries), events=get(EventQueries), vault=get(Vault)),
         WebhookCeiling: lambda: WebhookCeiling(get(RecordQueries), get(EngineSettingsQueries)),
         DeliveryQueries: lambda: DeliveryQueries(get(Database)),
+        AllDeliveryQueries: lambda: AllDeliveryQueries(get(Database), get(DeliveryQueries)),
         EndpointHealthQueries: lambda: EndpointHealthQueries(get(Database).lists, surroundings.clock),
         Redelivery: lambda: Redelivery(get(Database)),
         WebhookProbe: lambda: Probe(
@@ -140,7 +142,10 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
 WEBHOOK = Room(
     name="webhook",
     aggregates=(Webhook, Callback),
-    migrations=(Migration.read("0009 deliveries", "deliveries/schema.sql"),),
+    migrations=(
+        Migration.read("0009 deliveries", "deliveries/schema.sql"),
+        Migration.read("0044 deliveries of all webhooks", "deliveries/all_webhooks.sql"),
+    ),
     routes=_routes,
     services=_services,
     past_states=_past_states,

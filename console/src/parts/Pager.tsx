@@ -24,3 +24,12 @@ export function Pager({ page, pageSize, total, onPage }: PagerProps) {
     </nav>
   );
 }
+
+/** How many rows of a list were read that goes on when somebody scrolls. */
+export function Shown({ count, more }: { count: number; more: boolean }) {
+  return (
+    <p class="pager faint" role="status">
+      {count.toLocaleString("en")} {more ? "read, scroll for more" : "in all"}
+    </p>
+  );
+}

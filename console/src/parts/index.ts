@@ -7,7 +7,7 @@ export { Confirm, Dialog, Drawer } from "./Dialog";
 export { FilterBar, type Filter } from "./FilterBar";
 export { Check, Field, FormError, useSubmit } from "./Form";
 export { Icon, type IconName } from "./Icon";
-export { Pager } from "./Pager";
+export { Pager, Shown } from "./Pager";
 export { Answered, CopyButton, EmptyState, Facts, FailureNote, JsonView, PageHead, Panel, Progress, Skeleton, Sparkline } from "./Small";
 export { Tabs, type Tab } from "./Tabs";
 export { Time } from "./Time";

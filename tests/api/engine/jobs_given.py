@@ -44,7 +44,7 @@ async def submit(
 
 async def openly(engine: httpx.AsyncClient, path: str, **query: Any) -> httpx.Response:
     """A request without a key and without the header client."""
-    asked = engine.build_request("GET", path, params=query)
+    asked = engine.build_request("GET", path, params=query or None)
     del asked.headers["client"], asked.headers["api-key"]
     return await engine.send(asked)
 

@@ -9,9 +9,11 @@ import httpx
 
 from api.wiring.core import Core
 from domain.job.values import JobState
+from projections.job.counts import JobCounts
 from projections.job.log_lines import Progress, write
 from projections.job.queue import Run
 from projections.job.retention import remove_ended_jobs, remove_progress
+from projections.kernel.tallies import Tallies
 from tests.api.asking import topics
 from tests.api.engine.jobs_given import FETCH, bring, openly, single
 from tests.conftest import HandClock
@@ -61,11 +63,14 @@ async def test_several_processes_may_remove_while_jobs_are_changed(
 ) -> None:
     old = [await bring(engine, inner, JobState.COMPLETED, parameters=WITH_SECRET) for _ in range(12)]
     clock.forward(days=366)
+    tallies = Tallies(inner.database)
+    await tallies.add_up()
     removals = (remove_ended_jobs(inner.database, clock.now - BEFORE) for _ in range(3))
     changes = (engine.put(f"/engine/job/{job}", json={"queue_state": "broken"}) for job in old)
-    _, removed = await asyncio.gather(asyncio.gather(*changes), asyncio.gather(*removals))
+    _, removed, *_ = await asyncio.gather(asyncio.gather(*changes), asyncio.gather(*removals), tallies.add_up(), tallies.add_up())
     left = await inner.database.rows("SELECT FROM job_view")
     assert sum(removed) + len(left) == 12
+    assert sum(one.count for one in await JobCounts(inner.database).jobs()) == len(left)
     clock.forward(days=366)
     await remove_ended_jobs(inner.database, clock.now - BEFORE)
     assert await inner.database.row(ROWS) == (0, 0, 0, 0, 0)

@@ -12,7 +12,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.job.values import JobState
-from projections.job.queries import MOST_PARAMETERS, ORDERS
+from projections.job.queries import MOST_PARAMETERS, ORDERS, UNPAGED
 from tests.api.asking import engine_error, logged
 from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, bring, complete, fail, openly, single, start, submit
 from tests.conftest import HandClock, introduce
@@ -249,15 +249,84 @@ async def _moved(engine: httpx.AsyncClient, inner: Core, job: int, state: str) -
         await engine.put(f"/engine/job/{job}", json={"queue_state": state})
 
 
-async def test_jobs_are_counted_by_state_as_the_list_shows_them(engine: httpx.AsyncClient, inner: Core) -> None:
-    first, second, third = [await submit(engine) for _ in range(3)]
+async def test_jobs_are_counted_by_state_and_workflow_as_the_list_shows_them(engine: httpx.AsyncClient, inner: Core) -> None:
+    first, second = [await submit(engine) for _ in range(2)]
+    await submit(engine, PROBE, workflow="probe_media")
     await submit(engine, headers=await studio(inner))
     await fail(inner, first)
     await complete(inner, second)
     none = dict.fromkeys(("started", "pending", "broken", "scheduled", "paused"), 0)
-    for client, total, queued in ((None, 4, 2), ("admin", 4, 2), ("studio", 1, 1)):
+    both = ["http_fetch_verify", "probe_media"]
+    for client, query, total, queued, workflows in (
+        (None, {}, 4, 2, both),
+        ("admin", {}, 4, 2, both),
+        ("studio", {}, 1, 1, both[:1]),
+        (None, {"client": "studio"}, 1, 1, both[:1]),
+        (None, {"workflow": "probe_media"}, 1, 1, both[1:]),
+        ("studio", {"workflow": "probe_media"}, 0, 0, []),
+    ):
         headers = {} if client is None else {"client": client}
-        answer = await engine.get("/engine/jobs/counts", headers={"API-KEY": "", **headers})
+        counted = (await engine.get("/engine/jobs/counts", params=query, headers={"API-KEY": "", **headers})).json()
+        each = counted.pop("workflows")
         ended = total - queued
-        assert answer.json() == {"total": total, "queued": queued, "completed": ended, "failed": min(ended, 1), **none}
-    assert third
+        assert counted == {"total": total, "queued": queued, "completed": ended, "failed": min(ended, 1), **none}
+        assert [one.pop("workflow") for one in each] == workflows
+        assert all(sum(one[name] for one in each) == counted[name] for name in counted)
+
+
+@pytest.mark.parametrize("asc", [0, 1])
+@pytest.mark.parametrize("order_by", [name for name in ORDERS if name not in UNPAGED])
+async def test_a_list_is_followed_to_its_end_by_the_header_link(
+    engine: httpx.AsyncClient, inner: Core, order_by: str, asc: int
+) -> None:
+    """In every order, where values are equal or absent too, and beside jobs that are submitted meanwhile."""
+    jobs = [await submit(engine, priority=1 + n % 3, run_at=None if n % 4 else FUTURE) for n in range(9)]
+    headers = await studio(inner)
+    jobs += [await submit(engine, headers=headers) for _ in range(2)]
+    await fail(inner, jobs[1])
+    whole = await found(engine, items=100, order_by=order_by, asc=asc, to=FUTURE)
+    assert sorted(whole) == jobs
+    seen: list[int] = []
+    address: str | None = f"/engine/jobs?items=4&order_by={order_by}&asc={asc}&to={FUTURE}"
+    pages = 0
+    while address is not None and pages < 5:
+        answer = await openly(engine, address)
+        assert answer.status_code == 200, answer.text
+        seen += [job["id"] for job in answer.json()]
+        address = answer.links.get("next", {}).get("url")
+        pages += 1
+    assert (seen, pages) == (whole, 3)
+
+
+async def test_pages_of_one_state_are_those_of_all_clients(engine: httpx.AsyncClient, inner: Core) -> None:
+    own = [await submit(engine) for _ in range(3)]
+    headers = await studio(inner)
+    others = [await submit(engine, headers=headers) for _ in range(3)]
+    for job in (*own[:2], *others[:2]):
+        await fail(inner, job)
+    failed = [others[1], others[0], own[1], own[0]]
+    for query in ({"failed": True}, {"state": "completed"}, {"state": "completed", "failed": True}):
+        answer = await openly(engine, "/engine/jobs", items=3, **query)
+        assert [job["id"] for job in answer.json()] == failed[:3]
+        assert [job["id"] for job in (await openly(engine, answer.links["next"]["url"])).json()] == failed[3:]
+    assert await found(engine, failed=False) == [others[2], own[2]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"after": "last"},
+        {"after": "-1"},
+        {"after": "1~"},
+        {"after": "1~x"},
+        {"after": str(2**63)},
+        {"after": "1~soon", "order_by": "run_at"},
+        {"after": "1~maybe", "order_by": "failed"},
+        {"after": f"1~{'a' * 1001}", "order_by": "client"},
+        {"after": "1", "order_by": "parameters"},
+    ],
+)
+async def test_a_place_that_no_link_has_is_refused(engine: httpx.AsyncClient, query: dict[str, str]) -> None:
+    answer = await openly(engine, "/engine/jobs", **query)
+    assert (answer.status_code, answer.headers.get("link")) == (400, None)
+    assert "after" in answer.json()["error"]

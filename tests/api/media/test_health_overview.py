@@ -35,7 +35,7 @@ def overview(inner: Core, clock: Clock, free: Mapping[str, int]) -> Overview:
         sessions=SessionQueries(lists),
         unsealed=Unsealed(lists),
     )
-    return Overview(queries, clock=clock, free=lambda: free, low=10, fresh=0.0)
+    return Overview(queries, clock=clock, free=lambda: free, missing=lambda: ["packager"], low=10, fresh=0.0)
 
 
 async def test_a_viewer_sees_all_parts(http: httpx.AsyncClient, inner: Core) -> None:
@@ -55,6 +55,23 @@ async def test_a_full_disk_is_low(inner: Core, database_url: str) -> None:
     async with serving(inner, database_url, lambda _: {Overview: overview(inner, inner.clock, {"home": 9, "media": 10})}) as http:
         disks = (await http.get(PATH)).json()["disks"]
     assert disks == [{"name": "home", "freeBytes": 9, "low": True}, {"name": "media", "freeBytes": 10, "low": False}]
+
+
+async def test_what_needs_attention_is_said_faults_first(inner: Core, database_url: str) -> None:
+    async with serving(inner, database_url, lambda _: {Overview: overview(inner, inner.clock, {"home": 9})}) as http:
+        found = (await http.get(PATH)).json()["attention"]
+    assert [one["level"] for one in found] == sorted(one["level"] for one in found)
+    said = {one["about"]: one for one in found}
+    assert said["disks"]["text"] == "Too little room on the disk of home."
+    assert (said["programs"]["level"], "packager is not installed" in said["programs"]["text"]) == ("look", True)
+    assert said["jobs"] == {
+        "level": "fault",
+        "about": "jobs",
+        "text": "No process runs the steps of jobs.",
+        "command": "medialedger workers work",
+        "jobs": None,
+    }
+    assert "deliveries" not in said
 
 
 async def test_samples_of_an_hour_are_kept_and_tell_what_was_recorded_between_them(http: httpx.AsyncClient, inner: Core) -> None:

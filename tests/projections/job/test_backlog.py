@@ -6,7 +6,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.job.values import JobState
-from projections.job.backlog import MOST_OF_A_CLIENT, JobBacklogQueries
+from projections.job.backlog import JobBacklogQueries
 
 _INSERT = """
 INSERT INTO job_view (id, version, state, failed, priority, updated_at, client, workflow, content_id, created_at, parameters,
@@ -41,12 +41,6 @@ async def test_jobs_of_all_clients_are_counted_by_state(inner: Core, backlog: Jo
     found = await backlog.all()
     assert found.jobs == {"queued": 5, "started": 1, "pending": 0, "scheduled": 0, "paused": 1, "failed": 2}
     assert 3600 <= found.oldest_queued < 7200
-
-
-async def test_a_client_is_counted_up_to_a_bound(inner: Core, backlog: JobBacklogQueries) -> None:
-    await put(inner, 0, JobState.SCHEDULED, client="a", count=MOST_OF_A_CLIENT + 5)
-    await put(inner, 20_000, JobState.SCHEDULED, client="b", count=3)
-    assert (await backlog.all()).jobs["scheduled"] == MOST_OF_A_CLIENT + 3
 
 
 async def test_steps_are_counted_by_queue(inner: Core, backlog: JobBacklogQueries) -> None:

@@ -83,6 +83,8 @@ async def test_the_row_of_a_job_has_a_column_for_every_question(inner: Core, clo
         "run_at": LATER,
         "created_at": NOON,
         "updated_at": clock.now,
+        "started_at": None,
+        "ended_at": None,
         "parameters": '{"url":"HTTPS://Host","list":[1,{"deep":"Grüße"}],"n":null}',
         "search_text": "c\x1ffetch\x1fhttps://host\x1fgrüße",
         "transaction_id": "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from asyncio import StreamWriter
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from projections.deliveries.endpoint_health import Health
 from projections.deliveries.keys import shard_of
 from projections.deliveries.store import DELIVERED, PENDING, PendingDelivery
 from projections.kernel.background_task import FAULTS
@@ -81,7 +81,7 @@ class Outcomes:
     def add(self, pending_outcome: PendingOutcome) -> None:
         self.kept.append(pending_outcome)
 
-    def set_failing_since(self, endpoint: Endpoint, since: datetime | None) -> None: ...
+    def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
 
     async def attempt(self, client: DeliveryClient, url: str) -> PendingOutcome:
         endpoint = self.scheduler.endpoint(WEBHOOK)

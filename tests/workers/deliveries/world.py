@@ -11,6 +11,7 @@ from functools import cache
 from random import Random
 from uuid import UUID
 
+from projections.deliveries.endpoint_health import Health
 from projections.deliveries.keys import SHARDS, Source, shard_of
 from projections.deliveries.store import (
     BEGINNING,
@@ -314,7 +315,7 @@ class World:
     def add(self, pending_outcome: PendingOutcome) -> None:
         self.unwritten.append(pending_outcome)
 
-    def set_failing_since(self, endpoint: Endpoint, since: datetime | None) -> None: ...
+    def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
 
 
 def finished(world: World) -> bool:

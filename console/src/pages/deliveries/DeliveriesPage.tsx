@@ -7,16 +7,17 @@ import { DELIVERY_STATES, stateWord, type StateWord } from "../../kernel/states"
 import { absolute, now } from "../../kernel/time";
 import { Answered, Badge, Button, DataTable, EmptyState, PageHead, Tabs, Time, type Column } from "../../parts";
 import { titleOr, useTitles, type Titles } from "../events/titles";
+import { AllDeliveries } from "./AllDeliveries";
 import { DeliveryDrawer } from "./DeliveryDrawer";
 import { EndpointActions } from "./EndpointActions";
 
 export type WebhookHealth = Schemas["WebhookHealth"];
 export type Delivery = Schemas["Delivery"];
 
-const STATES = { FAILED: 2, PENDING: 0, DELIVERED: 1 } as const;
+export const STATES = { FAILED: 2, PENDING: 0, DELIVERED: 1 } as const;
 const SIZE = 100;
 
-/** Endpoints with how their deliveries go, those that fail first; and the deliveries of the chosen one. */
+/** Endpoints with how their deliveries go, those that fail first; and the deliveries of all, or of the chosen one. */
 export default function DeliveriesPage() {
   const { values, set } = useQueryState();
   const health = useQuery("webhook health", (signal) => dataOf(api.GET("/api/webhook/health", { signal })), {
@@ -30,11 +31,11 @@ export default function DeliveriesPage() {
       </PageHead>
       <Answered query={health}>
         {(endpoints) => {
-          const chosen = endpoints.find((each) => each.webhookId === values["webhook"]) ?? endpoints[0];
+          const chosen = endpoints.find((each) => each.webhookId === values["webhook"]);
           return (
             <>
               <Endpoints endpoints={endpoints} chosen={chosen} onChoose={(webhook) => set({ webhook, delivery: "" })} stale={health.stale.value} />
-              {chosen && <Endpoint key={chosen.webhookId} endpoint={chosen} onDone={health.refresh} />}
+              {chosen ? <Endpoint key={chosen.webhookId} endpoint={chosen} onDone={health.refresh} /> : <AllDeliveries endpoints={endpoints} onDone={health.refresh} />}
             </>
           );
         }}
@@ -46,6 +47,7 @@ export default function DeliveriesPage() {
 /** What is the matter with an endpoint, in a word. */
 export function conditionOf(endpoint: WebhookHealth): StateWord {
   if (endpoint.disabledAt) return { word: "Disabled", tone: "off" };
+  if (endpoint.circuit === "open") return { word: "Resting", tone: "bad" };
   if (endpoint.failingSince) return { word: "Failing", tone: "bad" };
   if (endpoint.failed > 0) return { word: "Recovered", tone: "warn" };
   return endpoint.succeededAt ? { word: "Healthy", tone: "ok" } : { word: "Not used yet", tone: "neutral" };
@@ -135,6 +137,9 @@ function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () =>
         <h2>
           <bdi>{endpoint.webhookUrl}</bdi>
         </h2>
+        <Button kind="quiet" icon="left" onClick={() => set({ webhook: "", delivery: "", before: "" })}>
+          All webhooks
+        </Button>
         <EndpointActions endpoint={endpoint} onDone={done} />
       </header>
       <Condition endpoint={endpoint} />
@@ -207,6 +212,11 @@ function Condition({ endpoint }: { endpoint: WebhookHealth }) {
         ) : (
           "; none has ever succeeded."
         )}{" "}
+        {endpoint.circuitUntil && (
+          <>
+            Its circuit breaker is open: nothing is sent until <Time at={endpoint.circuitUntil} />.{" "}
+          </>
+        )}
         A receiver that fails is left in peace for a while: {endpoint.nextTryAt ? <>the next try is <NextTry at={endpoint.nextTryAt} />.</> : "nothing waits."}{" "}
         “Test” asks it at once.
       </span>
@@ -220,7 +230,7 @@ function NextTry({ at }: { at: string | null | undefined }) {
   return <Time at={at} as="relative" />;
 }
 
-const columnsOf = (titles: Titles): readonly Column<Delivery>[] => [
+export const columnsOf = (titles: Titles): readonly Column<Delivery>[] => [
   {
     key: "what",
     title: "Delivery",

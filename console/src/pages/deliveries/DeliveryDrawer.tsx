@@ -11,7 +11,7 @@ import type { Delivery, WebhookHealth } from "./DeliveriesPage";
 type Attempt = Schemas["DeliveryAttempt"];
 
 interface DeliveryDrawerProps {
-  endpoint: WebhookHealth;
+  endpoint: Pick<WebhookHealth, "webhookId" | "webhookUrl" | "disabledAt">;
   id: string;
   onClose: () => void;
   onDone: () => void;

@@ -1,11 +1,12 @@
+import { useState } from "preact/hooks";
 import { api, dataOf, type MediaEvent, type Schemas } from "../../kernel/api";
-import { useQuery } from "../../kernel/query";
+import { usePages } from "../../kernel/pages";
 import { eventPath, useQueryState } from "../../kernel/router";
 import { EVENT_STATES, stateWord } from "../../kernel/states";
-import { Answered, Badge, DataTable, EmptyState, FilterBar, PageHead, Pager, Time, type Column, type Filter } from "../../parts";
+import { Answered, Badge, DataTable, EmptyState, FilterBar, PageHead, Time, type Column, type Filter } from "../../parts";
 import { EventTitle } from "./EventTitle";
 
-const SIZE = 100;
+const SIZE = 200;
 const STATES = Object.entries(EVENT_STATES).map(([number, { word }]) => [number, word] as const);
 const FILTERS: readonly Filter[] = [
   { name: "search", label: "Search", kind: "search" },
@@ -25,11 +26,9 @@ type OrderColumn = "Title" | "State" | "Room" | "Channel";
 /** The list of Events: searched, filtered, sorted and paged by the server. */
 export default function EventsPage() {
   const { values, set } = useQueryState();
-  const page = Math.max(1, Number(values["page"]) || 1);
   const sort = { key: values["sort"] ?? "scheduledStart", descending: values["order"] !== "asc" };
   const query = {
     pageSize: SIZE,
-    pageNumber: page,
     search: values["search"],
     eventState: values["state"] ? [values["state"] as Schemas["EventStateInput"]] : undefined,
     from: startOfDay(values["from"]),
@@ -37,9 +36,15 @@ export default function EventsPage() {
     orderColumn: sort.key === "scheduledStart" ? undefined : (sort.key as OrderColumn),
     order: sort.descending ? ("DESC" as const) : ("ASC" as const),
   };
-  const events = useQuery(
+  const [total, setTotal] = useState(0);
+  const events = usePages(
     `events ${JSON.stringify(query)}`,
-    (signal) => dataOf(api.GET("/api/event/", { params: { query }, signal })),
+    async (next, signal) => {
+      const pageNumber = Number(next ?? 1);
+      const found = await dataOf(api.GET("/api/event/", { params: { query: { ...query, pageNumber } }, signal }));
+      setTotal(found.totalCount);
+      return { rows: found.results, next: pageNumber * SIZE < found.totalCount ? String(pageNumber + 1) : null };
+    },
     { changes: { aggregates: ["event"] } },
   );
   return (
@@ -47,20 +52,23 @@ export default function EventsPage() {
       <PageHead title="Events" />
       <FilterBar filters={FILTERS} />
       <Answered query={events}>
-        {(found) => (
+        {({ rows }) => (
           <>
             <DataTable
               caption="Events"
               columns={COLUMNS}
-              rows={found.results}
+              rows={rows}
               rowKey={(event) => event.id}
               rowHref={(event) => eventPath(event.id)}
               sort={sort}
               onSort={({ key, descending }) => set({ sort: key, order: descending ? "desc" : "asc" })}
               stale={events.stale.value}
               empty={<EmptyState title="No Events">None match the filters, or none has been made yet.</EmptyState>}
+              onEnd={events.extend}
             />
-            <Pager page={page} pageSize={SIZE} total={found.totalCount} onPage={(next) => set({ page: String(next) })} />
+            <p class="pager faint" role="status">
+              {rows.length.toLocaleString("en")} of {Math.max(total, rows.length).toLocaleString("en")} read
+            </p>
           </>
         )}
       </Answered>

@@ -9,7 +9,7 @@ import { duration } from "../../kernel/time";
 import { toast } from "../../kernel/toasts";
 import { Answered, Badge, Button, Confirm, CopyButton, DataTable, Drawer, EmptyState, Facts, PageHead, Panel, Sparkline, Time, type Column } from "../../parts";
 import { size } from "../jobs/progress";
-import { findings, type Finding } from "./attention";
+import { pageOf, type Finding } from "./attention";
 
 type Overview = Schemas["HealthOverview"];
 type Consumer = Schemas["Consumer"];
@@ -27,7 +27,7 @@ export default function HealthPage() {
       <Answered query={overview}>
         {(seen) => (
           <div class={`health${overview.stale.value ? " stale" : ""}`}>
-            <Attention found={findings(seen)} at={seen.at} />
+            <Attention found={seen.attention} at={seen.at} />
             <Hour seen={seen} />
             <div class="panels">
               <Store seen={seen} />
@@ -53,9 +53,9 @@ function Attention({ found, at }: { found: readonly Finding[]; at: string }) {
         </p>
       ) : (
         <ul class="findings" role="list">
-          {found.map((each) => (
+          {found.map((each) => ({ ...each, page: pageOf(each) })).map((each) => (
             <li key={each.text}>
-              <Badge state={each.tone === "bad" ? { word: "Fault", tone: "bad" } : { word: "Look", tone: "warn" }} />
+              <Badge state={each.level === "fault" ? { word: "Fault", tone: "bad" } : { word: "Look", tone: "warn" }} />
               <bdi>{each.text}</bdi>
               {each.page && <a href={each.page[0]}>{each.page[1]}</a>}
               {each.command && (

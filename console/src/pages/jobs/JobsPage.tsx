@@ -1,11 +1,12 @@
 import "./jobs.css";
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { NO_CLIENT, api, dataOf } from "../../kernel/api";
+import { NO_CLIENT, answered, api, dataOf } from "../../kernel/api";
+import { parameterOfNext, usePages } from "../../kernel/pages";
 import { useQuery } from "../../kernel/query";
 import { jobPath, to, useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
-import { Answered, Button, DataTable, EmptyState, FilterBar, PageHead, Tabs, type Filter, type Tab } from "../../parts";
+import { Answered, Button, DataTable, EmptyState, FilterBar, PageHead, Shown, Tabs, type Filter, type Tab } from "../../parts";
 import { BulkBar } from "./BulkBar";
 import { useTitles } from "../events/titles";
 import { columnsOf, contentOf } from "./columns";
@@ -14,8 +15,8 @@ import { useRunning } from "./progress";
 
 type Counts = Readonly<Record<string, number>>;
 
-const PAGE = 200;
-const MOST = 1000;
+const FIRST = 200;
+const FURTHER = 1000;
 const TABS: readonly (Tab & { state?: "STARTED" | "QUEUED" | "SCHEDULED" | "PENDING" | "PAUSED" | "COMPLETED" | "BROKEN"; failed?: boolean })[] = [
   { key: "failed", title: "Failed", tone: "bad", failed: true },
   { key: "started", title: "Running", tone: "busy", state: "STARTED" },
@@ -32,9 +33,13 @@ const JOBS = { changes: { aggregates: ["job"] } };
 /** The jobs of the engine: by state, those that failed first. */
 export default function JobsPage() {
   const { values, set } = useQueryState();
-  const counts = useQuery("job counts", (signal) => dataOf(api.GET("/engine/jobs/counts", { signal })), { ...JOBS, every: 15_000 });
+  const limits = { workflow: values["workflow"], client: values["client"] };
+  const counts = useQuery(`job counts ${JSON.stringify(limits)}`, (signal) => dataOf(api.GET("/engine/jobs/counts", { params: { query: limits }, signal })), {
+    ...JOBS,
+    every: 15_000,
+  });
   const workflows = useQuery("workflows", (signal) => dataOf(api.GET("/engine/workflows", { params: { header: NO_CLIENT }, signal })));
-  const counted = counts.data.value as Counts | undefined;
+  const counted = counts.data.value as unknown as Counts | undefined;
   const first = useFirst(counted);
   const chosen = TABS.find((each) => each.key === values["state"])?.key ?? first;
   const filters = useMemo<readonly Filter[]>(
@@ -64,7 +69,7 @@ export default function JobsPage() {
           )
         }
       />
-      <Tabs label="Jobs by state" tabs={tabs} chosen={chosen ?? ""} onChoose={(key) => set({ state: key, sort: "", order: "", before: "" })} controls="jobs-list" />
+      <Tabs label="Jobs by state" tabs={tabs} chosen={chosen ?? ""} onChoose={(key) => set({ state: key, sort: "", order: "" })} controls="jobs-list" />
       <FilterBar filters={filters} />
       <div id="jobs-list" role="tabpanel" aria-label="Jobs" class="jobs-list">
         {chosen === undefined ? null : <List chosen={chosen} values={values} set={set} />}
@@ -95,10 +100,8 @@ interface ListProps {
 
 function List({ chosen, values, set }: ListProps) {
   const tab = TABS.find((each) => each.key === chosen)!;
-  const items = Math.min(MOST, Math.max(PAGE, Number(values["items"]) || PAGE));
   const sort = { key: values["sort"] ?? "id", descending: values["order"] !== "asc" };
   const query = {
-    items,
     order_by: sort.key as "id",
     asc: !sort.descending,
     state: tab.state,
@@ -107,10 +110,18 @@ function List({ chosen, values, set }: ListProps) {
     workflow: values["workflow"],
     client: values["client"],
     from: instant(values["from"], "T00:00:00"),
-    to: values["before"] ?? instant(values["to"], "T23:59:59.999"),
+    to: instant(values["to"], "T23:59:59.999"),
   };
-  const jobs = useQuery(`jobs ${JSON.stringify(query)}`, (signal) => dataOf(api.GET("/engine/jobs", { params: { query }, signal })), JOBS);
-  const running = useRunning(chosen === "started" || (jobs.data.value ?? []).some((job) => job.queue_state === "started"));
+  const jobs = usePages(
+    `jobs ${JSON.stringify(query)}`,
+    async (after, signal) => {
+      const page = { ...query, items: after === null ? FIRST : FURTHER, after: after ?? undefined };
+      const { data, response } = await answered(api.GET("/engine/jobs", { params: { query: page }, signal }));
+      return { rows: data, next: parameterOfNext(response, "after") };
+    },
+    JOBS,
+  );
+  const running = useRunning(chosen === "started" || (jobs.data.value?.rows ?? []).some((job) => job.queue_state === "started"));
   const selected = useSignal<ReadonlySet<number>>(new Set());
   useEffect(() => void (selected.value = new Set()), [chosen]);
   const toggle = (job: Job, on: boolean): void => {
@@ -124,21 +135,22 @@ function List({ chosen, values, set }: ListProps) {
   const filtered = ["search", "workflow", "client", "from", "to"].some((name) => values[name]);
   return (
     <Answered query={jobs}>
-      {(found) => (
+      {({ rows, more }) => (
         <>
-          <BulkBar jobs={found.filter((job) => selected.value.has(job.id))} all={found} selected={selected} onDone={jobs.refresh} />
+          <BulkBar jobs={rows.filter((job) => selected.value.has(job.id))} all={rows} selected={selected} onDone={jobs.refresh} />
           <DataTable
             caption={`Jobs: ${tab.title}`}
             columns={columns}
-            rows={found}
+            rows={rows}
             rowKey={(job) => job.id}
             rowHref={(job) => jobPath(job.id)}
             sort={sort}
             onSort={({ key, descending }) => set({ sort: key, order: descending ? "" : "asc" })}
             stale={jobs.stale.value}
             empty={<Nothing tab={tab} filtered={filtered} />}
+            onEnd={jobs.extend}
           />
-          <More found={found} items={items} before={values["before"]} isNewestFirst={sort.key === "id" && sort.descending} set={set} />
+          <Shown count={rows.length} more={more} />
         </>
       )}
     </Answered>
@@ -150,42 +162,6 @@ function Nothing({ tab, filtered }: { tab: Tab; filtered: boolean }) {
   if (tab.key === "failed") return <EmptyState title="No failed jobs">Nothing has to be looked at here.</EmptyState>;
   if (tab.key === "total") return <EmptyState title="No jobs yet">“New job” submits one; the product does it for VODs, assets and compositions.</EmptyState>;
   return <EmptyState title="No jobs">None is in this state.</EmptyState>;
-}
-
-interface MoreProps {
-  found: readonly Job[];
-  items: number;
-  before: string | undefined;
-  isNewestFirst: boolean;
-  set: (changed: Record<string, string>) => void;
-}
-
-/** The engine lists a thousand jobs at most; the newest first can be followed into the past. */
-function More({ found, items, before, isNewestFirst, set }: MoreProps) {
-  const last = found[found.length - 1];
-  return (
-    <nav class="pager" aria-label="More jobs">
-      <span class="faint" role="status">
-        {found.length.toLocaleString("en")} shown
-        {found.length === items && ", there may be more"}
-      </span>
-      {before && (
-        <Button kind="quiet" icon="left" onClick={() => set({ before: "" })}>
-          Newest
-        </Button>
-      )}
-      {found.length === items && items < MOST && (
-        <Button kind="quiet" icon="down" onClick={() => set({ items: String(MOST) })}>
-          Show {MOST.toLocaleString("en")}
-        </Button>
-      )}
-      {found.length === items && isNewestFirst && last && (
-        <Button kind="quiet" icon="right" onClick={() => set({ before: last.created_at })}>
-          Older
-        </Button>
-      )}
-    </nav>
-  );
 }
 
 /** A day of the reader. An address that somebody has edited may hold none. */

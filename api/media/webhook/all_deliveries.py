@@ -1,0 +1,123 @@
+"""Routes of the deliveries of all webhooks: docs/reference/api/webhooks.md#deliveries-of-all-webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ, WRITE
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.webhook import delivery_responses as responses
+from api.media.webhook.requests import AllDeliveriesQuery, ResendDeliveriesRequest
+from domain.client.roles import Role
+from domain.kernel.clock import iso
+from domain.kernel.ports import Outcome
+from domain.records.row import RecordRow
+from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
+from domain.webhook.endpoint import Endpoint
+from domain.webhook.handlers import WebhookHandlers
+from projections.deliveries.all_webhooks import AllDeliveriesFilter, AllDeliveryQueries
+from projections.deliveries.queries import Delivery, DeliveryPlace
+from projections.deliveries.redelivery import Redelivery
+from projections.kernel.page import LARGEST
+from projections.records.queries import RecordQueries
+
+routes = Router("/webhook/deliveries", tag="Webhooks", surface=MEDIA)
+
+_UNKNOWN: Final = "there is no such delivery"
+_DISABLED: Final = "the webhook is disabled"
+_PENDING: Final = "it is pending already"
+
+
+@routes.get("/", READ, response_model=responses.AllDeliveryCollection)
+async def list_all_deliveries(
+    request: Request, query: AllDeliveriesQuery, records: RecordQueries, deliveries: AllDeliveryQueries
+) -> Response:
+    """The deliveries of all webhooks and of the caller's callbacks, newest first, with every try.
+
+    An admin sees those of all callbacks."""
+    filter = AllDeliveriesFilter(
+        client=_client(request),
+        state=query.state,
+        webhook=query.webhook_id,
+        kind=query.kind,
+        created_from=query.created_from,
+        created_to=query.created_to,
+        before=query.before,
+        limit=min(query.page_size, LARGEST),
+    )
+    page = await deliveries.page(filter)
+    known = await _endpoints(records, [one.webhook for one in page.results])
+    results = [
+        responses.DeliveryOfWebhook.model_construct(
+            **dict(responses.Delivery.of(one)), webhook_url=known[one.webhook].details.webhook_url
+        )
+        for one in page.results
+        if one.webhook in known
+    ]
+    following = _next_page(filter, page.results[-1]) if page.more else None
+    return Response(200, responses.AllDeliveryCollection.model_construct(page_size=filter.limit, results=results, next=following))
+
+
+async def deliveries_resent(request: Request, outcome: Outcome[Endpoint]) -> Response:
+    return Response(200, responses.ResentDeliveries.model_validate(outcome.result))
+
+
+@routes.post("/resend/", WRITE, response_model=responses.ResentDeliveries, if_match=False, respond=deliveries_resent)
+async def resend_deliveries(
+    request: Request,
+    body: ResendDeliveriesRequest,
+    records: RecordQueries,
+    deliveries: AllDeliveryQueries,
+    redelivery: Redelivery,
+    handlers: WebhookHandlers,
+) -> Outcome[Endpoint]:
+    """Send finished deliveries again, of any webhooks. The answer says of each whether it is sent again."""
+    places = await deliveries.places(body.ids, client=_client(request))
+    known = await _endpoints(records, [place.webhook for place in places.values()])
+    enabled = {webhook for webhook, row in known.items() if row.details.disabled_at is None}
+    for webhook in enabled:
+        await handlers.keep(webhook, invocation=replace(request.invocation, idempotency=None))
+    results: list[dict[str, Any]] = []
+    for one in dict.fromkeys(body.ids):
+        error = await _resent(places.get(one), redelivery, enabled=enabled)
+        results.append({"id": str(one), "requeued": error is None, "error": error})
+    return Outcome(result={"requeued": sum(one["requeued"] for one in results), "results": results})
+
+
+async def _resent(place: DeliveryPlace | None, redelivery: Redelivery, *, enabled: set[UUID]) -> str | None:
+    """Why it is not sent again; None where it is."""
+    if place is None:
+        return _UNKNOWN
+    if place.webhook not in enabled:
+        return _DISABLED
+    return None if await redelivery.resend(place) else _PENDING
+
+
+def _client(request: Request) -> str | None:
+    """Whose callbacks the caller may see; None: those of all."""
+    return None if Role.ADMIN in request.caller.roles else request.caller.name
+
+
+async def _endpoints(records: RecordQueries, webhooks: Sequence[UUID]) -> dict[UUID, RecordRow]:
+    found = await records.linked((kind, str(key)) for key in set(webhooks) for kind in (Webhook.KIND, Callback.KIND))
+    return {UUID(row.id): row for row in found.values()}
+
+
+def _next_page(filter: AllDeliveriesFilter, last: Delivery) -> str:
+    parameters = {
+        "state": None if filter.state is None else filter.state.name,
+        "webhookId": filter.webhook,
+        "kind": filter.kind,
+        "from": filter.created_from and iso(filter.created_from),
+        "to": filter.created_to and iso(filter.created_to),
+    }
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return "/api/webhook/deliveries/?" + urlencode({**given, "before": last.id, "pageSize": filter.limit})

@@ -1,0 +1,80 @@
+/** A list that is read page by page, as far as somebody scrolls. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { type Query, type QueryOptions, useQuery } from "./query";
+
+/** `next`: what to ask for the page after it; null on the last one. */
+export interface Page<Row> {
+  rows: readonly Row[];
+  next: string | null;
+}
+
+export interface List<Row> {
+  rows: readonly Row[];
+  /** There are rows after these. */
+  more: boolean;
+}
+
+export interface Pages<Row> extends Query<List<Row>> {
+  /** Read one more page. */
+  extend: () => void;
+}
+
+interface Held<Row> {
+  key: string;
+  pages: readonly Page<Row>[];
+  wanted: number;
+  /** The next question is for one more page only. */
+  extending: boolean;
+}
+
+const QUIET = 250;
+const RAREST = 30_000;
+
+/** `ask` is given the `next` of the page before, null for the first. A change is a question for all pages that were read: the longer
+ * the list, the rarer. */
+export function usePages<Row extends { id: string | number }>(
+  key: string,
+  ask: (next: string | null, end: AbortSignal) => Promise<Page<Row>>,
+  options: QueryOptions = {},
+): Pages<Row> {
+  const held = useRef<Held<Row>>({ key, pages: [], wanted: 1, extending: false });
+  if (held.current.key !== key) held.current = { key, pages: [], wanted: 1, extending: false };
+  const own = held.current;
+  const read = async (end: AbortSignal): Promise<List<Row>> => {
+    const pages = own.extending ? [...own.pages] : [];
+    own.extending = false;
+    while (pages.length < own.wanted) {
+      const last = pages[pages.length - 1];
+      if (last?.next === null) break;
+      pages.push(await ask(last?.next ?? null, end));
+    }
+    own.pages = pages;
+    return { rows: distinct(pages), more: pages[pages.length - 1]!.next !== null };
+  };
+  const quiet = Math.min(QUIET * own.wanted ** 2, RAREST);
+  const every = options.every && Math.min(options.every * own.wanted, RAREST);
+  const query = useQuery(key, read, { ...options, quiet, ...(every && { every }) });
+  const proceed = (): void => {
+    if (query.loading.peek() || own.pages.length >= own.wanted || !query.data.peek()?.more) return;
+    own.extending = true;
+    query.refresh();
+  };
+  const extend = (): void => {
+    if (own.pages.length === own.wanted) own.wanted += 1;
+    proceed(); // what is being read now reads this page too, unless it has ended just now
+  };
+  useEffect(proceed, [query.data.value]);
+  return { ...query, extend };
+}
+
+/** A row that has moved from one page to another meanwhile is shown once. */
+function distinct<Row extends { id: string | number }>(pages: readonly Page<Row>[]): readonly Row[] {
+  return [...new Map(pages.flatMap((page) => page.rows).map((row) => [row.id, row] as const)).values()];
+}
+
+/** What the `next` page of a bare array is asked with: a parameter of the address in its header Link. */
+export function parameterOfNext(response: Response, name: string): string | null {
+  const address = /<([^>]*)>; *rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
+  return address === undefined ? null : new URL(address, location.origin).searchParams.get(name);
+}
