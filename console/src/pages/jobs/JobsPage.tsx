@@ -130,7 +130,7 @@ function List({ chosen, values, set }: ListProps) {
     else next.delete(job.id);
     selected.value = next;
   };
-  const titles = useTitles((jobs.data.value ?? []).map(contentOf));
+  const titles = useTitles((jobs.data.value?.rows ?? []).map(contentOf));
   const columns = columnsOf(chosen, { running, titles, selected, toggle, mayChange: may("operator") });
   const filtered = ["search", "workflow", "client", "from", "to"].some((name) => values[name]);
   return (
