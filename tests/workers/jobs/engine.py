@@ -42,7 +42,7 @@ from workers.target_ports import OpenDestination, ServiceAddresses, TargetSettin
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
-SOON = 60.0
+SOON = 120.0
 T = TypeVar("T")
 ENGINE = ("controller", "work")
 
