@@ -116,8 +116,8 @@ def _jobs(seen: HealthFigures) -> Iterator[Attention]:
     if failed := seen.jobs.states.get("failed", 0):
         text = f"{_count(failed, 'job')} {'has' if failed == 1 else 'have'} failed."
         yield _look("jobs", text, "medialedger jobs list --failed", jobs="failed")
-    if seen.jobs.workers == 0:
-        yield _fault("jobs", "No process runs the steps of jobs.", "medialedger workers work")
+    if seen.jobs.workers == 0 and any(queue.ready for queue in seen.jobs.steps):
+        yield _fault("jobs", "Steps of jobs could start, and no process runs them.", "medialedger workers work")
     if seen.jobs.oldest_queued_seconds > LATE:
         text = f"A job has been queued for {_for(seen.jobs.oldest_queued_seconds)}."
         yield _look("jobs", text, "medialedger jobs list --state queued", jobs="queued")

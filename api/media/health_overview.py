@@ -87,9 +87,14 @@ class OverviewQueries:
     unsealed: Unsealed
 
 
+ProcessId = tuple[str, int]
+"""Host and process id."""
+
+
 class Overview:
     """Reads the overview at most once a second, and keeps a sample of each minute. `free` gives the free bytes of this machine's
-    directories by their names; fewer than `low` are too little. `missing` gives the programs for media that it does not have."""
+    directories by their names; fewer than `low` are too little. `missing` gives the programs for media that it does not have.
+    `without`: a process that does not count, such as the command that asks."""
 
     def __init__(
         self,
@@ -100,6 +105,7 @@ class Overview:
         missing: Callable[[], Sequence[str]],
         low: int,
         fresh: float = FRESH,
+        without: ProcessId | None = None,
     ) -> None:
         self._from = queries
         self._clock = clock
@@ -107,6 +113,7 @@ class Overview:
         self._missing = missing
         self._low = low
         self._fresh = fresh
+        self._without = without
         self._samples: deque[HealthSample] = deque(maxlen=SAMPLES)
         self._last: tuple[datetime, int] | None = None
         self._reading = asyncio.Lock()
@@ -148,6 +155,7 @@ class Overview:
             processes=[
                 ProcessState(build=build, host=host, pid=pid, started_at=started)
                 for build, host, pid, started, _ in await living(self._from.database)
+                if (host, pid) != self._without
             ],
             consumers=await self._consumers(),
             jobs=await self._jobs(),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
+from domain.kernel.clock import Clock
 from projections.audit.unsealed import Unsealed
 from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import DeliveryQueries
@@ -19,6 +21,7 @@ from projections.sessions.store import SessionQueries
 
 if TYPE_CHECKING:
     from api.http.router import Router
+    from api.media.health_overview import Overview, ProcessId
 
 
 def _routes() -> Sequence[Router]:
@@ -29,42 +32,45 @@ def _routes() -> Sequence[Router]:
 
 def _services(services: Services) -> Providers:
     from api.media.health import Health
-    from api.media.health_overview import Overview, OverviewQueries
+    from api.media.health_overview import Overview
     from api.media.live_health import LiveHealth
     from workers.adapters.ffmpeg import Ffmpeg, installed
-    from workers.adapters.free_space import LOW, free_bytes
     from workers.adapters.step_account import program_account
+
+    around = services.surroundings
+    return {
+        Overview: lambda: overview(services.get(Database), around.directories, clock=around.clock),
+        Health: lambda: Health(services.get(Database), Ffmpeg(installed(), account=program_account), machine=around.machine),
+        LiveHealth: lambda: LiveHealth(services.get(EventQueries), clock=around.clock),
+    }
+
+
+def overview(database: Database, directories: Mapping[str, Path], *, clock: Clock, without: ProcessId | None = None) -> Overview:
+    """`without`: a process that does not count."""
+    from api.media.health_overview import Overview, OverviewQueries
+    from workers.adapters.free_space import LOW, free_bytes
     from workers.jobs.host.tools import find
     from workers.kernel.media_programs import MEDIA_PROGRAMS
 
-    get, around = services.get, services.surroundings
-    machine, clock = around.machine, around.clock
-
-    def overview() -> Overview:
-        lists = get(Database).lists
-        queries = OverviewQueries(
-            get(Database),
-            get(ConsumerQueries),
-            get(DeliveryQueries),
-            due=DueEvents(lists),
-            jobs=JobBacklogQueries(lists),
-            points=get(PointStates),
-            sessions=SessionQueries(lists),
-            unsealed=Unsealed(lists),
-        )
-        return Overview(
-            queries,
-            clock=clock,
-            free=lambda: {name: free_bytes(path) for name, path in around.directories.items()},
-            missing=lambda: [name for name in MEDIA_PROGRAMS if find(name) is None],
-            low=LOW,
-        )
-
-    return {
-        Overview: overview,
-        Health: lambda: Health(services.get(Database), Ffmpeg(installed(), account=program_account), machine=machine),
-        LiveHealth: lambda: LiveHealth(services.get(EventQueries), clock=clock),
-    }
+    lists = database.lists
+    queries = OverviewQueries(
+        database,
+        ConsumerQueries(database),
+        DeliveryQueries(database),
+        due=DueEvents(lists),
+        jobs=JobBacklogQueries(lists),
+        points=PointStates(database),
+        sessions=SessionQueries(lists),
+        unsealed=Unsealed(lists),
+    )
+    return Overview(
+        queries,
+        clock=clock,
+        free=lambda: {name: free_bytes(path) for name, path in directories.items()},
+        missing=lambda: [name for name in MEDIA_PROGRAMS if find(name) is None],
+        low=LOW,
+        without=without,
+    )
 
 
 HEALTH = Room(name="health", routes=_routes, services=_services)

@@ -6,36 +6,25 @@ from collections.abc import Mapping
 
 import httpx
 
-from api.media.health_overview import SAMPLES, Overview, OverviewQueries
+from api.media.health_overview import SAMPLES, Overview
 from api.wiring.core import Core
-from domain.kernel.clock import Clock
-from projections.audit.unsealed import Unsealed
-from projections.consumers.queries import ConsumerQueries
-from projections.deliveries.queries import DeliveryQueries
-from projections.job.backlog import JobBacklogQueries
-from projections.media_event.due import DueEvents
-from projections.publishing_points.queries import PointStates
-from projections.sessions.store import SessionQueries
+from api.wiring.rooms.health import overview
+from projections.job.numbers import JobNumbers
 from tests.api.asking import add
+from tests.api.engine.jobs_given import start
 from tests.api.serving import serving
 from tests.conftest import introduce
+from tests.workers.jobs.engine import Engine
 
 PATH = "/api/health/overview/"
 
 
-def overview(inner: Core, clock: Clock, free: Mapping[str, int]) -> Overview:
-    lists = inner.database.lists
-    queries = OverviewQueries(
-        inner.database,
-        ConsumerQueries(inner.database),
-        DeliveryQueries(inner.database),
-        due=DueEvents(lists),
-        jobs=JobBacklogQueries(lists),
-        points=PointStates(inner.database),
-        sessions=SessionQueries(lists),
-        unsealed=Unsealed(lists),
-    )
-    return Overview(queries, clock=clock, free=lambda: free, missing=lambda: ["packager"], low=10, fresh=0.0)
+class Seen(Overview):
+    """The overview of a machine without a packager, of which a disk has little room below 10 bytes."""
+
+    def __init__(self, inner: Core, free: Mapping[str, int]) -> None:
+        queries = overview(inner.database, {}, clock=inner.clock)._from
+        super().__init__(queries, clock=inner.clock, free=lambda: free, missing=lambda: ["packager"], low=10, fresh=0.0)
 
 
 async def test_a_viewer_sees_all_parts(http: httpx.AsyncClient, inner: Core) -> None:
@@ -52,13 +41,15 @@ async def test_a_viewer_sees_all_parts(http: httpx.AsyncClient, inner: Core) -> 
 
 
 async def test_a_full_disk_is_low(inner: Core, database_url: str) -> None:
-    async with serving(inner, database_url, lambda _: {Overview: overview(inner, inner.clock, {"home": 9, "media": 10})}) as http:
+    async with serving(inner, database_url, lambda _: {Overview: Seen(inner, {"home": 9, "media": 10})}) as http:
         disks = (await http.get(PATH)).json()["disks"]
     assert disks == [{"name": "home", "freeBytes": 9, "low": True}, {"name": "media", "freeBytes": 10, "low": False}]
 
 
 async def test_what_needs_attention_is_said_faults_first(inner: Core, database_url: str) -> None:
-    async with serving(inner, database_url, lambda _: {Overview: overview(inner, inner.clock, {"home": 9})}) as http:
+    engine = Engine(inner, JobNumbers(inner.database))
+    await start(inner, await engine.accept("http_fetch_verify", url="https://origin.test/a.mp4"))
+    async with serving(inner, database_url, lambda _: {Overview: Seen(inner, {"home": 9})}) as http:
         found = (await http.get(PATH)).json()["attention"]
     assert [one["level"] for one in found] == sorted(one["level"] for one in found)
     said = {one["about"]: one for one in found}
@@ -67,7 +58,7 @@ async def test_what_needs_attention_is_said_faults_first(inner: Core, database_u
     assert said["jobs"] == {
         "level": "fault",
         "about": "jobs",
-        "text": "No process runs the steps of jobs.",
+        "text": "Steps of jobs could start, and no process runs them.",
         "command": "medialedger workers work",
         "jobs": None,
     }
@@ -75,7 +66,7 @@ async def test_what_needs_attention_is_said_faults_first(inner: Core, database_u
 
 
 async def test_samples_of_an_hour_are_kept_and_tell_what_was_recorded_between_them(http: httpx.AsyncClient, inner: Core) -> None:
-    shown = overview(inner, inner.clock, {})
+    shown = Seen(inner, {})
     await shown.sample()
     for _ in range(3):
         await add(http, title="One more")
