@@ -91,7 +91,7 @@ async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in
     await signed_in.goto(f"{origin[0]}/console/destinations")
     await signed_in.get_by_role("button", name="Publish an Event").click()
     form = signed_in.get_by_role("dialog", name="Publish")
-    await form.get_by_label("Event").fill(mark)
+    await form.get_by_role("searchbox", name="Event").fill(mark)
     await form.get_by_role("button", name=f"Film <b>{mark}</b>").click()
     await expect(form.get_by_label("Title")).to_have_value(f"Film <b>{mark}</b>")
     await form.get_by_label("Destination").select_option(destination)
