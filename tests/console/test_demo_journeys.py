@@ -37,6 +37,7 @@ from tests.e2e.product import Product, client, products
 pytestmark = pytest.mark.long
 
 HOOK = "https://hooks.broadcast.invalid/medialedger"
+NOBODY = "has no address that could be found"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ async def test_a_platform_operator_retries_the_failed_job_and_resends_a_delivery
     """As admin: the job is another client's."""
     with demo.client("admin") as http:
         [failed] = [job for job in jobs(http) if job["failed"]]
-        [recording] = [job for job in jobs(http) if job["workflow"] == "vod_capture" and job["queue_state"] == "started"]
+        [recording] = [job for job in jobs(http) if job["workflow"] == "vod_capture" and job["queue_state"] in ("queued", "started")]
     async with logged_in(browser, demo, "admin") as page:
         content, _, file = failed["parameters"]["file"].partition("/")
         await finds_a_failed_job(page, failed["id"], content=content)
@@ -111,6 +112,7 @@ async def test_a_platform_operator_retries_the_failed_job_and_resends_a_delivery
         badge = page.locator(".page-line .badge").first
         await expect(badge).to_have_text("Queued")
         await open_page(page, f"jobs/{recording['id']}")
+        await expect(badge).to_have_text("Running")
         await page.get_by_role("button", name="Cancel", exact=True).click()
         await page.get_by_role("button", name=f"Cancel job {recording['id']}").click()
         await expect(badge).to_have_text("Cancelled")
@@ -119,9 +121,11 @@ async def test_a_platform_operator_retries_the_failed_job_and_resends_a_delivery
         await expect(page.locator(".attempts li")).to_have_count(2)
 
         row = await finds_a_failed_delivery(page, HOOK, condition="Every try has failed since")
+        await page.get_by_role("button", name="Test", exact=True).click()
+        await expect(page.get_by_role("dialog", name="The test was not delivered")).to_contain_text(NOBODY)
+        await page.keyboard.press("Escape")
         await resends(page, row)
-        await expect(page.locator(".delivery .badge")).to_have_text("Waiting")
-        await expect(page.locator(".tries")).to_contain_text("resolve")
+        await expect(page.locator(".delivery .badge")).to_have_text("Pending")
 
 
 async def test_an_auditor_finds_who_changed_a_title_and_takes_the_log_away(browser: Browser, demo: Demo, tmp_path: Path) -> None:
