@@ -11,6 +11,7 @@ from bench import (
     append,
     append_beside,
     composing,
+    consoles,
     consumers,
     cores,
     deliveries,
@@ -65,6 +66,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "targets": targets.targets,
     "provisioning": provisioning.provisioning,
     "size": size.size,
+    "consoles": consoles.consoles,
 }
 
 
