@@ -16,6 +16,7 @@ from bench import (
     cores,
     deliveries,
     feeds,
+    first_picture,
     framework,
     jobs,
     links,
@@ -67,6 +68,8 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "provisioning": provisioning.provisioning,
     "size": size.size,
     "consoles": consoles.consoles,
+    "console": first_picture.console,
+    "first-picture": first_picture.first_picture,
 }
 
 

@@ -35,7 +35,7 @@ class _Costs:
 
 
 def consoles(ground: Ground) -> Result:
-    """(bb) POST by 32 clients while 200 consoles, each with its session, follow the changes; processor time and memory of the server."""
+    """(bb) POST by 32 clients while 200 consoles, each with its session, follow the changes; the server's processor time and memory."""
     url = ground.database("bench_consoles")
     with ground.server("product", url) as product:
         posts, cookies = event_posts(product), _logged_in(product)
@@ -67,7 +67,12 @@ def _result(seen: dict[str, list[Seen]], costs: dict[str, _Costs]) -> Result:
         Target(f"POST {_FOLLOWED}", ratio(seen[_FOLLOWED], seen[_ALONE]), _WANTED),
         Target("consoles that were told nothing", float(lost), 0, "consoles", at_most=True),
     ]
-    return Result("consoles", [table], targets, raw={**seen, "got": costs[_FOLLOWED].got, "server_us": {n: c.server for n, c in costs.items()}})
+    return Result(
+        "consoles",
+        [table],
+        targets,
+        raw={**seen, "got": costs[_FOLLOWED].got, "server_us": {n: c.server for n, c in costs.items()}},
+    )
 
 
 def _logged_in(product: Served) -> list[str]:

@@ -61,7 +61,7 @@ async def _follow(port: int, cookies: list[str], *, into: Path) -> None:
     await ended.wait()
     got = [follower.changes for follower in followers]
     told = {"changes": sum(got), "bytes": sum(follower.bytes for follower in followers), "without": got.count(0)}
-    into.write_text(json.dumps(told))
+    await asyncio.to_thread(into.write_text, json.dumps(told))
 
 
 if __name__ == "__main__":

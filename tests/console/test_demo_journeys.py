@@ -103,7 +103,8 @@ async def test_a_platform_operator_retries_the_failed_job_and_resends_a_delivery
     """As admin: the job is another client's."""
     with demo.client("admin") as http:
         [failed] = [job for job in jobs(http) if job["failed"]]
-        [recording] = [job for job in jobs(http) if job["workflow"] == "vod_capture" and job["queue_state"] in ("queued", "started")]
+        captures = [job for job in jobs(http) if job["workflow"] == "vod_capture"]
+    [recording] = [job for job in captures if job["queue_state"] in ("queued", "started")]
     async with logged_in(browser, demo, "admin") as page:
         content, _, file = failed["parameters"]["file"].partition("/")
         await finds_a_failed_job(page, failed["id"], content=content)
