@@ -35,7 +35,7 @@ class _Costs:
 
 
 def consoles(ground: Ground) -> Result:
-    """(bb) POST by 32 clients while 200 consoles, each with its session, follow the changes; the server's processor time and memory."""
+    """(bb) POST by 32 clients while 200 consoles, each with its session, follow the changes; what the server needs"""
     url = ground.database("bench_consoles")
     with ground.server("product", url) as product:
         posts, cookies = event_posts(product), _logged_in(product)

@@ -10,6 +10,7 @@ import asyncio
 import json
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -53,7 +54,7 @@ async def _follow(port: int, cookies: list[str], *, into: Path) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     requests = [_ASKED.format(port=port, cookie=cookie).encode() for cookie in cookies]
-    made = [await loop.create_connection(lambda each=each: _Follower(each), "127.0.0.1", port) for each in requests]
+    made = [await loop.create_connection(partial(_Follower, each), "127.0.0.1", port) for each in requests]
     followers = [follower for _, follower in made]
     async with asyncio.timeout(60):
         await asyncio.gather(*(follower.opened for follower in followers))
