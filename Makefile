@@ -23,8 +23,8 @@ COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.runtime console ## install what is needed and start everything on this machine (Ctrl-C stops it)
-	@exec $(VENV)/bin/medialedger up
+run: $(VENV)/.runtime console ## install what is needed and start everything on this machine (Ctrl-C stops it); ARGS=--demo fills it
+	@exec $(VENV)/bin/medialedger up $(ARGS)
 
 console: console/dist/index.html ## build the web console into console/dist, where its sources have changed
 

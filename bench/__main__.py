@@ -11,10 +11,12 @@ from bench import (
     append,
     append_beside,
     composing,
+    consoles,
     consumers,
     cores,
     deliveries,
     feeds,
+    first_picture,
     framework,
     jobs,
     links,
@@ -65,6 +67,9 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "targets": targets.targets,
     "provisioning": provisioning.provisioning,
     "size": size.size,
+    "consoles": consoles.consoles,
+    "console": first_picture.console,
+    "first-picture": first_picture.first_picture,
 }
 
 

@@ -59,19 +59,19 @@ def cores(ground: Ground) -> Result:
 
 def _measured(ground: Ground, server: Served, *, pid: int, costs: list[tuple[float, float]]) -> Seen:
     """A run; what a request took of the server's processor time, and how many cores server and load used together."""
-    before = _processor_seconds(pid)
+    before = processor_seconds(pid)
     seen = driven(server, by_id(server, _EVENTS), clients=_CLIENTS, effort=ground.effort)
-    spent = _processor_seconds(pid) - before
+    spent = processor_seconds(pid) - before
     requests = seen.rate * (ground.effort.seconds + 0.5)  # the load generator warms up for half a second
     costs.append((1e6 * spent / requests, spent / requests * seen.rate + seen.cpu_us * seen.rate / 1e6))
     return seen
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """Of a process and its children, without PostgreSQL."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS + sum(_processor_seconds(int(child)) for child in children)
+    return (int(fields[11]) + int(fields[12])) / _TICKS + sum(processor_seconds(int(child)) for child in children)
 
 
 @contextmanager

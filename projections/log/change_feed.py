@@ -26,6 +26,8 @@ KEPT: Final = 10_000
 
 _PAUSE: Final = 0.2
 """Seconds between two looks at a log that grows: followers get what has come since in one piece."""
+_AT_THAT_PACE: Final = 80
+"""Followers. For more the pause grows with them: what a piece costs the process is its sending to each of them."""
 _PAGE: Final = """
 SELECT position, originator_id, originator_version, topic, recorded_at FROM events WHERE position > %s ORDER BY position LIMIT %s
 """
@@ -175,7 +177,7 @@ class ChangeFeed(BackgroundTask):
         if batch is not None or self.away:
             self._tell(away=False)
         if batch is None or len(batch.changes) < PAGE:
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(self._pause * max(1.0, self._followers / _AT_THAT_PACE))
             await self._watcher.signal(signals)
 
     def _tell(self, *, away: bool) -> None:

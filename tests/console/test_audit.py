@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Download, Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
+from tests.console.journeys import downloaded, exports_as_table, seal, verifies_the_log_and_takes_it_away
 from tests.console.test_history import change, make
 from tests.e2e.product import Product, client
-from tests.forked import Forked
-from tests.projections.audit.sealed import verdict
 from tests.projections.feeding import as_superuser
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -28,11 +24,7 @@ def sealed(product: Product, http: httpx.Client) -> str:
     """An Event with a hostile title, in a checkpoint that was signed for this test."""
     event = make(http, "=1+1 <img src=x onerror=\"document.title='broken in'\"> \u202edesrever")
     change(http, event, "title", "Film of the night", request=f"night-{event}")
-    environment = {**os.environ, "MEDIALEDGER_HOME": str(product.home)}
-    command = ("medialedger", "audit", "checkpoint", "--now")
-    sealing = Forked(*command, environment=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    said, _ = sealing.communicate(timeout=120)
-    assert sealing.returncode == 0, said
+    seal(product.home)
     return event
 
 
@@ -62,34 +54,14 @@ async def test_the_log_is_filtered_followed_and_saved(signed_in: Page, http: htt
     await expect(drawer.get_by_text("Way to the root")).to_be_visible()
     async with signed_in.expect_download() as proof:
         await drawer.get_by_role("link", name="Download the proof").click()
-    assert '"leaf"' in await _text(await proof.value)
+    assert '"leaf"' in await downloaded(await proof.value)
     await drawer.get_by_role("button", name="Close").click()
-    await signed_in.get_by_role("button", name="Export").click()
-    async with signed_in.expect_download() as table:
-        await signed_in.get_by_role("button", name="Make CSV").click()
-    [head, line] = csv.reader((await _text(await table.value)).splitlines())
+    [head, line] = csv.reader((await exports_as_table(signed_in)).splitlines())
     assert dict(zip(head, line, strict=True))["type"] == "event.registered"
 
 
-async def test_an_auditor_verifies_the_log_and_takes_it_away(
-    signed_in: Page, product: Product, sealed: str, tmp_path: Path
-) -> None:
-    await signed_in.goto(f"{product.address}/console/integrity")
-    await signed_in.get_by_role("button", name="Verify now").click()
-    run = signed_in.get_by_role("region", name="Verification of now")
-    await expect(run).to_contain_text(re.compile(r"The log is whole: [\d,]+ events, each in its place"))
-    await expect(signed_in.get_by_text("Nothing outside of the database keeps a checkpoint.")).to_be_visible()
-    await signed_in.get_by_label("Id", exact=True).fill(sealed)
-    files = {}
-    for name in ("verify.py", "key.txt", "checkpoint.txt", "log.ndjson", "stream.ndjson"):
-        async with signed_in.expect_download() as started:
-            await signed_in.get_by_text(name, exact=True).click()
-        files[name] = tmp_path / name
-        await (await started.value).save_as(files[name])
-    key = await asyncio.to_thread(files["key.txt"].read_text)
-    for command, name in (("log", "log.ndjson"), ("stream", "stream.ndjson")):
-        code, said = verdict(command, files[name], "--key", key.strip(), "--kept", files["checkpoint.txt"])
-        assert code == 0, said
+async def test_an_auditor_verifies_the_log_and_takes_it_away(signed_in: Page, sealed: str, tmp_path: Path) -> None:
+    await verifies_the_log_and_takes_it_away(signed_in, sealed, folder=tmp_path)
 
 
 async def test_what_the_owner_of_the_database_has_edited_is_named(browser: Browser, spoilt: Product) -> None:
@@ -136,8 +108,3 @@ async def test_the_pages_are_accessible(browser: Browser, product: Product, seal
             assert await page.evaluate("document.querySelectorAll('main img, main script').length") == 0
             assert came.complaints == []
             assert came.strangers == []
-
-
-async def _text(download: Download) -> str:
-    path = await download.path()
-    return await asyncio.to_thread(path.read_text)

@@ -15,6 +15,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
 from tests.console.conftest import KEY
+from tests.console.journeys import finds_a_failed_delivery, resends
 from tests.console.test_jobs import failed_job
 from tests.e2e.product import Product
 from tests.platform.waiting import until
@@ -82,15 +83,9 @@ def overview(http: httpx.Client) -> dict[str, Any]:
     return shown
 
 
-async def test_a_failing_webhook_is_found_and_its_delivery_is_sent_again(
-    signed_in: Page, http: httpx.Client, product: Product
-) -> None:
+async def test_a_failing_webhook_is_found_and_its_delivery_is_sent_again(signed_in: Page, http: httpx.Client) -> None:
     with failed_webhook(http) as (hook, webhook):
-        await signed_in.goto(f"{product.address}/console/deliveries")
-        await signed_in.get_by_role("button", name=hook.url).click()
-        await expect(signed_in.locator(".endpoint .failure")).to_contain_text("Nothing is sent: disabled since")
-        await signed_in.get_by_role("tab", name="Failed").click()
-        row = signed_in.locator(".deliveries-list tbody tr", has_text="410").last
+        row = await finds_a_failed_delivery(signed_in, hook.url, condition="Nothing is sent: disabled since", having="410")
         await row.click()
         await expect(signed_in.locator(".tries")).to_contain_text("HTTP 410")
         await expect(signed_in.locator(".tries .answer")).to_have_text(ANSWER.decode())
@@ -104,8 +99,7 @@ async def test_a_failing_webhook_is_found_and_its_delivery_is_sent_again(
         await signed_in.get_by_role("button", name="Enable", exact=True).click()
         await signed_in.get_by_role("dialog").get_by_role("button", name="Enable").click()
         await expect(signed_in.get_by_role("button", name="Disable", exact=True)).to_be_visible()
-        await row.click()
-        await signed_in.get_by_role("button", name="Resend").click()
+        await resends(signed_in, row)
         await expect(signed_in.locator(".delivery .badge")).to_have_text("Delivered")
         await expect(signed_in.locator(".tries li")).to_have_count(2)
         delivered = deliveries(http, webhook, state=1)

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
+from tests.console.journeys import goes_to_version, title_row
 from tests.e2e.product import Product
 
 BERLIN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\+[12]")
@@ -65,14 +66,8 @@ async def test_an_auditor_finds_who_changed_a_title_and_goes_to_that_moment(
     await expect(row.locator(".after .badge")).to_have_text("Live")
     await expect(row.locator(".diff-who")).to_contain_text("admin")
 
-    slider = signed_in.get_by_role("slider", name="Version")
-    await slider.focus()
-    await slider.press("Home")
-    await expect(signed_in.locator(".slider-text")).to_contain_text(f"Version 1 of {newest}")
-    for _ in range(version - 1):
-        await slider.press("ArrowRight")
-    await expect(signed_in).to_have_url(re.compile(rf"[?&]v={version}\b"))
-    title = signed_in.get_by_role("row", name=re.compile("^Title"))
+    await goes_to_version(signed_in, version, newest=newest)
+    title = title_row(signed_in)
     await expect(title.locator("del")).to_have_text("final")
     await expect(title.locator("ins")).to_have_text("semi-final")
     await expect(title.locator(".diff-who")).to_contain_text(BERLIN)
@@ -83,7 +78,7 @@ async def test_an_auditor_finds_who_changed_a_title_and_goes_to_that_moment(
     room_row = signed_in.get_by_role("row", name=re.compile("^Room"))
     await expect(room_row.locator(".after")).to_contain_text("Hall")
     address = signed_in.url
-    await slider.press("End")
+    await signed_in.get_by_role("slider", name="Version").press("End")
     await expect(signed_in.locator(".slider-text")).to_contain_text(f"Version {newest} of {newest}")
     await signed_in.goto(address)
     await expect(signed_in.locator(".slider-text")).to_contain_text(f"Version {version} of {newest}")

@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, Theme, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY, Axe
+from tests.console.journeys import finds_a_failed_job, retries_the_job
 from tests.e2e.product import Product
 from tests.platform.waiting import until
 
@@ -49,30 +50,23 @@ def failed_job(http: httpx.Client, content: str) -> int:
     return number
 
 
-def write_sound(folder: Path) -> None:
+def write_sound(folder: Path, name: str = "sound.wav") -> None:
     folder.mkdir(parents=True)
     folder.chmod(0o755)
-    with wave.open(str(folder / "sound.wav"), "wb") as sound:
+    with wave.open(str(folder / name), "wb") as sound:
         sound.setnchannels(1)
         sound.setsampwidth(2)
         sound.setframerate(8000)
         sound.writeframes(b"\0" * 16000)
-    (folder / "sound.wav").chmod(0o644)
+    (folder / name).chmod(0o644)
 
 
 async def test_a_failed_job_is_found_read_and_retried(signed_in: Page, http: httpx.Client, product: Product) -> None:
     content = f"match-{uuid4().hex[:8]}"
     number = failed_job(http, content)
-    await signed_in.goto(f"{product.address}/console/jobs")
-    await expect(signed_in.get_by_role("tab", name="Failed")).to_have_attribute("aria-selected", "true")
-    await signed_in.get_by_role("link", name=f"{number} {content}").click()
-    await expect(signed_in.locator(".failure")).to_contain_text("There is no file")
-    await signed_in.get_by_role("tab", name="Log").click()
-    await expect(signed_in.get_by_role("log")).to_contain_text("The job is abandoned")
-    await signed_in.get_by_role("tab", name="Overview").click()
+    await finds_a_failed_job(signed_in, number, content=content)
     write_sound(product.home / "media" / content)
-    await signed_in.get_by_role("button", name="Retry").click()
-    await signed_in.get_by_role("button", name=f"Retry job {number}").click()
+    await retries_the_job(signed_in, number)
     await expect(signed_in.locator(".page-line .badge")).to_have_text("Completed")
     await expect(signed_in.locator(".attempts li")).to_have_count(2)
     assert (job(http, number)["queue_state"], job(http, number)["failed"]) == ("completed", False)

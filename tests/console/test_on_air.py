@@ -10,12 +10,13 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from domain.kernel.clock import iso, system_clock
 from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.hostile_strings import HOSTILE_STRINGS
+from tests.console.journeys import bar, goes_on_air_from_the_lane, marks_a_chapter, states_of, stops_and_sees_the_film
 from tests.e2e.on_air import Station
 from tests.e2e.product import Product
 
@@ -53,24 +54,7 @@ def _reader(http: httpx.Client) -> str:
     return str(answer.json()["key"])
 
 
-def _states(http: httpx.Client, event: str) -> list[int]:
-    """All that the Event went to, from the log."""
-    found = _got(http, f"/api/audit/event/{event}/")
-    return [each["data"]["state"] for each in found if each["type"] == "event.state_changed"]
-
-
-def _bar(page: Page, event: str) -> Locator:
-    return page.locator(f'.bar[data-event="{event}"]')
-
-
-async def _confirm(page: Page, action: str, *, button: str | None = None) -> None:
-    await page.get_by_role("button", name=action, exact=True).first.click()
-    await page.get_by_role("dialog", name=action, exact=True).get_by_role("button", name=button or action, exact=True).click()
-
-
-async def test_an_operator_goes_live_marks_a_chapter_and_watches_the_film(
-    signed_in: Page, http: httpx.Client, product: Product
-) -> None:
+async def test_an_operator_goes_live_marks_a_chapter_and_watches_the_film(signed_in: Page, http: httpx.Client) -> None:
     """From the lane to the film."""
     station = Station(http, f"console-{uuid4().hex[:8]}")
     now = system_clock()
@@ -78,50 +62,10 @@ async def test_an_operator_goes_live_marks_a_chapter_and_watches_the_film(
         title="Journey", scheduledStart=iso(now - 5 * MINUTE), scheduledEnd=iso(now + 60 * MINUTE), autoPublish=True
     )
     page = signed_in
-    await page.goto(f"{product.address}/console/?by=channel&hours=2")
-    await expect(_bar(page, event)).to_contain_text("Late")
-    await _bar(page, event).click()
-    drawer = page.get_by_role("dialog", name="Event", exact=True)
-    await _confirm(page, "Go live, not public")
-    await expect(drawer.locator(".badge").first).to_have_text("Live, not public")
-    await _confirm(page, "Publish")
-    await expect(drawer.locator(".badge").first).to_have_text("Live")
-    await expect(drawer.get_by_text("Receiving")).to_have_count(2)
-
-    await drawer.get_by_role("link", name="Journey").click()
-    await page.get_by_role("tab", name="Chapters").click()
-    await expect(page.locator(".position")).to_contain_text("live")
-    await _moves(page)
-    await page.get_by_role("button", name="Chapter at the playhead").click()
-    await page.get_by_label("Title").fill("Goal")
-    await page.get_by_role("dialog").get_by_role("button", name="Add", exact=True).click()
-    await expect(page.locator("tbody")).to_contain_text("Goal")
-    [chapter] = _got(http, f"/api/chapterpoint/event/{event}")
-    assert abs(datetime.fromisoformat(chapter["startTime"]) - system_clock()) < 2 * MINUTE, "it is the time of day of the picture"
-    await page.get_by_role("tab", name="Sessions").click()
-    await expect(page.get_by_role("region", name="Encoders").locator(".badge")).to_have_text("Running")
-    await _confirm(page, "Stop")
-    await expect(page.locator(".page-line .badge").first).to_have_text("Stopped")
-
-    await page.get_by_role("tab", name="Jobs").click()
-    await page.get_by_role("button", name="Make a film of it").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Make the film").click()
-    await expect(page.locator("tbody")).to_contain_text("vod_capture")
-    await expect(page.locator(".page-line .badge").first).to_have_text("VOD", timeout=180_000)
-    await page.get_by_role("tab", name="Playback").click()
-    await page.get_by_label("Film", exact=True).evaluate("video => { video.muted = true; return video.play() }")
-    await _moves(page)
-    assert _states(http, event)[:3] == [1, 2, 4]
-
-
-async def _moves(page: Page) -> None:
-    """The picture is decoded, and goes on."""
-    await page.wait_for_function(
-        "() => { const video = document.querySelector('video'); if (!video || video.readyState < 2) return false;"
-        " window.began ??= video.currentTime; return video.videoWidth > 0 && video.currentTime > window.began + 1 }",
-        timeout=120_000,
-    )
-    await page.evaluate("delete window.began")
+    await goes_on_air_from_the_lane(page, event, condition="Late", points=2)
+    await marks_a_chapter(page, http, event, title="Journey")
+    await stops_and_sees_the_film(page)
+    assert states_of(http, event)[:3] == [1, 2, 4]
 
 
 async def test_who_was_faster_is_told_and_the_change_is_offered_again(
@@ -140,10 +84,10 @@ async def test_who_was_faster_is_told_and_the_change_is_offered_again(
     assert (await refused.value).status == 412
     await expect(dialog.get_by_role("alert")).to_contain_text("admin was faster")
     await expect(dialog.get_by_role("alert")).to_contain_text("State: Planned → Suspended")
-    assert _states(http, event) == [SUSPENDED]
+    assert states_of(http, event) == [SUSPENDED]
     await dialog.get_by_role("button", name="Go live all the same").click()
     await expect(dialog).to_have_count(0)
-    assert _states(http, event) == [SUSPENDED, LIVE]
+    assert states_of(http, event) == [SUSPENDED, LIVE]
 
 
 async def test_lanes_show_what_overlaps_and_what_is_missed_and_are_worked_by_keys(
@@ -153,14 +97,14 @@ async def test_lanes_show_what_overlaps_and_what_is_missed_and_are_worked_by_key
     room = _made(http, "/api/room/", name=f"Hall {uuid4().hex[:6]}", referenceId=uuid4().hex)
     events = [_event(http, start + number * 40 * MINUTE, 60 * MINUTE, title=f"Part {number}", roomId=room) for number in range(3)]
     await page.goto(f"{product.address}/console/?from=2001-03-04T11:00:00Z&hours=6")
-    await expect(_bar(page, events[0])).to_contain_text("Did not start")
-    await expect(_bar(page, events[1])).to_have_accessible_name("Part 1 Did not start Overlaps , Planned, 13:40 to 14:40")
-    tops = [await _bar(page, event).evaluate("bar => bar.getBoundingClientRect().top") for event in events]
+    await expect(bar(page, events[0])).to_contain_text("Did not start")
+    await expect(bar(page, events[1])).to_have_accessible_name("Part 1 Did not start Overlaps , Planned, 13:40 to 14:40")
+    tops = [await bar(page, event).evaluate("bar => bar.getBoundingClientRect().top") for event in events]
     assert tops[0] == tops[2] != tops[1], "what overlaps has a row of its own"
 
-    await _bar(page, events[0]).focus()
+    await bar(page, events[0]).focus()
     await page.keyboard.press("ArrowRight")
-    await expect(_bar(page, events[1])).to_be_focused()
+    await expect(bar(page, events[1])).to_be_focused()
     await page.keyboard.press("Enter")
     drawer = page.get_by_role("dialog", name="Event", exact=True)
     await expect(drawer.get_by_role("link", name="Part 2")).to_be_visible()
@@ -177,7 +121,7 @@ async def test_lanes_show_what_overlaps_and_what_is_missed_and_are_worked_by_key
     await page.mouse.up()
     await page.wait_for_url("**from=2001-03-04T14*")
     await page.reload()
-    await expect(_bar(page, events[2])).to_be_visible()
+    await expect(bar(page, events[2])).to_be_visible()
     await page.get_by_role("button", name="Channels").click()
     await expect(page.get_by_role("heading", name="No channel")).to_be_visible()
     await page.keyboard.press("n")
@@ -249,7 +193,7 @@ async def test_both_pages_are_accessible(browser: Browser, product: Product, htt
             await expect(page.get_by_role("dialog").get_by_role("button", name="Go live", exact=True)).to_be_visible()
             await _is_accessible(page)
             await page.keyboard.press("Escape")
-            await expect(_bar(page, events[2])).to_be_visible()
+            await expect(bar(page, events[2])).to_be_visible()
             await _is_accessible(page)
             for tab in TABS:
                 await page.goto(f"{product.address}/console/events/{live}?tab={tab}")

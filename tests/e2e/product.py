@@ -74,18 +74,23 @@ class Product:
 
     def until_ready(self) -> Product:
         """The ready screen is printed when the socket listens, so there is nothing to poll."""
-        screen, deadline = "", monotonic() + READY
-        while "SIGTERM" not in screen:
-            try:
-                line = self._lines.get(timeout=max(deadline - monotonic(), 0.01))
-            except queue.Empty:
-                raise AssertionError(f"not ready within {READY} s\n{self.errors}") from None
-            assert line is not None, f"ended before it was ready\n{screen}{self.errors}"
-            screen += line
+        screen = self.until_printed("SIGTERM", seconds=READY)
         found = re.search(r"http://127\.0\.0\.1:\d+", screen)
         assert found is not None, screen
         self.address = found[0]
         return self
+
+    def until_printed(self, text: str, *, seconds: float) -> str:
+        """What it prints from now on, up to the line with this text."""
+        screen, deadline = "", monotonic() + seconds
+        while text not in screen:
+            try:
+                line = self._lines.get(timeout=max(deadline - monotonic(), 0.01))
+            except queue.Empty:
+                raise AssertionError(f"no {text!r} within {seconds} s\n{screen}{self.errors}") from None
+            assert line is not None, f"ended before it printed {text!r}\n{screen}{self.errors}"
+            screen += line
+        return screen
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

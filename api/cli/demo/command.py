@@ -42,13 +42,15 @@ async def _fill(schedule: Schedule, settings: Settings, ledger: Ledger) -> None:
     started = time.perf_counter()
     for name, key in await catalogue.make_clients(ledger):
         _say(f"client {name} has the key {key}")
-    await publishing.make_webhook(ledger)
+    webhook = await publishing.make_webhook(ledger)
     await events.make_events(ledger, schedule, catalogue=await catalogue.make_catalogue(ledger))
     await jobs.make_waiting_jobs(ledger, schedule)
     _say(f"schedule around {iso(schedule.around)}, ready after {time.perf_counter() - started:.1f} s")
     if not schedule.films:
         return
+    await publishing.set_webhook(ledger, webhook, on=False)
     films = await media.make_films(ledger, schedule, settings=settings)
+    await publishing.set_webhook(ledger, webhook, on=True)
     await media.make_pieces(ledger, films)
     await media.make_composition(ledger, schedule, events=films)
     if left_out := await publishing.make_publications(ledger, films[0], settings=settings):

@@ -15,6 +15,7 @@ from api.cli.demo.ledger import Ledger, Step
 from api.cli.demo.product import Refused
 from api.cli.home import PUBLISHED
 from api.wiring.settings import Settings
+from domain.kernel.clock import iso, system_clock
 from workers.adapters.step_account import NAME
 from workers.adapters.system_account import grant_traversal, system_account
 
@@ -25,6 +26,12 @@ _NOBODY: Final = "https://{}.broadcast.invalid"
 async def make_webhook(ledger: Ledger) -> str:
     address = {"webhookUrl": f"{_NOBODY.format('hooks')}/medialedger"}
     return await ledger.once(Step("webhook", "POST", "/api/webhook/", address, by="tomas.novak"))
+
+
+async def set_webhook(ledger: Ledger, webhook: str, *, on: bool) -> None:
+    """Off and on again: what it was not told of meanwhile are failed deliveries, which can be sent again."""
+    name, by, at = ("on", "anna.keller", None) if on else ("off", "tomas.novak", iso(system_clock()))
+    await ledger.once(Step(f"webhook/{name}", "PUT", f"/api/webhook/{webhook}", {"disabledAt": at}, by=by))
 
 
 async def make_publications(ledger: Ledger, film: str, *, settings: Settings) -> str:

@@ -14,7 +14,6 @@ from domain.media_event.values import EventDetails
 _NAMES = {"vod_enable_drm": "vod_drm", "event_state": "state"}
 _IGNORED = frozenset({"id", "refresh_index"})
 _RESPONSE_NAMES = {
-    "voddrm": "vodEnableDrm",
     "state": "eventState",
     "maxbitrateurlparam": "maxBitrate",
     "minbitrateurlparam": "minBitrate",
@@ -56,7 +55,7 @@ def _values(body: EventFields) -> dict[str, Any]:
     An empty text and a limit of 0 are None, because responses show them for a field that is not set."""
     values: dict[str, Any] = {}
     for name in body.model_fields_set:
-        if name in _IGNORED or name == "tags":
+        if name in _IGNORED or name == "tags" or (name == "vod_drm" and "vod_enable_drm" in body.model_fields_set):
             continue
         value = getattr(body, name)
         if name == "category_id":

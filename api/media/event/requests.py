@@ -192,6 +192,7 @@ class EventFields(Wire):
         default=None,
         description="Whether playback on demand uses DRM; shown as `vodDrm`. null means false; default false.",
     )
+    vod_drm: Flag | None = Field(default=None, description="The same as `vodEnableDrm`, as answers name it; that one counts more.")
     refresh_index: Flag | None = Field(default=None, description="Accepted and ignored: a read always shows the latest state.")
     tags: Annotated[TagList | None, BeforeValidator(_json_list)] = Field(
         default=None,

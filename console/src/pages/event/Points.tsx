@@ -3,11 +3,19 @@ import { useQuery } from "../../kernel/query";
 import { Answered, Badge } from "../../parts";
 import { pointWord } from "./signal";
 
-/** Its publishing points, as their servers told in the last seconds. */
-export function Points({ id }: { id: string }) {
-  const points = useQuery(`points ${id}`, (signal) => dataOf(api.GET("/api/health/live/stream/event/{eventId}", { params: { path: { eventId: id } }, signal })), {
+/** What the servers of its publishing points told in the last seconds. */
+export function usePoints(id: string) {
+  return useQuery(`points ${id}`, (signal) => dataOf(api.GET("/api/health/live/stream/event/{eventId}", { params: { path: { eventId: id } }, signal })), {
     every: 5000,
   });
+}
+
+/** Its publishing points. */
+export function Points({ id }: { id: string }) {
+  return <PointList id={id} points={usePoints(id)} />;
+}
+
+export function PointList({ id, points }: { id: string; points: ReturnType<typeof usePoints> }) {
   return (
     <Answered query={points}>
       {(found) => {

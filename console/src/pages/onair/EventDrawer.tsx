@@ -1,3 +1,5 @@
+import { lazy } from "preact-iso";
+import { useMemo, useRef } from "preact/hooks";
 import { api, found, type MediaEvent } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { eventPath } from "../../kernel/router";
@@ -5,9 +7,12 @@ import { EVENT_STATES, isOnAir, stateWord } from "../../kernel/states";
 import { now, running } from "../../kernel/time";
 import { Answered, Badge, Drawer, Facts, Time } from "../../parts";
 import { EncoderSessions } from "../event/EncoderSessions";
-import { Points } from "../event/Points";
+import { Playhead } from "../event/Playhead";
+import { PointList, usePoints } from "../event/Points";
 import { StateActions } from "../event/StateActions";
 import { lanes } from "./lanes";
+
+const Player = lazy(() => import("../event/player/Player"));
 
 interface EventDrawerProps {
   id: string;
@@ -48,18 +53,28 @@ export function EventDrawer({ id, onClose, all }: EventDrawerProps) {
                 ["Overlaps with", <Overlaps id={data.id} all={all} />],
               ]}
             />
-            {isOnAir(data.state) && (
-              <section aria-label="Stream">
-                <h3 class="part-title">Encoders</h3>
-                <EncoderSessions id={data.id} />
-                <h3 class="part-title">Publishing points</h3>
-                <Points id={data.id} />
-              </section>
-            )}
+            {isOnAir(data.state) && <Stream key={data.id} event={data} />}
           </div>
         )}
       </Answered>
     </Drawer>
+  );
+}
+
+/** Its picture, as soon as it arrives somewhere; its encoders and publishing points. */
+function Stream({ event }: { event: MediaEvent }) {
+  const points = usePoints(event.id);
+  const playhead = useMemo(() => new Playhead(), []);
+  const hasArrived = useRef(false); // a gap of some seconds does not take the player away
+  hasArrived.current ||= (points.data.value?.[event.id]?.urls ?? []).some((each) => each.receivingData);
+  return (
+    <section aria-label="Stream">
+      {hasArrived.current && <Player event={event} playhead={playhead} />}
+      <h3 class="part-title">Encoders</h3>
+      <EncoderSessions id={event.id} />
+      <h3 class="part-title">Publishing points</h3>
+      <PointList id={event.id} points={points} />
+    </section>
   );
 }
 

@@ -164,6 +164,18 @@ async def test_null_clears_a_field_and_is_false_for_a_flag(http: httpx.AsyncClie
     assert (await http.get(f"/api/tag/event/{key}")).json() == []
 
 
+async def test_the_flag_of_drm_is_taken_by_the_name_that_answers_have(http: httpx.AsyncClient, inner: Core) -> None:
+    shown = await add(http, vodDrm=True)
+    key = shown["id"]
+    assert shown["vodDrm"] is True
+    assert (await add(http, **{**shown, "title": "Read and sent back"}))["vodDrm"] is True
+    assert (await add(http, id=key, vodDrm=True, vodEnableDrm=False))["vodDrm"] is False
+    assert (await add(http, id=key, VODDRM="true"))["vodDrm"] is True
+    assert (await http.post("/api/event/", json={"id": key, "vodDrm": "perhaps"})).status_code == 400
+    assert await event(http, key) == {**shown, "title": "Read and sent back", "dateModified": NOON}
+    assert await of_event(inner, key) == ["registered", "described", *["drm_configured"] * 2]
+
+
 async def test_an_unknown_id_creates_the_event_with_it(http: httpx.AsyncClient, inner: Core) -> None:
     key = new_id()
     assert (await add(http, Id=key.upper(), Title="Final"))["id"] == key
