@@ -92,7 +92,7 @@ console/dist/index.html: $(CONSOLE_SOURCES) console/node_modules/.installed
 	@touch $@
 
 # The types of the API, for the compiler alone: they are not part of what is built.
-console/src/kernel/openapi.d.ts: $(shell find api domain -name '*.py') $(VENV)/.runtime console/node_modules/.installed
+console/src/kernel/openapi.d.ts: $(shell find api domain -name '*.py' 2>/dev/null) $(VENV)/.runtime console/node_modules/.installed
 	@$(VENV)/bin/python console/describe_api.py > console/openapi.json
 	@$(NPM) run --silent types > /dev/null
 	@touch $@

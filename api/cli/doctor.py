@@ -220,7 +220,8 @@ def _sandbox() -> Finding:
     wrong = (
         ""
         if isolated
-        else "steps of jobs keep the network: allow user namespaces (sysctl user.max_user_namespaces), or run as root"
+        else "steps of jobs keep the network: allow user namespaces, or run as root "
+        "(sysctl user.max_user_namespaces; in Docker its seccomp profile)"
     )
     return Finding("steps of jobs", "run without network" if isolated else "are less isolated than they could be", wrong)
 

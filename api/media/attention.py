@@ -92,7 +92,8 @@ def _consumers(seen: HealthFigures) -> Iterator[Attention]:
             text = f"{one.name} fails on {failing.host} for {_for(failing.failing_seconds or 0.0)}: {failing.fault}"
             yield _fault("consumers", text)
         if one.position is not None and one.held < one.shards and seen.processes:
-            yield _fault("consumers", f"Nobody runs {one.name}.", f"medialedger workers {one.name}")
+            role = one.name.split()[0]  # the relay's name has the id of its cluster
+            yield _fault("consumers", f"Nobody runs {one.name}.", f"medialedger workers {role}")
         if one.parked:
             text = f"{one.name} could not process {_count(one.parked, 'record')}."
             yield _fault("consumers", text, f"medialedger consumers parked {one.name}")

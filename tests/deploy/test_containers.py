@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from typing import Any, Final
@@ -43,3 +44,18 @@ def test_no_password_is_in_the_compose_file() -> None:
     text = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
     for name in ("POSTGRES_PASSWORD", "OWNER_PASSWORD", "PRODUCT_PASSWORD"):
         assert set(re.findall(rf"\${{{name}([^}}]*)}}", text)) == {":?set it"}, name
+
+
+def test_compose_mounts_files_that_exist_and_depends_on_what_is_started_with_it() -> None:
+    services = COMPOSE["services"]
+    for name, service in services.items():
+        for source in (volume.split(":")[0] for volume in service.get("volumes", [])):
+            assert (ROOT / "deploy" / source).exists() if source.startswith(".") else source in COMPOSE["volumes"], source
+        for needed in service.get("depends_on", []):
+            assert set(services[needed].get("profiles", [])) <= set(service.get("profiles", [])), f"{name} without {needed}"
+    assert os.access(ROOT / "deploy" / "postgres" / "roles.sh", os.X_OK)
+    assert ".env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines(), "it has the passwords"
+
+
+def test_the_image_listens_outside_its_loopback() -> None:
+    assert "MEDIALEDGER_HOST=0.0.0.0" in DOCKERFILE

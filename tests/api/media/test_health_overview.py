@@ -6,9 +6,13 @@ from collections.abc import Mapping
 
 import httpx
 
+from api.media.attention import attention
+from api.media.consumer import Consumer
+from api.media.health_figures import ProcessState
 from api.media.health_overview import SAMPLES, Overview
 from api.wiring.core import Core
 from api.wiring.rooms.health import overview
+from projections.consumers.queries import ConsumerStatus
 from projections.job.numbers import JobNumbers
 from tests.api.asking import add
 from tests.api.engine.jobs_given import start
@@ -63,6 +67,17 @@ async def test_what_needs_attention_is_said_faults_first(inner: Core, database_u
         "jobs": None,
     }
     assert "deliveries" not in said
+
+
+async def test_a_consumer_that_nobody_runs_is_told_with_the_role_that_runs_it(inner: Core) -> None:
+    seen = await Seen(inner, {}).now()
+    process = ProcessState(build=1, host="one", pid=1, started_at=seen.at)
+    relay = ConsumerStatus(
+        name="relay 4L6g3nShT-eMCtK--X86sw", shards=1, held=0, position=0, head=0, parked=0, oldest_parked_at=None
+    )
+    figures = seen.model_copy(update={"processes": [process], "consumers": [Consumer.of(relay, [])]})
+    [found] = [one for one in attention(figures, missing=[]) if one.about == "consumers"]
+    assert found.command == "medialedger workers relay"
 
 
 async def test_samples_of_an_hour_are_kept_and_tell_what_was_recorded_between_them(http: httpx.AsyncClient, inner: Core) -> None:
