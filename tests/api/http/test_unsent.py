@@ -178,7 +178,7 @@ async def test_a_slow_client_gets_all_of_a_large_response(server: Listening) -> 
     writer.write(b"GET /api/large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     for number in range(4):
         await reader.readexactly(8 * MIB)  # more than the system's buffers hold
-        server.later(29 * number)
+        server.later(20 * number)
     await reader.read()
     assert server.refused() == {}
     writer.close()

