@@ -128,9 +128,11 @@ async def test_what_is_not_there_is_said(signed_in: Page, axe: Axe) -> None:
 
 async def test_a_session_that_ends_asks_for_the_key_and_goes_on_at_the_same_page(signed_in: Page, guest: Visitor) -> None:
     await signed_in.goto(f"{_origin(signed_in)}/console/events")
-    await expect(signed_in.locator("tbody tr").first).to_be_visible()
-    await guest.context.route("**/api/event/?*", lambda route: route.fulfill(status=401, json={"status": 401, "detail": "no"}))
+    await expect(signed_in.get_by_role("heading", name="Events")).to_be_visible()
     await signed_in.get_by_role("searchbox", name="Search").fill("anything")
+    await expect(signed_in).to_have_url(re.compile("search=anything"))
+    await guest.context.route("**/api/event/?*", lambda route: route.fulfill(status=401, json={"status": 401, "detail": "no"}))
+    await signed_in.reload()
     await expect(signed_in.get_by_text("Your session has ended")).to_be_visible()
     await guest.context.unroute("**/api/event/?*")
     await sign_in(signed_in, KEY)
