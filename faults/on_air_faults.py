@@ -15,6 +15,7 @@ from typing import Final
 
 from faults.on_air_stage import AirStage
 from faults.on_air_verdict import ENDING, Disturbance
+from faults.patience import waited
 from faults.processes import Supervised
 from faults.publishing_points import POINTS, How, PublishingPoints
 from projections.consumers.leases import LEASE as SHARE
@@ -103,9 +104,7 @@ class Scene:
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         """Or until patience ends."""
-        deadline = time.monotonic() + _RISE
-        while not holds() and time.monotonic() < deadline:  # noqa: ASYNC110 - what is watched are other processes
-            await asyncio.sleep(0.1)
+        await waited(holds, seconds=_RISE, every=0.1)
 
     # --- processes
 

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Final
 
 from faults.findings import markdown
 from faults.on_air_stage import AirStage
+from faults.patience import waited
 from faults.processes import Supervised
 from faults.stage import EACH
 from tests.workers.encoders.receiver import Receiver, receiving
@@ -149,24 +149,16 @@ def _of(stage: PlayoutStage, parents: set[int]) -> Supervised:
 async def _arrived(receiver: Receiver, *, more: int, result: Result) -> None:
     """Until so many segments more have come."""
     before = len(receiver.media("a"))
-    silent = await _until(lambda: len(receiver.media("a")) > before)
+    silent = await waited(lambda: len(receiver.media("a")) > before, seconds=_PATIENCE)
     if result.happened:
         result.silent = max(result.silent, silent)
         if silent > SILENT:
             result.wrong.append(f"{silent:.0f} s without media")
-    await _until(lambda: len(receiver.media("a")) >= before + more)
-
-
-async def _until(condition: Callable[[], bool]) -> float:
-    """How long it took, or how long it was waited for."""
-    begun = time.monotonic()
-    while not condition() and time.monotonic() < begun + _PATIENCE:  # noqa: ASYNC110 - what is watched are other processes
-        await asyncio.sleep(0.05)
-    return time.monotonic() - begun
+    await waited(lambda: len(receiver.media("a")) >= before + more, seconds=_PATIENCE)
 
 
 async def _ended(stage: PlayoutStage, result: Result) -> None:
-    await _until(lambda: not stage.children())
+    await waited(lambda: not stage.children(), seconds=_PATIENCE)
     result.wrong += [f"process {child} after the stop" for child in stage.children()]
 
 

@@ -22,6 +22,7 @@ from faults.asking import Answered, Asking
 from faults.findings import Verdict, markdown
 from faults.marked_secrets import in_files, in_kafka, in_tables, watched_processes
 from faults.on_air_stage import AirStage
+from faults.patience import waited
 from faults.pushes_verdict import AFTER_EVENT, Found, Kind, Stop, Taken, judged
 from faults.stage import EACH, KEY
 from projections.audit.verify import verify
@@ -200,7 +201,7 @@ class _Scene:
         self.receiver.how = "hang"
         begun = len(self.receiver.writers)
         [one] = await self._publish(self._events[0], 1, start=True)
-        await _until(lambda: len(self.receiver.writers) > begun)
+        await waited(lambda: len(self.receiver.writers) > begun, seconds=_PATIENCE)
         await self._stop([one])
         self.receiver.how = ""
 
@@ -225,7 +226,7 @@ class _Scene:
             now = time.monotonic()
             self.stops += [Stop(one.stream, now, AFTER_EVENT) for one in running if one.event == event]
         await self._states(self.publications, "Completed")
-        await _until(lambda: not self.stage.children(), 2 * AFTER_EVENT)
+        await waited(lambda: not self.stage.children(), seconds=2 * AFTER_EVENT)
         self.children += self.stage.children()
         await asyncio.sleep(AFTER_EVENT)  # in which nothing may come
 
@@ -290,7 +291,7 @@ class _Scene:
         """Until media of each comes that was not on its way before. What counts is the longest silence since it began."""
         now, streams = time.monotonic(), {one.stream for one in some}
         since = now if since is None else since
-        await _until(lambda: streams <= self._heard_since(now + _BUFFERED))
+        await waited(lambda: streams <= self._heard_since(now + _BUFFERED), seconds=_PATIENCE)
         last = dict.fromkeys(streams, since)
         longest = 0.0
         for at, stream, _ in self.receiver.sent:
@@ -302,12 +303,6 @@ class _Scene:
 
     def _heard_since(self, when: float) -> set[str]:
         return {stream for _, stream, _ in takewhile(lambda one: one[0] > when, reversed(self.receiver.sent))}
-
-
-async def _until(condition: Callable[[], bool], seconds: float = _PATIENCE) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:  # noqa: ASYNC110 - what is watched are other processes
-        await asyncio.sleep(0.05)
 
 
 # --- what goes wrong

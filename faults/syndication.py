@@ -19,6 +19,7 @@ from typing import Any, Final
 from faults.asking import Answered, Asking
 from faults.findings import Verdict, markdown
 from faults.jobs_stage import LEASE
+from faults.patience import waited
 from faults.stage import KEY
 from faults.syndication_stage import Place, SyndicationStage
 from faults.syndication_verdict import COMPLETED, Found, Kind, Upload, judged
@@ -179,9 +180,9 @@ class _Scene:
             await asyncio.sleep(0.5)
 
     async def _until(self, place: Place, sent: int) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        while place.wire is not None and place.wire.sent < sent and time.monotonic() < deadline:  # noqa: ASYNC110 - others' processes
-            await asyncio.sleep(_LOOK)
+        wire = place.wire
+        if wire is not None:
+            await waited(lambda: wire.sent >= sent, seconds=_PATIENCE, every=_LOOK)
 
     @staticmethod
     def _sent(place: Place) -> int:
