@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from domain.kernel.clock import Clock
+from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
 from domain.kernel.media_files import MediaFiles
 from projections.kernel.database import Database
@@ -26,13 +27,15 @@ from workers.checkpoint_ports import CheckpointPlaces
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
-from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
+from workers.kernel.wakeups import FeedSignal, LogSignal, Signal, Waker
 from workers.playout_ports import ITEM_LIMITS, ItemLimits
 from workers.ports import BucketAddress, DownloadLimits, Outbound
 from workers.target_ports import OpenDestination, Targets, TargetSettings
 
 if TYPE_CHECKING:
+    from workers.kernel.consumer import Handler
     from workers.kernel.forked import ForkServer
+    from workers.kernel.order_worker import CarryOut
     from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
 
@@ -124,6 +127,22 @@ class WorkerContext:
         topics = Topics()
         group = None if consumer is None else topics.group(consumer)
         return KafkaFeed(self.kafka, topics, database=self.database, past=log, kinds=kinds, group=group)
+
+    def consumer(self, name: str, handler: Handler[Any]) -> Worker:
+        """One consumer in the installation, which gives the events of the handler's kinds to it in their order."""
+        from projections.consumers.leases import ShardLeases
+        from workers.kernel.consumer import Consumer
+
+        leases = ShardLeases(self.database, name, shards=1, member=new_id(), host=self.host)
+        feed = self.feed(self.kinds if handler.kinds is None else handler.kinds, consumer=name)
+        return Consumer(self.database, leases, feed=feed, handler=handler, tracer=self.tracer)
+
+    def order_worker(self, consumer: str, carry_out: CarryOut, *, waker: Waker) -> Worker:
+        """Carries out the orders that a consumer has written."""
+        from projections.effects.orders import Orders
+        from workers.kernel.order_worker import OrderWorker
+
+        return OrderWorker(Orders(self.database, consumer), carry_out, waker=waker, tracer=self.tracer)
 
     def signal(self, kinds: frozenset[str], *, topics: frozenset[str] = frozenset()) -> Signal:
         """Says that there may be new events of these kinds, and which aggregates had one of these topics."""

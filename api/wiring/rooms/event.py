@@ -11,7 +11,6 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
 from domain.composition.handlers import CompositionHandlers
 from domain.kernel.event import DomainEvent
-from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.asset_sync import AssetSync
 from domain.media_event.deletion import EventDeletion
@@ -155,26 +154,16 @@ def assets_of_films(context: WorkerContext) -> Followup:
 
 def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from domain.media_event.on_air_handlers import OnAirHandlers
-    from projections.consumers.leases import ShardLeases
-    from projections.effects.orders import Orders
     from workers.encoding.channel_orders import ChannelOrders
     from workers.encoding.policy import CONSUMER, EncodingOrders
-    from workers.kernel.consumer import Consumer
-    from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
 
     waker = Waker()
     handler = EncodingOrders(context.streams, mapper=context.mapper, wake=waker.wake)
-    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(
-        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
-    )
+    consumer = context.consumer(CONSUMER, handler)
     events = EventQueries(context.database)
     on_air = OnAirHandlers(context.executor, context.records, events=events, notes=context.logbook)
-    return [
-        consumer,
-        OrderWorker(Orders(context.database, CONSUMER), ChannelOrders(on_air).carry_out, waker=waker, tracer=context.tracer),
-    ]
+    return [consumer, context.order_worker(CONSUMER, ChannelOrders(on_air).carry_out, waker=waker)]
 
 
 EVENT = Room(

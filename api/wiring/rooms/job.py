@@ -129,38 +129,26 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from projections.consumers.leases import ShardLeases
     from workers.callbacks.fanout import CallbackFanout
     from workers.callbacks.removal import CONSUMER, CallbackRemoval
     from workers.deliveries.wakeup import SenderWakeup
-    from workers.kernel.consumer import Consumer
 
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = CallbackFanout(context.streams, context.records, mapper=context.mapper, wake=wake)
-    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(
-        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
-    )
+    consumer = context.consumer(CONSUMER, handler)
     return [consumer, CallbackRemoval(context.database, context.executor, clock=context.clock)]
 
 
 def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from projections.consumers.leases import ShardLeases
-    from projections.effects.orders import Orders
-    from workers.kernel.consumer import Consumer
-    from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
     from workers.outcomes.owner_commands import OwnerCommands
     from workers.outcomes.policy import CONSUMER, OutcomeOrders
 
     waker = Waker()
     handler = OutcomeOrders(context.streams, mapper=context.mapper, wake=waker.wake)
-    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(
-        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
-    )
+    consumer = context.consumer(CONSUMER, handler)
     commands = OwnerCommands(context.executor, owners=context.owners(), followups=context.followups(context))
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), commands.carry_out, waker=waker, tracer=context.tracer)]
+    return [consumer, context.order_worker(CONSUMER, commands.carry_out, waker=waker)]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

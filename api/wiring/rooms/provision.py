@@ -132,23 +132,13 @@ def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Wor
 
 def _endings(context: WorkerContext, handlers: ProvisionHandlers) -> Sequence[Worker]:
     """The rules of profiles that end resources when an Event enters a state."""
-    from projections.consumers.leases import ShardLeases
-    from projections.effects.orders import Orders
-    from workers.kernel.consumer import Consumer
-    from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
     from workers.provisioning.policy import CONSUMER, EndingOrders, ProvisioningOrders
 
     waker = Waker()
     handler = ProvisioningOrders(context.streams, mapper=context.mapper, wake=waker.wake)
-    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(
-        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
-    )
-    return [
-        consumer,
-        OrderWorker(Orders(context.database, CONSUMER), EndingOrders(handlers).carry_out, waker=waker, tracer=context.tracer),
-    ]
+    consumer = context.consumer(CONSUMER, handler)
+    return [consumer, context.order_worker(CONSUMER, EndingOrders(handlers).carry_out, waker=waker)]
 
 
 PROVISION = Room(

@@ -12,7 +12,6 @@ from domain.configuration.pushing_server import PushingServer
 from domain.destination.handlers import DestinationHandlers
 from domain.job.handlers import JobHandlers
 from domain.kernel.clock import Clock
-from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
 from domain.kernel.stream_name import StreamName
 from domain.media_event.aggregate import MediaEvent
@@ -194,10 +193,6 @@ def _destinations(context: WorkerContext) -> DestinationHandlers:
 
 def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from api.wiring.job_handlers import job_handlers
-    from projections.consumers.leases import ShardLeases
-    from projections.effects.orders import Orders
-    from workers.kernel.consumer import Consumer
-    from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
     from workers.syndication.following import EventFollowing
     from workers.syndication.live_targets import OpenedLiveTargets
@@ -205,10 +200,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
 
     waker = Waker()
     handler = SyndicationOrders(context.streams, mapper=context.mapper, wake=waker.wake)
-    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
-    consumer = Consumer(
-        context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler, tracer=context.tracer
-    )
+    consumer = context.consumer(CONSUMER, handler)
     jobs = job_handlers(
         context.database,
         context.executor,
@@ -239,10 +231,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     removals = Removals(handlers, live, context.streams, clock=context.clock, lease=context.lease)
     targets = OpenedLiveTargets(contents)
     following = EventFollowing(context.executor, live, context.streams, targets=targets, notes=context.logbook)
-    return [
-        consumer,
-        OrderWorker(Orders(context.database, CONSUMER), carrying_out(removals, following), waker=waker, tracer=context.tracer),
-    ]
+    return [consumer, context.order_worker(CONSUMER, carrying_out(removals, following), waker=waker)]
 
 
 def carrying_out(removals: Removals, following: EventFollowing) -> CarryOut:

@@ -97,19 +97,12 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from projections.consumers.leases import ShardLeases
     from workers.deliveries.wakeup import SenderWakeup
-    from workers.kernel.consumer import Consumer
     from workers.webhooks.fanout import NotificationFanout
 
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, notified=context.notified(), wake=wake)
-    leases = ShardLeases(context.database, "webhooks", shards=1, member=new_id(), host=context.host)
-    return [
-        Consumer(
-            context.database, leases, feed=context.feed(handler.kinds, consumer="webhooks"), handler=handler, tracer=context.tracer
-        )
-    ]
+    return [context.consumer("webhooks", handler)]
 
 
 def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
