@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -67,10 +68,10 @@ async def count_jobs(request: Request, query: JobCountsQuery, counted: CountedJo
         for job in await counted.now()
         if allowed in (None, job.client) and query.client in (None, job.client) and query.workflow in (None, job.workflow)
     ]
-    workflows = [
-        WorkflowTotals(workflow=name, **_shown(job for job in jobs if job.workflow == name))
-        for name in sorted({job.workflow for job in jobs})
-    ]
+    of_workflow: defaultdict[str, list[JobTotal]] = defaultdict(list)
+    for job in jobs:
+        of_workflow[job.workflow].append(job)
+    workflows = [WorkflowTotals(workflow=name, **_shown(of_workflow[name])) for name in sorted(of_workflow)]
     return Response(200, JobTotals(workflows=workflows, **_shown(jobs)), headers=(("cache-control", "no-store"),))
 
 

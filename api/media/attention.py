@@ -1,6 +1,6 @@
 """What needs somebody's attention, from the overview of health: docs/reference/api/health.md#attention.
 
-The console, `medialedger status` of a product elsewhere and every other reader show these findings, so that all say the same.
+The console, `medialedger status` and every other reader show these findings, so that all say the same.
 """
 
 from __future__ import annotations
