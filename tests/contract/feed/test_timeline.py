@@ -137,8 +137,13 @@ async def test_a_forged_notification_is_only_a_reason_to_look(
         await event(inner, 1)
         await until(lambda: taken(database_url) == [1])
         signals = log_watcher.signals
-        rows(database_url, "SELECT pg_notify('medialedger_log', %s)", payload)
-        await until(lambda: log_watcher.signals > signals)
+
+        def heard() -> bool:
+            """Sends it again each time: what is sent before the watcher listens is lost."""
+            rows(database_url, "SELECT pg_notify('medialedger_log', %s)", payload)
+            return log_watcher.signals > signals
+
+        await until(heard)
         await event(inner, 2)
         await event(inner, 3)
         await until(lambda: taken(database_url) == [1, 2, 3])
