@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +21,12 @@ SWITCHES: Final = (
 WIDE: Final = (1280, 800)
 NARROW: Final = (375, 812)
 expect.set_options(timeout=60_000)  # the machine may be busy
-Theme = Literal["light", "dark"]
+_THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+_SETTLED: Final = (
+    "Promise.all(document.getAnimations().filter(one => one.effect.getTiming().iterations === 1).map(one => one.finished))"
+)
+_OF_COLOURS: Final = ("color-contrast", "link-in-text-block")
+"""Rules of axe whose answer a theme can change: themes differ in colours alone."""
 
 
 @asynccontextmanager
@@ -72,12 +77,8 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visitor(
-    browser: Browser, address: str, *, size: tuple[int, int] = WIDE, theme: Theme = "light"
-) -> AsyncIterator[Visitor]:
-    context = await browser.new_context(
-        viewport={"width": size[0], "height": size[1]}, color_scheme=theme, timezone_id="Europe/Berlin", locale="en-GB"
-    )
+async def visitor(browser: Browser, address: str, *, size: tuple[int, int] = WIDE) -> AsyncIterator[Visitor]:
+    context = await browser.new_context(viewport={"width": size[0], "height": size[1]}, timezone_id="Europe/Berlin", locale="en-GB")
     try:
         yield Visitor(context, address)
     finally:
@@ -91,13 +92,20 @@ async def sign_in(page: Page, key: str) -> None:
 
 
 async def violations(page: Page) -> list[str]:
-    """Of the rules of accessibility, WCAG 2.2 AA and best practices: each with the first elements that break it."""
+    """Of the rules of accessibility, WCAG 2.2 AA and best practices, in both themes: each with the first elements that break it."""
     await page.evaluate(_axe())
-    await page.evaluate(
-        "Promise.all(document.getAnimations().filter(one => one.effect.getTiming().iterations === 1).map(one => one.finished))"
-    )
-    found: dict[str, Any] = await page.evaluate("axe.run({resultTypes: ['violations']})")
-    return [f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found["violations"]]
+    found: list[str] = []
+    for theme in _THEMES:
+        await page.emulate_media(color_scheme=theme)
+        rules = f", runOnly: {[*_OF_COLOURS]}" if theme != _THEMES[0] else ""
+        broken = await page.evaluate(f"{_SETTLED}.then(() => axe.run({{resultTypes: ['violations']{rules}}}))")
+        found += [f"{theme}: {one['id']}: {one['help']}: {_first_nodes(one)}" for one in broken["violations"]]
+    await page.emulate_media(color_scheme="null")
+    return found
+
+
+def _first_nodes(violation: Mapping[str, Any]) -> list[str]:
+    return [node["html"][:200] for node in violation["nodes"][:3]]
 
 
 @cache

@@ -90,8 +90,8 @@ def _position(http: httpx.Client, event: str) -> int:
 
 
 async def test_the_pages_are_accessible(browser: Browser, product: Product, sealed: str) -> None:
-    for size, theme in ((WIDE, "dark"), (NARROW, "light")):
-        async with visitor(browser, product.address, theme=theme, size=size) as came:  # type: ignore[arg-type]
+    for size in (WIDE, NARROW):
+        async with visitor(browser, product.address, size=size) as came:
             page = await came.open(f"/console/audit?id={sealed}")
             await sign_in(page, KEY)
             await expect(page.locator("tbody tr").first).to_be_visible()

@@ -7,10 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.e2e.product import Product
 
@@ -61,10 +60,9 @@ async def test_a_client_is_added_its_key_rotated_with_an_overlap_and_revoked(sig
     assert types == ["registered", "key_issued", "key_issued", "key_expiry_set", "key_revoked"]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_it_is_accessible(browser: Browser, product: Product, theme: Theme) -> None:
+async def test_it_is_accessible(browser: Browser, product: Product) -> None:
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, theme=theme, size=size) as came:
+        async with visitor(browser, product.address, size=size) as came:
             page = await came.open("/console/clients?content=none")
             await sign_in(page, KEY)
             await expect(page.locator("tbody tr").first).to_be_visible()

@@ -10,10 +10,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.journeys import finds_a_failed_delivery, resends
 from tests.console.test_jobs import failed_job
@@ -125,8 +124,7 @@ async def test_a_new_secret_is_shown_once_and_lost_notifications_are_recovered(
         until(lambda: deliveries(http, webhook, state=2) == [])
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_deliveries_and_health_are_accessible(browser: Browser, product: Product, http: httpx.Client, theme: Theme) -> None:
+async def test_deliveries_and_health_are_accessible(browser: Browser, product: Product, http: httpx.Client) -> None:
     with failed_webhook(http) as (_, webhook):
         failed = deliveries(http, webhook, state=2)[-1]["id"]
         pages = {
@@ -135,7 +133,7 @@ async def test_deliveries_and_health_are_accessible(browser: Browser, product: P
             "/console/health": ".hour-line",
         }
         for size in (WIDE, NARROW):
-            async with visitor(browser, product.address, theme=theme, size=size) as came:
+            async with visitor(browser, product.address, size=size) as came:
                 page = await came.open("/console/deliveries")
                 await sign_in(page, KEY)
                 for path, shown in pages.items():

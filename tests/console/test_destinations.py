@@ -7,10 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.e2e.product import Product
 
@@ -112,10 +111,9 @@ async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in
     await expect(signed_in.locator("tbody tr td").first).to_have_text(f"Film <b>{mark}</b>")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_it_is_accessible(browser: Browser, product: Product, theme: Theme) -> None:
+async def test_it_is_accessible(browser: Browser, product: Product) -> None:
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, theme=theme, size=size) as came:
+        async with visitor(browser, product.address, size=size) as came:
             page = await came.open("/console/destinations")
             await sign_in(page, KEY)
             await expect(page.get_by_role("table")).to_be_visible()

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Theme, Visitor, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY, Axe
 from tests.e2e.product import Product
 from tests.platform.waiting import ROOT
@@ -80,12 +79,11 @@ async def test_the_frame_works_with_the_keyboard_alone(signed_in: Page, http: ht
     await expect(signed_in.get_by_role("heading", name="Events", exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_every_page_is_accessible(browser: Browser, product: Product, http: httpx.Client, theme: Theme) -> None:
+async def test_every_page_is_accessible(browser: Browser, product: Product, http: httpx.Client) -> None:
     """The login, the list, an Event, the keys; narrow and wide."""
     event = _event(http, "Accessible")
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, theme=theme, size=size) as came:
+        async with visitor(browser, product.address, size=size) as came:
             page = await came.open("/console/events")
             await expect(page.get_by_label("API key")).to_be_visible()
             assert await violations(page) == []

@@ -8,10 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Theme, Visitor, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY, Axe
 from tests.console.journeys import finds_a_failed_job, retries_the_job
 from tests.e2e.product import Product
@@ -139,8 +138,7 @@ async def test_hostile_texts_of_jobs_are_text(signed_in: Page, http: httpx.Clien
         assert await signed_in.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_the_pages_of_jobs_are_accessible(browser: Browser, product: Product, http: httpx.Client, theme: Theme) -> None:
+async def test_the_pages_of_jobs_are_accessible(browser: Browser, product: Product, http: httpx.Client) -> None:
     number = failed_job(http, "accessible")
     pages = {
         "/console/jobs?state=total": "tbody tr",
@@ -150,7 +148,7 @@ async def test_the_pages_of_jobs_are_accessible(browser: Browser, product: Produ
         "/console/jobs/new?workflow=asset_gif": ".submit .field",
     }
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, theme=theme, size=size) as came:
+        async with visitor(browser, product.address, size=size) as came:
             page = await came.open("/console/jobs")
             await sign_in(page, KEY)
             for path, shown in pages.items():

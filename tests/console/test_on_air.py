@@ -9,11 +9,10 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
 from domain.kernel.clock import iso, system_clock
-from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.hostile_strings import HOSTILE_STRINGS
 from tests.console.journeys import bar, goes_on_air_from_the_lane, marks_a_chapter, states_of, stops_and_sees_the_film
@@ -179,15 +178,14 @@ async def test_who_may_only_read_gets_no_buttons(browser: Browser, product: Prod
 TABS = ("overview", "playback", "chapters", "assets", "jobs", "sessions", "publications", "provisioning", "deliveries", "json")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_both_pages_are_accessible(browser: Browser, product: Product, http: httpx.Client, theme: Theme) -> None:
+async def test_both_pages_are_accessible(browser: Browser, product: Product, http: httpx.Client) -> None:
     start = datetime(2003, 5, 6, 12, tzinfo=UTC)
     events = [_event(http, start + number * 20 * MINUTE, title=f"One of several {number}") for number in range(3)]
     live = _event(http, system_clock(), title="On air")
     _made(http, "/api/chapterpoint/", eventId=live, title="First", startTime="00:00:01")
     _put(http, f"/api/event/state/{live}", state=LIVE)
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, theme=theme, size=size) as came:
+        async with visitor(browser, product.address, size=size) as came:
             page = await came.open(f"/console/?from=2003-05-06T11:30:00Z&hours=2&event={events[0]}")
             await sign_in(page, KEY)
             await expect(page.get_by_role("dialog").get_by_role("button", name="Go live", exact=True)).to_be_visible()

@@ -8,10 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Theme, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.e2e.product import Product
 
@@ -136,13 +135,12 @@ async def test_a_schedule_goes_out_and_comes_in_as_csv(signed_in: Page, http: ht
     assert _read(http, made["id"])["scheduledEnd"] == f"{DAY}T19:30:00.000Z"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_it_is_accessible(browser: Browser, product: Product, http: httpx.Client, theme: Theme) -> None:
-    room = _room(http, f"Hall {theme}")
+async def test_it_is_accessible(browser: Browser, product: Product, http: httpx.Client) -> None:
+    room = _room(http, "Hall")
     for hour in ("08", "09"):
         _event(http, title=HOSTILE, roomId=room, scheduledStart=f"2031-06-01T{hour}:00:00Z", scheduledEnd="2031-06-01T11:00:00Z")
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, theme=theme, size=size) as came:
+        async with visitor(browser, product.address, size=size) as came:
             page = await came.open("/console/schedule?date=2031-06-01")
             await sign_in(page, KEY)
             await expect(page.locator(".block.conflict").first).to_be_visible()
