@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ from tests.plugins.engine_probes import NOOP
 from workers.jobs.registry import Registry
 
 CLIENT = "admin"
+_MOST_WAITING = 10_000_000
+"""The limit that an admin may set; the usual one is what a benchmark queues beforehand."""
 _REPOSITORY = Path(__file__).parents[1]
 _ONCE = ("job.accepted", "job.completed", "job.started", "job.task_completed", "job.task_started")
 """The events of every completed job, by name."""
@@ -49,7 +51,7 @@ class Engine:
     def __init__(self, url: str, *, clients: int, max_jobs: int) -> None:
         self.url = url
         self._clients = clients
-        uvloop.run(_set_max_jobs(url, max_jobs))
+        uvloop.run(_set_limits(url, {"max_jobs": max_jobs, "max_waiting_jobs": _MOST_WAITING}))
 
     def put(self, many: int) -> None:
         uvloop.run(_accept(self.url, many, clients=self._clients))
@@ -120,11 +122,13 @@ async def _core(url: str) -> AsyncIterator[Core]:
         await wired.stop()
 
 
-async def _set_max_jobs(url: str, many: int) -> None:
-    values = {"client": CLIENT, "name": "max_jobs", "setting": many}
+async def _set_limits(url: str, limits: Mapping[str, int]) -> None:
     async with _core(url) as wired:
-        command = RegisterRecord(Setting.key_of(CLIENT, "max_jobs"), Setting, values)
-        await wired.executor.execute(command, invocation=Invocation.by(CLIENT))
+        for name, limit in limits.items():
+            values = {"client": CLIENT, "name": name, "setting": limit}
+            await wired.executor.execute(
+                RegisterRecord(Setting.key_of(CLIENT, name), Setting, values), invocation=Invocation.by(CLIENT)
+            )
 
 
 async def _accept(url: str, many: int, *, clients: int) -> None:

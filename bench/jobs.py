@@ -35,6 +35,12 @@ _GAP = 0.05
 _FILLING = 256
 _LOOK = 0.2
 _PATIENCE = 180.0
+_RESTED = 15
+"""Looks in a row in which no statement runs."""
+_BUSY = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND state = 'active'
+"""
 _STARTS = """
 SELECT originator_id, min(recorded_at) FILTER (WHERE topic = 'job.started'),
     min(recorded_at) FILTER (WHERE topic = 'job.task_started')
@@ -228,6 +234,19 @@ def job_queue(ground: Ground) -> Result:
     return Result("job-queue", [table], targets, raw=dict(seen))
 
 
+def _await_rest(url: str) -> None:
+    """Until the workers have read, indexed and sealed what was put in before they started."""
+    rested = 0
+    end = time.monotonic() + _PATIENCE
+    with psycopg.connect(url, autocommit=True) as connection:
+        while rested < _RESTED:
+            if time.monotonic() > end:
+                raise RuntimeError("the workers have not caught up with the log")
+            time.sleep(_LOOK)
+            row = connection.execute(_BUSY).fetchone()
+            rested = 0 if row is None or row[0] else rested + 1
+
+
 def _accepting(ground: Ground, url: str = "") -> Mapping[int, Seen]:
     """No job is started. Jobs that were accepted while the queue should be empty are dropped with their database."""
     if not url:
@@ -238,6 +257,7 @@ def _accepting(ground: Ground, url: str = "") -> Mapping[int, Seen]:
     ground.settle()
     with ground.server("working", url) as product:
         requests = [posted(product)]
+        _await_rest(url)
         seen = {clients: driven(product, requests, clients=clients, effort=ground.effort) for clients in (1, _CLIENTS)}
     with psycopg.connect(url) as connection:
         moved = connection.execute("SELECT FROM job_view WHERE state <> 0").rowcount
