@@ -1,13 +1,15 @@
 """Verifies the log in the background: what was added since the last time, and a part of what is older.
 
 It runs in every process that has workers or the API; an advisory lock, which ends with its connection, lets one at a time do it.
-Each part has a connection and snapshots of its own, so no snapshot is long.
+Each piece has a connection and snapshots of its own, so no snapshot is long. After each the task rests as long as the piece took:
+requests of the same process would wait for a processor otherwise.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from functools import partial
 from typing import ClassVar, Final
 
@@ -20,6 +22,8 @@ from projections.kernel.database import Database
 
 _LOCK: Final = 0x6D6C20766572  # "ml ver"
 _PART: Final = 20_000
+_PIECE: Final = 2_000
+"""Events that are verified without a rest."""
 _STORED: Final = """
 SELECT cursor, position, number, chain_hash, extract(epoch FROM clock_timestamp() - verified_at)::float8, bad_position
 FROM log_verification
@@ -37,13 +41,14 @@ _log = logging.getLogger(__name__)
 
 
 class LogVerification(BackgroundTask):
-    """Once a minute: the new events, `part` at a time, and `part` of the older ones. Every process shows how far that is."""
+    """Once a minute: the new events, and `part` of the older ones. Every process shows how far that is."""
 
     WHAT: ClassVar[str] = "verification of the log"
 
     def __init__(self, database: Database, registry: CollectorRegistry, *, part: int = _PART, pause: float = 60.0) -> None:
         self._database = database
-        self._part = part
+        self._piece = min(part, _PIECE)
+        self._pieces = part // self._piece
         self._pause = pause
         self._position = Gauge("medialedger_log_verified_position", "The end of what was verified of the log", registry=registry)
         self._age = Gauge("medialedger_log_verified_age_seconds", "Seconds since the log was verified", registry=registry)
@@ -57,18 +62,22 @@ class LogVerification(BackgroundTask):
             if found and found[0]:
                 while await self._next("tail"):
                     pass
-                await self._next("scrub")
+                for _ in range(self._pieces):
+                    if not await self._next("scrub"):
+                        break
         finally:
             await connection.close()
         await self._show()
 
     async def _next(self, cursor: str) -> bool:
-        """Verify one more part. Whether there is another one."""
+        """Verify one more piece. Whether there is another one."""
+        began = time.monotonic()
         stored = {name: link for name, *link, _, _ in await self._database.rows(_STORED)}
         position, number, chain_hash = stored.get(cursor, (0, 0, None))
         after = None if chain_hash is None else Link(position, number, chain_hash)
-        found = await asyncio.to_thread(partial(verify, self._database.conninfo, extent=Extent(after=after, most=self._part)))
+        found = await asyncio.to_thread(partial(verify, self._database.conninfo, extent=Extent(after=after, most=self._piece)))
         await self._keep(cursor, found)
+        await asyncio.sleep(time.monotonic() - began)
         return found.next is not None
 
     async def _keep(self, cursor: str, found: Verification) -> None:

@@ -55,7 +55,9 @@ class Sealer(LeasedWorker):
             await self._waker.sleep(self._leases.lease / 5)
             return
         is_due = (await due(self._database, seconds=self._seconds)).now
+        began = time.monotonic()
         sealed = is_due and await asyncio.to_thread(self._seal)
+        took = time.monotonic() - began
         self._untold = self._untold or sealed
         if self._untold:
             await notify_of_checkpoint(self._database)
@@ -64,8 +66,8 @@ class Sealer(LeasedWorker):
             self._unanchored = await self._anchoring.run()
             await note_receivers(self._database)
             self._anchor_at = time.monotonic() + _ANCHORS_REST
-        if not sealed:
-            await self._waker.sleep(POLL)
+        # There may be more to seal at once. Until then the other tasks of the process have a processor.
+        await self._waker.sleep(took if sealed else POLL)
 
     def _seal(self) -> bool:
         """Whether there is a new checkpoint; then there may be more to seal at once."""
