@@ -5,7 +5,7 @@ import { may } from "../../kernel/session";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Answered, Button, DataTable, EmptyState, FilterBar, Shown, Tabs, type Column, type Filter } from "../../parts";
 import { useTitles } from "../events/titles";
-import { columnsOf, STATES, type WebhookHealth } from "./DeliveriesPage";
+import { columnsOf, STATES, type WebhookHealth } from "./columns";
 import { DeliveryDrawer } from "./DeliveryDrawer";
 
 type Delivery = Schemas["DeliveryOfWebhook"];

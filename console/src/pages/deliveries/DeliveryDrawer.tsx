@@ -6,7 +6,7 @@ import { DELIVERY_STATES, stateWord } from "../../kernel/states";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Answered, Badge, Button, CopyButton, Drawer, Facts, JsonView, Time } from "../../parts";
 import { titleOr, useTitles } from "../events/titles";
-import type { Delivery, WebhookHealth } from "./DeliveriesPage";
+import type { Delivery, WebhookHealth } from "./columns";
 
 type Attempt = Schemas["DeliveryAttempt"];
 

@@ -3,7 +3,7 @@ import { answered, api, asFailure, found, ifMatch, type Schemas } from "../../ke
 import { may } from "../../kernel/session";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Button, Confirm, CopyButton, Dialog, Facts, Field } from "../../parts";
-import type { WebhookHealth } from "./DeliveriesPage";
+import type { WebhookHealth } from "./columns";
 
 interface EndpointActionsProps {
   endpoint: WebhookHealth;

@@ -3,8 +3,9 @@ import { answered, api, dataOf, found, ifMatch, type Schemas } from "../../kerne
 import { clock } from "../../kernel/time";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Badge, Button, Confirm, Drawer, Field, FormError, useSubmit } from "../../parts";
-import type { Destination } from "./DestinationsPage";
 import { TARGETS, configurationOf, targetOf, written } from "./targets";
+
+export type Destination = Schemas["Destination"];
 
 export interface Trial {
   said: Schemas["Activation"];

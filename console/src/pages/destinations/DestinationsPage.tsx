@@ -1,17 +1,15 @@
 import "./destinations.css";
 import { useState } from "preact/hooks";
-import { api, dataOf, type Schemas } from "../../kernel/api";
+import { api, dataOf } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
 import { clock, now } from "../../kernel/time";
 import { Answered, Badge, Button, DataTable, EmptyState, PageHead, Tabs, type Column } from "../../parts";
-import { DestinationDrawer, type Trial } from "./DestinationDrawer";
+import { DestinationDrawer, type Destination, type Trial } from "./DestinationDrawer";
 import { PublishDialog } from "./PublishDialog";
 import { Publications } from "./Publications";
 import { targetOf } from "./targets";
-
-export type Destination = Schemas["Destination"];
 
 const TABS = [
   { key: "destinations", title: "Destinations" },

@@ -12,17 +12,8 @@ import { Answered, Badge, Button, EmptyState, JsonView, PageHead, Panel, Skeleto
 import { GuardedConfirm, type Seen } from "./GuardedConfirm";
 import { Playhead } from "./Playhead";
 import { StateActions } from "./StateActions";
+import type { TabProps } from "./tabs/props";
 import "./event.css";
-
-/** What a tab is given. */
-export interface TabProps {
-  event: MediaEvent;
-  etag: string | null;
-  /** Of the player above the tab. */
-  playhead: Playhead;
-  /** To be called after a change of the Event. */
-  changed: () => void;
-}
 
 const Player = lazy(() => import("./player/Player"));
 const TABS = [

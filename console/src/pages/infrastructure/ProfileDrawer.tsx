@@ -5,8 +5,7 @@ import { toast } from "../../kernel/toasts";
 import { Answered, Button, Confirm, Drawer, Field, FormError, useSubmit } from "../../parts";
 import { Comparison } from "./Comparison";
 import { ProfileFields } from "./ProfileFields";
-import type { Profile } from "./Profiles";
-import { EMPTY, draftOf, written, type ProfileDraft } from "./profile";
+import { EMPTY, draftOf, written, type Profile, type ProfileDraft } from "./profile";
 
 interface ProfileDrawerProps {
   /** null: a new one. */

@@ -1,11 +1,9 @@
-import { api, dataOf, type Schemas } from "../../kernel/api";
+import { api, dataOf } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
 import { Answered, Badge, DataTable, EmptyState, FilterBar, Panel, type Column } from "../../parts";
 import { ProfileDrawer } from "./ProfileDrawer";
-import { templateOf } from "./profile";
-
-export type Profile = Schemas["InfrastructureProfile"];
+import { templateOf, type Profile } from "./profile";
 
 const COLUMNS: readonly Column<Profile>[] = [
   { key: "name", title: "Name", value: (each) => each.name, cell: (each) => <bdi title={each.name.slice(0, 300)}>{each.name.slice(0, 300)}</bdi> },

@@ -1,5 +1,9 @@
 /** The configuration of an infrastructure profile, as a form has it. */
 
+import type { Schemas } from "../../kernel/api";
+
+export type Profile = Schemas["InfrastructureProfile"];
+
 export interface ResourceDraft {
   name: string;
   type: string;

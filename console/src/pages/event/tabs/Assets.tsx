@@ -6,7 +6,7 @@ import { may } from "../../../kernel/session";
 import { ASSET_STATES, stateWord } from "../../../kernel/states";
 import { toast } from "../../../kernel/toasts";
 import { Answered, Badge, Button, Confirm, Dialog, EmptyState, Field, FormError, Panel, Progress, Time, useSubmit } from "../../../parts";
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 import { mediaPath } from "../player/sources";
 import { secondsOf, timeText, type Playhead } from "../Playhead";
 

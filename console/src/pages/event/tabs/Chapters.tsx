@@ -5,7 +5,7 @@ import { may } from "../../../kernel/session";
 import { clock, day } from "../../../kernel/time";
 import { toast, toastFailure } from "../../../kernel/toasts";
 import { Answered, Button, Confirm, DataTable, Dialog, EmptyState, Field, FormError, Panel, useSubmit, type Column } from "../../../parts";
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 import type { Playhead } from "../Playhead";
 
 type Chapter = Schemas["ChapterPoint"];

@@ -5,7 +5,7 @@ import { may } from "../../../kernel/session";
 import { DELIVERY_STATES, stateWord } from "../../../kernel/states";
 import { toast, toastFailure } from "../../../kernel/toasts";
 import { Answered, Badge, Button, Confirm, DataTable, Drawer, EmptyState, Facts, JsonView, Panel, Time, type Column } from "../../../parts";
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 
 type Delivery = Schemas["Delivery"];
 interface Row {

@@ -6,7 +6,7 @@ import { may, session } from "../../../kernel/session";
 import { isVod, jobState } from "../../../kernel/states";
 import { duration, now } from "../../../kernel/time";
 import { Answered, Badge, Button, Confirm, DataTable, EmptyState, Panel, Time, type Column } from "../../../parts";
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 
 type Job = Schemas["FullJob"];
 const MOST = 1000;

@@ -5,7 +5,7 @@ import { may } from "../../../kernel/session";
 import { Button, CopyButton, Facts, Panel, Time } from "../../../parts";
 import { CloneDialog } from "../CloneDialog";
 import { EditDrawer } from "../EditDrawer";
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 import { GuardedConfirm, type Seen } from "../GuardedConfirm";
 
 /** What an Event is, and when. It is edited, cloned and deleted here. */

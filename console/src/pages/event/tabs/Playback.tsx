@@ -1,4 +1,4 @@
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 import { isOnAir, isVod } from "../../../kernel/states";
 
 /** What is said below the player. */

@@ -1,6 +1,6 @@
 import { Panel } from "../../../parts";
 import { Infrastructure, Orders } from "../../infrastructure/Infrastructure";
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 
 /** The infrastructure of an Event, and its orders. */
 export default function Provisioning({ event }: TabProps) {

@@ -7,7 +7,7 @@ import { toast, toastFailure } from "../../../kernel/toasts";
 import { Answered, Badge, Button, Check, Confirm, DataTable, EmptyState, Panel, Time, type Column } from "../../../parts";
 import { size as sizeWord } from "../../jobs/progress";
 import { PublishDialog } from "../../destinations/PublishDialog";
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 
 type Publication = Schemas["VodPublication"] & { kind: "film" | "live" };
 const MOST = 500;

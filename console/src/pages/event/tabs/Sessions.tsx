@@ -1,4 +1,4 @@
-import type { TabProps } from "../EventPage";
+import type { TabProps } from "./props";
 import { EncoderSessions } from "../EncoderSessions";
 import { Points } from "../Points";
 import { isOnAir } from "../../../kernel/states";
