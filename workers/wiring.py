@@ -104,6 +104,8 @@ class WorkerContext:
     open_destination: Callable[[WorkerContext], OpenDestination]
     """Opens the destinations of publications for the jobs that upload."""
     media_bucket: BucketAddress | None = None
+    encoder_devices: bool = False
+    """Whether encoders may read cameras and sound cards of the machine."""
     playout_limits: ItemLimits = ITEM_LIMITS
     """Of the files that are fetched for playouts."""
     target_settings: TargetSettings = field(default_factory=TargetSettings)

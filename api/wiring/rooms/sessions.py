@@ -149,6 +149,7 @@ def _encoders(context: WorkerContext, cache: ItemCache) -> EncoderSessions:
             client,
             context.clock,
             media_root=None if context.media_bucket else context.media_root,
+            devices=context.encoder_devices,
             headers=context.ingest_headers,
         ),
         notes=context.logbook,

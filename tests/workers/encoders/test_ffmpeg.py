@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -357,3 +358,22 @@ async def test_sources_that_are_not_allowed(encoder: FfmpegEncoder, source: dict
         await encoder.start(plan, channel="news", session=1, may_send=lambda: True)
     assert SECRET not in str(refusal.value)
     assert words in str(await encoder.check(plan))
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"video": "/dev/video999"}, "source.video: there is no device /dev/video999 on this machine"),
+        ({"video": "/dev/video0/../sda"}, "source.video: must be a device such as"),
+        ({"video": "/dev/null"}, "source.video: must be a device such as"),
+        ({"audio": "hw:0"}, "source.video: must be a device such as"),
+        ({"video": "/dev/video999", "audio": "hw:0 -y /etc/passwd"}, "source.audio: must be a device such as"),
+    ],
+)
+async def test_devices_that_are_none(encoder: FfmpegEncoder, source: dict[str, str], words: str) -> None:
+    allowed = replace(encoder, sources=replace(encoder.sources, devices=True))
+    plan = ffmpeg_plan("http://127.0.0.1:9/", source={"type": "device", **source})
+    with pytest.raises(EncoderFailed, match=words):
+        await allowed.start(plan, channel="news", session=1, may_send=lambda: True)
+    assert words in str(await allowed.check(plan))
+    assert children("ffmpeg") == []
