@@ -79,7 +79,7 @@ class Asset(AggregateRoot):
 
     def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
         """Another job repeats the present one, and is the present one from now on. The append that accepts it says so already."""
-        if not self.removed and rerun_of is not None and rerun_of == self.job:
+        if not self.removed and rerun_of is not None and rerun_of == self.job != job:
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
     def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:

@@ -107,7 +107,7 @@ class Composition(AggregateRoot):
 
     def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
         """Another job repeats the present one, and is the present one from now on."""
-        if not self.removed and rerun_of is not None and rerun_of == self.job:
+        if not self.removed and rerun_of is not None and rerun_of == self.job != job:
             self._restart(job, job_version=job_version, at=at)
 
     def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:

@@ -158,7 +158,7 @@ class MediaEvent(EncodedEvent):
     def move_vod_job(self, number: int, *, rerun_of: int, at: datetime) -> None:
         """Another job repeats the present one."""
         present = self.details.vod_job
-        if present is not None and present.number == rerun_of:
+        if present is not None and present.number == rerun_of != number:
             self._begin_vod_job(present.again(number=number), at=at)
 
     def end_vod_job(

@@ -106,7 +106,7 @@ class Publication(StreamedPublication):
 
     def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
         """Another job repeats the present one, and is the present one from now on."""
-        if not self.withdrawn and rerun_of is not None and rerun_of == self.job:
+        if not self.withdrawn and rerun_of is not None and rerun_of == self.job != job:
             self._trigger(events.Processed, at=at, job=job, job_version=job_version)
 
     def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:

@@ -80,6 +80,12 @@ def test_a_rerun_of_the_present_job_is_taken_over_and_told_of_later(since: tuple
     an_asset(*since, restarted(1, NEXT_JOB)).when(rerun()).then_nothing()
 
 
+@pytest.mark.parametrize("command", [rerun(JOB, JOB), go_on(JOB, rerun_of=JOB)])
+def test_a_job_does_not_repeat_itself(command: RestartAsset | GoOnWithAsset) -> None:
+    for since in ((), (completed(),), (failed(),)):
+        an_asset(*since).when(command).then_nothing()
+
+
 def test_a_resumption_of_the_present_job_is_taken_over_and_told_of_later() -> None:
     an_asset(failed(5)).when(go_on(JOB, 7)).then(restarted(7))
     an_asset(failed(5), restarted(7)).when(resume(7)).then_nothing()

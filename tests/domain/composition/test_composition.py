@@ -157,6 +157,8 @@ class TestJobs:
         again = RestartGeneration(KEY, job=NEXT_JOB, job_version=1, rerun_of=JOB)
         made = a_composition(failed()).when(again).then(started(NEXT_JOB, job_version=1))
         assert made.generation == 1, "the same film"
+        itself = RestartGeneration(KEY, job=JOB, job_version=9, rerun_of=JOB)
+        a_composition(failed()).when(itself).then_nothing()
         a_composition().when(resumed).then_nothing()
 
     def test_a_client_cannot_have_an_earlier_film_made(self) -> None:

@@ -209,6 +209,7 @@ class TestGoingOn:
     def test_a_rerun_moves_the_event_to_the_new_job(self) -> None:
         failed = capturing(over(FAILED), CAPTURED, mp4(GENERATING, GONE), went(INGESTING, VOD_ERROR))
         again = fact(events.CapturingChanged, capturing_live2_vod=True)
+        failed.when(MoveVodJob(KEY, 7, rerun_of=7)).then_nothing()
         moved = failed.when(MoveVodJob(KEY, 8, rerun_of=7))
         moved.then(begun(8), again, mp4(GONE, GENERATING), went(VOD_ERROR, INGESTING))
 

@@ -116,6 +116,7 @@ def test_a_resumed_job_and_a_repeated_one_process_it_again() -> None:
     again = failed.when(told(OutcomeKind.RERUN, 1, job=18, rerun_of=17)).then(fact(events.Processed, job=18, job_version=1))
     assert (again.jobs, again.state) == ((17, 18), PublicationState.Processing)
     failed.when(GoOnWithPublication(KEY, job=19, job_version=1, rerun_of=16)).then_refused(Refused)
+    failed.when(told(OutcomeKind.RERUN, 9, job=17, rerun_of=17)).then_nothing()
 
 
 def test_what_is_said_of_it_changes_only_when_it_does() -> None:
