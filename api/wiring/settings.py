@@ -171,8 +171,8 @@ class Settings(ServingSettings):
     origin_dvr_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
         120, description="DVR window of its live playlists where the encoder asks for none; recordings are kept for longer"
     )
-    encoder_devices: Annotated[bool | None, stripped(parsers.switch)] = Field(
-        None, description="whether encoders may read the cameras and sound cards of their machine: on or off. Empty: off"
+    encoder_devices: Annotated[bool, stripped(parsers.switch)] = Field(
+        False, description="whether encoders may read the cameras and sound cards of their machine: on or off"
     )
     playout_gib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
         20, description="how much each machine with encoders keeps of the files that playlists are played out from: HOME/playout"

@@ -92,7 +92,7 @@ def process_workers(
         outbound_allow=settings.outbound_allow,
         own_origin=own_origin(settings),
         ingest_headers=ingest_headers(own_origin(settings), ingest_key),
-        encoder_devices=bool(settings.encoder_devices),
+        encoder_devices=settings.encoder_devices,
         downloads=download_limits(settings),
         steps=settings.steps,
         lease=settings.lease_seconds,
