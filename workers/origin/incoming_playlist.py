@@ -40,6 +40,14 @@ class Incoming:
     ended: bool
     segments: tuple[Listed, ...]
 
+    def later_than(self, other: Incoming) -> bool:
+        """Whether it was made after another one of its encoder."""
+        return self._reach > other._reach
+
+    @property
+    def _reach(self) -> tuple[int, bool]:
+        return (self.segments[-1].sequence if self.segments else -1, self.ended)
+
 
 @dataclass(frozen=True, slots=True)
 class Described:

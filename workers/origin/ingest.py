@@ -17,7 +17,7 @@ from workers.origin.fragments import Fragment, Init, read_fragment
 from workers.origin.incoming_playlist import Master, read_playlist
 from workers.origin.limits import MOST_PLAYLIST, OriginLimits
 from workers.origin.names import Upload
-from workers.origin.publishing import Publishing
+from workers.origin.publishing import Published, Publishing
 from workers.origin.recordings import INCOMING, Points, Recording
 from workers.origin.refusals import UploadRefused, Why, replaced
 from workers.origin.room import Room
@@ -27,6 +27,7 @@ Body = AsyncIterator[bytes]
 
 _BUFFER: Final = 256 * 1024
 _FENCE_EVERY: Final = 0.5
+_HELD_EVERY: Final = 0.1
 _TARGET: Final = 1.9
 """Seconds after which a segment of fragments may end."""
 _THREADS: Final = 16
@@ -46,23 +47,22 @@ class Ingest:
         self._paces: dict[str, tuple[int, int]] = {}
         self._uploads = 0
 
-    async def take(self, point: str, upload: Upload, *, session: int, body: Body, window: float | None = None) -> bool:
-        """One request. Gives whether anything new can be played. Raises `UploadRefused`."""
+    async def take(self, point: str, upload: Upload, *, session: int, body: Body, window: float | None = None) -> None:
+        """One request. Raises `UploadRefused`."""
         self._keep_pace(point)
         if self._uploads >= self._limits.uploads:
             raise UploadRefused(Why.BUSY, "Too many uploads are under way.")
         self._uploads += 1
         try:
             recording = await self._begin(point, session, window)
-            publishing = Publishing(self._points.get(point), session)
+            publishing = Publishing(self._points.get(point), session, patience=self._limits.patience)
             match upload.kind:
                 case "playlist":
-                    return await self._playlist(publishing, upload, body)
+                    await self._playlist(publishing, upload, body)
                 case "segment":
                     await self._segment(publishing, recording, upload, body, fence=_Fence(self, point, session))
-                    return False
                 case _:
-                    return await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, session))
+                    await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, session))
         except OSError as fault:
             if fault.errno in (28, 122):
                 raise UploadRefused(Why.FULL, "There is no room on the disk.") from None
@@ -91,7 +91,7 @@ class Ingest:
         self._sessions[point] = max(session, self._sessions.get(point, -1))
         return recording
 
-    async def _playlist(self, publishing: Publishing, upload: Upload, body: Body) -> bool:
+    async def _playlist(self, publishing: Publishing, upload: Upload, body: Body) -> None:
         text = bytearray()
         async for piece in body:
             text += piece
@@ -100,9 +100,8 @@ class Ingest:
         found = read_playlist(bytes(text), upload.path)
         if isinstance(found, Master):
             await self._in_thread(partial(publishing.master, found))
-            return False
-        publish = partial(publishing.playlist, upload, found, text=text.decode("utf-8-sig"), now=self._clock())
-        return bool(await self._in_thread(publish))
+        else:
+            await self._publish(publishing, partial(publishing.playlist, upload, found, text=text.decode("utf-8-sig")))
 
     async def _segment(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> None:
         with _draft(recording.folder / INCOMING) as draft:
@@ -110,10 +109,17 @@ class Ingest:
                 await fence.check()
                 await self._in_thread(partial(draft.write, piece, most=self._limits.segment))
             await self._in_thread(draft.close)
-            keep = partial(publishing.keep, draft.path, upload, most=self._limits.unlisted, now=self._clock())
-            await self._in_thread(keep)
+            await self._publish(publishing, partial(publishing.keep, draft.path, upload, most=self._limits.unlisted))
 
-    async def _fragments(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> bool:
+    async def _publish(self, publishing: Publishing, publish: Callable[..., Published]) -> None:
+        """Where something is held, the request is answered once the segment before it has come, or is not waited for any more:
+        there may be no later request that would look again."""
+        published = await self._in_thread(partial(publish, now=self._clock()))
+        while published.held:
+            await asyncio.sleep(_HELD_EVERY)
+            published = await self._in_thread(partial(publishing.waiting, now=self._clock()))
+
+    async def _fragments(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> None:
         """A new request for a track ends the older one: the encoder has connected anew."""
         await self._in_thread(partial(publishing.begun, upload.track))
         key, mine = (str(recording.folder), upload.track), object()
@@ -126,7 +132,6 @@ class Ingest:
                     raise UploadRefused(Why.FENCED, "The encoder has connected anew.")
                 await track.take(piece)
             await track.end()
-            return track.published > 0
         finally:
             track.close()
             if self._streams.get(key) is mine:

@@ -18,7 +18,7 @@ class OriginLimits:
     of one that goes on, `window` seconds of live playlists.
 
     `segment` bytes, and `unlisted` files that no playlist has named; `pace` requests a second of one publishing point, `uploads`
-    at a time in this process."""
+    at a time in this process. `patience` seconds a segment waits for one before it that did not come yet."""
 
     size: int = 20 * GIB
     free: int = 1 * GIB
@@ -28,3 +28,4 @@ class OriginLimits:
     unlisted: int = 64
     pace: int = 100
     uploads: int = 256
+    patience: float = 2.0

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
+from time import time as unix_time
 from typing import Final
 
 from workers.origin.boxes import head, malformed
@@ -43,14 +44,24 @@ class Arrived:
     at: float | None = None
 
 
-class Publishing:
-    """What one session adds to one publishing point."""
+@dataclass(frozen=True, slots=True)
+class Published:
+    """`count` segments are new. `held`: others came and wait for one before them."""
 
-    def __init__(self, point: Point, session: int) -> None:
+    count: int = 0
+    held: bool = False
+
+
+class Publishing:
+    """What one session adds to one publishing point. A segment that came before its predecessor waits for it for `patience`
+    seconds: encoders with a connection for each segment may overtake themselves."""
+
+    def __init__(self, point: Point, session: int, *, patience: float) -> None:
         self._point = point
         self._session = session
+        self._patience = patience
 
-    def keep(self, draft: Path, upload: Upload, *, most: int, now: float) -> None:
+    def keep(self, draft: Path, upload: Upload, *, most: int, now: float) -> Published:
         """A file that a playlist will name."""
         with self._point.locked():
             self._point.check(self._session)
@@ -58,31 +69,51 @@ class Publishing:
             if sum(1 for one in os.scandir(folder) if not one.name.startswith(".")) >= most:
                 raise UploadRefused(Why.TOO_FAST, f"More than {most} files came that no playlist lists.")
             draft.rename(folder / upload.digest)
-            for waiting in list(folder.glob(f"{_WAITING}*")):
-                path, _, text = waiting.read_text().partition("\n")
-                found = read_playlist(text.encode(), path)
-                if isinstance(found, Incoming):
-                    self._playlist(Upload("playlist", path), found, text=text, now=now)
+            return self._waiting(folder, now=now)
 
-    def playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> int:
-        """The segments that it names and that were not published yet. Gives how many those were.
-
-        An encoder with several connections may be faster with the playlist than with a segment: then it is kept until that came."""
+    def waiting(self, *, now: float) -> Published:
+        """What playlists name that came before all of their segments, as far as these are there now."""
         with self._point.locked():
             self._point.check(self._session)
-            return self._playlist(upload, incoming, text=text, now=now)
+            return self._waiting(self._point.recording(self._session).folder / INCOMING, now=now)
 
-    def _playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> int:
+    def _waiting(self, folder: Path, *, now: float) -> Published:
+        count, held = 0, False
+        for kept in map(_kept, list(folder.glob(f"{_WAITING}*"))):
+            if kept is not None:
+                path, found, text = kept
+                published = self._playlist(Upload("playlist", path), found, text=text, now=now)
+                count, held = count + published.count, held or published.held
+        return Published(count, held)
+
+    def playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> Published:
+        """The segments that it names and that were not published yet.
+
+        An encoder with several connections may be faster with the playlist than with a segment: then it is kept until that came.
+        Where a later one was faster than this one, that is the one to keep."""
+        with self._point.locked():
+            self._point.check(self._session)
+            kept = _kept(_waiting_for(self._point.recording(self._session), upload))
+            published = self._playlist(upload, incoming, text=text, now=now)
+            if kept is None or not kept[1].later_than(incoming):
+                return published
+            more = self._playlist(upload, kept[1], text=kept[2], now=now)
+            return Published(published.count + more.count, more.held)
+
+    def _playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> Published:
         recording = self._point.recording(self._session)
         if not incoming.segments and upload.track not in recording.tracks:
-            return 0
+            return Published()
         index = self._track(recording, upload.track)
-        waiting = recording.folder / INCOMING / f"{_WAITING}{upload.digest}"
+        waiting = _waiting_for(recording, upload)
         waiting.unlink(missing_ok=True)
         last = max((one.source for one in index.segments[-50:]), default=-1)
         fresh = [one for one in incoming.segments if one.sequence > last]
-        files = recording.folder / INCOMING
-        there = [one for one in fresh if (files / Upload("segment", one.path).digest).is_file()]
+        arrived = [_arrived(recording.folder / INCOMING / Upload("segment", one.path).digest) for one in fresh]
+        there = [one for one, came in zip(fresh, arrived, strict=True) if came is not None]
+        held = _held(arrived, patience=self._patience)
+        if held:
+            there = there[: arrived.index(None)]
         if not fresh and incoming.segments and incoming.segments[-1].sequence < last - 1:
             raise UploadRefused(Why.FENCED, "The playlist counts from an earlier number than before; that takes a new session.")
         published = self._listed(recording, index, fresh, there=there, now=now)
@@ -90,7 +121,7 @@ class Publishing:
             put_text(waiting, f"{upload.path}\n{text}")
         elif incoming.ended and not index.ended and index.segments:
             TrackWriter(index).end(True)
-        return published
+        return Published(published, held)
 
     def _listed(
         self, recording: Recording, index: TrackIndex, fresh: Sequence[Listed], *, there: Sequence[Listed], now: float
@@ -257,6 +288,37 @@ class Publishing:
         epoch = max([began, *others]) - time
         recording.write(replace(recording.state, epoch=epoch))
         return epoch
+
+
+def _waiting_for(recording: Recording, upload: Upload) -> Path:
+    """Where a playlist is kept that came before all of its segments."""
+    return recording.folder / INCOMING / f"{_WAITING}{upload.digest}"
+
+
+def _kept(file: Path) -> tuple[str, Incoming, str] | None:
+    """A playlist that waits: its path, what it lists, and its text."""
+    try:
+        path, _, text = file.read_text().partition("\n")
+    except FileNotFoundError:
+        return None
+    found = read_playlist(text.encode(), path)
+    return (path, found, text) if isinstance(found, Incoming) else None
+
+
+def _arrived(file: Path) -> float | None:
+    """When it came, a Unix time; None: it did not."""
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _held(arrived: Sequence[float | None], *, patience: float) -> bool:
+    """Whether one that did not come is still waited for by those after it."""
+    if None not in arrived:
+        return False
+    later = [came for came in arrived[arrived.index(None) :] if came is not None]
+    return bool(later) and 0 <= unix_time() - min(later) < patience
 
 
 def _holes(previous: Segment | None, at: float, *, number: int, now: float) -> list[Segment]:
