@@ -22,11 +22,11 @@ AT_ONCE = 500
 
 # The label of a callback is the day on which it was named last. One statement, so that the claims of jobs and the head are of one
 # moment: what happens to these jobs after it names the callback again. A subquery for each callback, since a join might read all
-# claims.
+# claims; in the order of the index, since where few callbacks have nearly all claims the first one found in a scan seems near.
 _WITHOUT_JOBS = f"""
 SELECT ({HEAD}), r.label, r.id::uuid FROM record_view r
 WHERE r.kind = '{Callback.KIND}' AND NOT r.deleted AND r.label < %(before)s AND (r.label, r.id) > (%(label)s, %(id)s)
-  AND (SELECT true FROM unique_claims c WHERE c.scope = '{held_callback("")}' || r.id LIMIT 1) IS NULL
+  AND (SELECT true FROM unique_claims c WHERE c.scope = '{held_callback("")}' || r.id ORDER BY c.value LIMIT 1) IS NULL
 ORDER BY r.label, r.id LIMIT {AT_ONCE}
 """
 _READ_TO = "SELECT coalesce(min(position), 0) FROM consumer_shards WHERE consumer = %s"

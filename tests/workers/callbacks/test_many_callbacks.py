@@ -33,9 +33,15 @@ NOTICES = 6
 
 
 def fill(url: str, callbacks: int) -> None:
-    """Each was named today; every fourth by a job that has not ended."""
+    """Each was named today; every fourth by a job that has not ended.
+
+    What the database knows of claims is from when one callback had nearly all of them."""
     as_superuser(
         url,
+        "ALTER TABLE unique_claims SET (autovacuum_enabled = false)",
+        "INSERT INTO unique_claims (scope, value, owner)"
+        " SELECT 'job.of_callback.busy', n::text, 'job:' || n FROM generate_series(1, 10000) AS n",
+        "ANALYZE unique_claims",
         "INSERT INTO record_view (kind, id, version, deleted, label, parent, date_created, date_modified, document)"
         " SELECT 'callback', md5(n::text)::uuid::text, 1, false, '2031-01-02', 'studio', now(), now(),"
         ' \'{"client":"studio","named_on":"2031-01-02","webhook_url":"https://hooks.test/job/\' || n || \'"}\''
