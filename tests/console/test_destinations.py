@@ -12,6 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.e2e.product import Product
+from tests.platform.waiting import until
 
 SECRET = "a-secret-that-nobody-sees"
 CONFIGURATION = '{"endpoint": "http://127.0.0.1:9", "bucket": "films", "accessKeyId": "id", "secretAccessKey": "s"}'
@@ -103,8 +104,14 @@ async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in
     drawer = signed_in.get_by_role("dialog", name="Publication", exact=True)
     await expect(drawer.get_by_text("There is no MP4 of the content here")).to_be_visible()
     await expect(drawer.get_by_role("link", name=f"Film <b>{mark}</b>")).to_be_visible()
-    [made] = _call(http, "GET", "/api/vodpublications/", params={"contentIdFilter": event})["results"]
-    assert (made["destinationId"], made["publicationState"]) == (destination, 5)
+
+    def published() -> dict[str, Any]:
+        [found] = _call(http, "GET", "/api/vodpublications/", params={"contentIdFilter": event})["results"]
+        return dict(found)
+
+    until(lambda: published()["publicationState"] == 5)
+    made = published()
+    assert made["destinationId"] == destination
     asked = {"aggregate": "publication", "id": made["id"], "order": "ASC"}
     assert len(_call(http, "GET", "/api/audit/events/", params=asked)["results"]) >= 2
     await drawer.get_by_role("button", name="Close").click()
