@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -23,6 +24,8 @@ from api.wiring.startup import StartError
 from workers.adapters.keyfiles import master_key
 
 _HOST: Final = b"localhost"
+_NOT_BEGUN: Final = r"coroutine '.*' was never awaited"
+"""Ctrl+C may come between the making of a coroutine and its first step."""
 
 
 class InProcessApi(RestApi):
@@ -32,6 +35,7 @@ class InProcessApi(RestApi):
     local = True
 
     def __init__(self, settings: Settings | None = None) -> None:
+        warnings.filterwarnings("ignore", _NOT_BEGUN, RuntimeWarning)
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._opened = _open(settings or _settings())
         try:
