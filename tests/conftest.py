@@ -70,8 +70,8 @@ class HandClock:
         self.now += timedelta(**by)
 
 
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", settings.get_profile("any machine"), max_examples=500)
+settings.register_profile("any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("any machine"), derandomize=False, max_examples=500)
 settings.load_profile("any machine")
 
 
