@@ -168,7 +168,10 @@ class Appender:
             _log.exception("a batch of %d commands was not written", len(batch))
 
     def _take(self) -> list[_Waiting]:
+        """The next batch. One statement releases before it claims, so a command that releases what an earlier one claims waits for
+        the next batch: else the log would show two owners at a time."""
         batch: list[_Waiting] = []
+        claimed = set[tuple[str, str]]()
         events = size = 0
         while self._queue:
             waiting = self._queue[0]
@@ -176,6 +179,9 @@ class Appender:
             size += waiting.size
             if batch and (events > self._limits.batch or size > self._limits.batch_bytes):
                 break
+            if claimed and any((claim.scope, claim.value) in claimed for claim in waiting.append.releases):
+                break
+            claimed.update((claim.scope, claim.value) for claim in waiting.append.claims)
             self._queued_bytes -= waiting.size
             batch.append(self._queue.popleft())
         return batch

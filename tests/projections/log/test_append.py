@@ -152,6 +152,23 @@ async def test_a_claim_that_is_freed_may_be_taken_in_the_same_batch(appender: Ap
     assert rows(writing.url, "SELECT value, owner FROM unique_claims") == [("football", "tag:2")]
 
 
+async def test_a_claim_that_comes_before_its_release_is_refused(appender: Appender, writing: Writing) -> None:
+    """In the log the value would have two owners at a time."""
+    held = name("football", "tag:1")
+    await appender.append(one("tag:1", claims=[held]))
+    found = await outcomes(
+        appender, one("tag:2", claims=[name("football", "tag:2")]), one("tag:1", 2, releases=[held]), one("tag:3")
+    )
+    assert (type(found[0]), found[1:]) == (ClaimTaken, [2, 3])
+    assert rows(writing.url, "SELECT value FROM unique_claims") == []
+
+
+async def test_a_claim_is_released_by_the_command_after_it(appender: Appender, writing: Writing) -> None:
+    held = name("football", "tag:1")
+    assert await outcomes(appender, one("tag:1", claims=[held]), one("tag:1", 2, releases=[held])) == [1, 2]
+    assert rows(writing.url, "SELECT value FROM unique_claims") == []
+
+
 async def test_a_value_that_moves_between_claims_of_one_command_stays_claimed(appender: Appender, writing: Writing) -> None:
     """A record renamed to what its companion frees: one command, one statement, both the release and the claim."""
     held = name("football", "tag:1")
