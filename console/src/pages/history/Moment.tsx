@@ -13,22 +13,29 @@ interface SliderProps {
   onVersion: (version: number) => void;
 }
 
-/** The slider over the versions of an aggregate. The address follows when it rests. */
+/** The slider over the versions of an aggregate. The address follows when it rests, and does not move a slider that goes on. */
 export function VersionSlider({ entries, version, onVersion }: SliderProps) {
   const newest = entries.length;
   const [moved, setMoved] = useState<number | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => setMoved(null), [version]);
+  const told = useRef(version);
+  useEffect(() => setMoved((now) => (version === told.current && now !== version ? now : null)), [version]);
   useEffect(() => () => clearTimeout(timer.current), []);
   const at = moved ?? version;
+  const place = useRef(at);
+  place.current = at;
   const move = (next: number): void => {
     const bounded = Math.max(1, Math.min(newest, next));
+    place.current = bounded;
     setMoved(bounded);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => onVersion(bounded), QUIET);
+    timer.current = setTimeout(() => {
+      told.current = bounded;
+      onVersion(bounded);
+    }, QUIET);
   };
-  const back = useCallback(() => move(at - 1), [at, newest]);
-  const forth = useCallback(() => move(at + 1), [at, newest]);
+  const back = useCallback(() => move(place.current - 1), [newest]);
+  const forth = useCallback(() => move(place.current + 1), [newest]);
   useKey("[", "The version before", back);
   useKey("]", "The version after", forth);
   const entry = entries[at - 1];
