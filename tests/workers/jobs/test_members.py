@@ -206,7 +206,7 @@ async def another_name(engine: Engine, *, frozen_worker: str) -> bool:
 async def test_the_work_of_a_killed_member_is_done_by_the_others(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
-    """What it ran is run again; what it owned and had not begun starts without a delay of a lease."""
+    """What it ran is run again; what it owned and had not begun starts, before or after, in places that are left."""
     await engine.set("max_jobs", 50)
     await engine.set("retry_delay", 0)
     async with apart(database_url, tmp_path, lease=5) as killed:
@@ -217,7 +217,7 @@ async def test_the_work_of_a_killed_member_is_done_by_the_others(
         for number in waiting:
             await engine.until(number, lambda job: job.state is JobState.STARTED)
         os.kill(killed, signal.SIGKILL)
-        async with process(database_url, migrated[1], media_root=tmp_path / "media", lease=5):
+        async with process(database_url, migrated[1], media_root=tmp_path / "media", steps=8, lease=5):
             for number in waiting:
                 await engine.ended(number)
             again = [await engine.until(number, runs_again) for number in running]
