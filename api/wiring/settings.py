@@ -25,7 +25,7 @@ from api.wiring.settings_listing import Listed, Variable, listed, shown
 from api.wiring.tracing import Tracing, tracing
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import MIB
-from projections.log.append import AppendLimits
+from projections.log.append_queue import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.checkpoint_ports import CheckpointPlaces

@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -27,8 +25,8 @@ from projections.kernel.availability import REMINDER
 from projections.kernel.background_task import start_forever
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database, unavailable
-from projections.kernel.sizes import MIB
 from projections.kernel.stored_views import StoredViews
+from projections.log.append_queue import AppendLimits, AppendQueue, Waiting
 from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM
 from projections.log.refusals import independent, refusals
@@ -48,30 +46,6 @@ _WARY = 8
 _MOST_RACES = 8
 
 
-@dataclass(slots=True)
-class _Waiting:
-    append: WriteSet
-    committed: asyncio.Future[int]
-    size: int
-    sent: bool = False
-    since: float = field(default_factory=time.monotonic)
-
-
-@dataclass(frozen=True, slots=True)
-class AppendLimits:
-    """Limits of a statement in events and in bytes, of the waiting commands in number, in bytes and in the seconds that the oldest
-    may have waited, and the seconds after which a silent connection is closed (the server itself gives up waiting for the
-    lock of the log sooner). One command may
-    be larger than a statement or the queue: then it is alone there."""
-
-    batch: int = 512
-    batch_bytes: int = 8 * MIB
-    waiting: int = 10_000
-    waiting_bytes: int = 64 * MIB
-    age: float = 5.0
-    patience: float = 10.0
-
-
 class Appender:
     """The one writer of this process. Other processes have their own; the lock of the log orders them all."""
 
@@ -79,7 +53,7 @@ class Appender:
         self,
         database: Database,
         *,
-        limits: AppendLimits = AppendLimits(),
+        limits: AppendLimits | None = None,
         observe: Callable[[int, float], None] | None = None,
         written: Callable[[float], None] | None = None,
         announce: Callable[[int], None] | None = None,
@@ -87,12 +61,11 @@ class Appender:
     ) -> None:
         self._database = database
         self._views = views
-        self._limits = limits
+        self._limits = limits or AppendLimits()
         self._observe = observe
         self._written = written
         self._announce = announce
-        self._queue: deque[_Waiting] = deque()
-        self._queued_bytes = 0
+        self._queue = AppendQueue(self._limits)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
@@ -125,25 +98,19 @@ class Appender:
     @property
     def oldest(self) -> float:
         """Seconds that the oldest waiting command has waited; 0 when none does."""
-        return time.monotonic() - self._queue[0].since if self._queue else 0.0
+        return self._queue.oldest
 
     async def append(self, append: WriteSet) -> int:
         """Commit; the position of the command's last event."""
         size = append.size
         with unavailable():
             self._database.availability.check()
-        if self._stopping or self._full(size):
+        if self._stopping or self._queue.full(size):
             raise Unavailable("too many changes are waiting to be written")
-        waiting = _Waiting(append, self._loop.create_future(), size)
-        self._queue.append(waiting)
-        self._queued_bytes += size
+        waiting = Waiting(append, self._loop.create_future(), size)
+        self._queue.add(waiting)
         self._wake.set()
         return await waiting.committed
-
-    def _full(self, size: int) -> bool:
-        queue, limits = self._queue, self._limits
-        too_large = bool(queue) and self._queued_bytes + size > limits.waiting_bytes
-        return too_large or len(queue) >= limits.waiting or self.oldest > limits.age
 
     def _is_done(self) -> bool:
         return self._stopping and not self._queue
@@ -153,7 +120,7 @@ class Appender:
             self._wake.clear()
             await self._wake.wait()
             return
-        batch, begun = self._take(), time.monotonic()
+        batch, begun = self._queue.take(), time.monotonic()
         try:
             if self._observe is not None:
                 self._observe(sum(len(waiting.append.events) for waiting in batch), begun - batch[0].since)
@@ -167,26 +134,7 @@ class Appender:
                 raise
             _log.exception("a batch of %d commands was not written", len(batch))
 
-    def _take(self) -> list[_Waiting]:
-        """The next batch. One statement releases before it claims, so a command that releases what an earlier one claims waits for
-        the next batch: else the log would show two owners at a time."""
-        batch: list[_Waiting] = []
-        claimed = set[tuple[str, str]]()
-        events = size = 0
-        while self._queue:
-            waiting = self._queue[0]
-            events += len(waiting.append.events)
-            size += waiting.size
-            if batch and (events > self._limits.batch or size > self._limits.batch_bytes):
-                break
-            if claimed and any((claim.scope, claim.value) in claimed for claim in waiting.append.releases):
-                break
-            claimed.update((claim.scope, claim.value) for claim in waiting.append.claims)
-            self._queued_bytes -= waiting.size
-            batch.append(self._queue.popleft())
-        return batch
-
-    async def _write(self, batch: list[_Waiting]) -> None:
+    async def _write(self, batch: list[Waiting]) -> None:
         """Write a batch. Where losers were found lately they are looked for first, which costs less than to be refused."""
         self._wary = max(self._wary - 1, 0)
         try:
@@ -195,11 +143,11 @@ class Appender:
             _log.warning("the connection to the log broke: %s", type(fault).__name__)
             await self._settle(batch)
 
-    async def _commit(self, batch: Sequence[_Waiting], *, sift: bool) -> None:
+    async def _commit(self, batch: Sequence[Waiting], *, sift: bool) -> None:
         """Write commands, and fail those that the log refuses; `sift` looks for them first. Raises when the connection is lost."""
         left, violations = list(batch), 0
         while left:
-            now, later = left, list[_Waiting]()
+            now, later = left, list[Waiting]()
             try:
                 if sift:
                     now, later = await self._sifted(left)
@@ -234,7 +182,7 @@ class Appender:
                 await self._divide(now, fault)
             left = later
 
-    def _of_this_primary(self, batch: list[_Waiting]) -> list[_Waiting]:
+    def _of_this_primary(self, batch: list[Waiting]) -> list[Waiting]:
         """Those that were decided on the present primary. It may lack events that the others rest on: they are decided again. A
         connection to a former primary is given up."""
         if not self._connected():
@@ -247,7 +195,7 @@ class Appender:
                 _fail(waiting, ConcurrencyConflict(waiting.append.events[0].stream))
         return [waiting for waiting in batch if waiting.append.timeline in (None, timeline)]
 
-    async def _sifted(self, batch: Sequence[_Waiting]) -> tuple[list[_Waiting], list[_Waiting]]:
+    async def _sifted(self, batch: Sequence[Waiting]) -> tuple[list[Waiting], list[Waiting]]:
         """The commands that the log does not refuse, and those that depend on others of the batch and are judged after them."""
         chosen = list(independent([waiting.append for waiting in batch]))
         now = [waiting for waiting, alone in zip(batch, chosen, strict=True) if alone]
@@ -261,7 +209,7 @@ class Appender:
         left = [waiting for number, waiting in enumerate(now) if number not in found]
         return left, [waiting for waiting, alone in zip(batch, chosen, strict=True) if not alone]
 
-    async def _replaced(self, batch: Sequence[_Waiting], fault: Exception) -> list[_Waiting]:
+    async def _replaced(self, batch: Sequence[Waiting], fault: Exception) -> list[Waiting]:
         """A view has another version than some rows: what they were made of is decided again. Gives back the other commands."""
         if self._views is None:
             await self._divide(batch, fault)
@@ -276,7 +224,7 @@ class Appender:
                 _fail(waiting, ConcurrencyConflict(waiting.append.events[0].stream))
         return left
 
-    async def _divide(self, batch: Sequence[_Waiting], fault: Exception) -> None:
+    async def _divide(self, batch: Sequence[Waiting], fault: Exception) -> None:
         """The statement was refused for a reason that may be one command's only: halve the batch until that command is alone."""
         if len(batch) == 1:
             _fail(batch[0], self._verdict(batch[0].append, fault))
@@ -296,7 +244,7 @@ class Appender:
             _log.error("the database refuses to write: %s", str(fault).partition("\n")[0])
         return Unavailable("the database cannot write at the moment")
 
-    async def _settle(self, batch: Sequence[_Waiting]) -> None:
+    async def _settle(self, batch: Sequence[Waiting]) -> None:
         """After a lost connection it is unknown what was committed. The log is asked for the event of each command, and what is
         missing is written. When the connection is lost again, the rest is tried again, but not for long: others wait behind it."""
         begun = time.monotonic()
@@ -313,7 +261,7 @@ class Appender:
         for waiting in batch:
             _fail(waiting, OutcomeUnknown() if waiting.sent else Unavailable("the database does not answer"))
 
-    async def _execute(self, batch: Sequence[_Waiting]) -> int:
+    async def _execute(self, batch: Sequence[Waiting]) -> int:
         text, parameters = statement([waiting.append for waiting in batch])
         if self._connected():
             for waiting in batch:
@@ -379,7 +327,7 @@ class Appender:
                 position,
             )
 
-    def _succeed(self, batch: Sequence[_Waiting], last: int) -> None:
+    def _succeed(self, batch: Sequence[Waiting], last: int) -> None:
         self._latest = last, batch[-1].append.events[-1].event_id
         position = last - sum(len(waiting.append.events) for waiting in batch)
         for waiting in batch:
@@ -396,11 +344,11 @@ async def send_events(connection: AsyncConnection[TupleRow]) -> None:
     register_records(connection, found[0])
 
 
-def _succeeded(waiting: _Waiting, position: int) -> None:
+def _succeeded(waiting: Waiting, position: int) -> None:
     if not waiting.committed.done():
         waiting.committed.set_result(position)
 
 
-def _fail(waiting: _Waiting, fault: Exception) -> None:
+def _fail(waiting: Waiting, fault: Exception) -> None:
     if not waiting.committed.done():
         waiting.committed.set_exception(fault)

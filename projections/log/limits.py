@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from projections.kernel.sizes import MIB
-from projections.log.append import AppendLimits
+from projections.log.append_queue import AppendLimits
 from projections.log.partitions import EVENTS_PER_PARTITION
 
 

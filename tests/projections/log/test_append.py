@@ -17,7 +17,8 @@ from domain.records.kinds.room import Room
 from domain.records.record import RegisterRecord
 from projections.kernel.database import Database
 from projections.kernel.view import ViewRow
-from projections.log.append import Appender, AppendLimits
+from projections.log.append import Appender
+from projections.log.append_queue import AppendLimits
 from projections.log.statement import WriteSet
 from tests.conftest import NOON
 from tests.projections.feeding import as_superuser

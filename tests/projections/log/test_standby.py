@@ -12,7 +12,7 @@ from domain.kernel.errors import OutcomeUnknown, Unavailable
 from domain.kernel.ports import Invocation
 from domain.records.kinds.room import Room
 from domain.records.record import AmendRecord, Record, RegisterRecord
-from projections.log.append import AppendLimits
+from projections.log.append_queue import AppendLimits
 from projections.log.limits import LogLimits
 from tests.projections.log.helpers import logged, until, whole
 from tests.standby import Replicated
