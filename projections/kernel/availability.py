@@ -67,6 +67,7 @@ class Availability:
         self._waits: set[asyncio.Timeout] = set()
         self._look: asyncio.Task[None] | None = None
         self._broke = float("-inf")
+        self._stopped = False
 
     @property
     def lost(self) -> bool:
@@ -99,10 +100,16 @@ class Availability:
 
     def suspect(self, fault: BaseException) -> None:
         """A connection broke, or could not be made: look whether the database is lost."""
-        if not self.looking:
+        if not (self._stopped or self.looking):
             self._look = start_task(self._look_into(_line(fault)), what="availability of the database")
 
+    def start(self) -> None:
+        """After a stop."""
+        self._stopped = False
+
     async def stop(self) -> None:
+        """For good: a pool that is closing may find its connections broken."""
+        self._stopped = True
         if self._look is not None:
             self._look.cancel()
             await asyncio.wait({self._look})

@@ -265,6 +265,7 @@ class Database(Pool):
         return cls(conninfo, limits=PoolLimits(size, seconds=None))
 
     async def open(self) -> None:
+        self.availability.start()
         await super().open()
         await self.lists.open()
 

@@ -12,7 +12,8 @@ import pytest
 from domain.kernel.errors import OutcomeUnknown, Unavailable
 from projections.kernel.connection import SilentServer, limited
 from projections.kernel.database import Database, PoolLimits
-from projections.log.append import Appender, AppendLimits
+from projections.log.append import Appender
+from projections.log.append_queue import AppendLimits
 from tests.link import Link
 from tests.projections.log.helpers import logged, one, until, whole
 
@@ -106,9 +107,13 @@ async def test_an_append_that_comes_late_is_written_once(link: Link, database_ur
 async def test_a_server_that_does_not_answer_is_not_connected_to(link: Link, database_url: str) -> None:
     link.swallow()
     begun = time.monotonic()
-    with pytest.raises(psycopg.OperationalError, match="timeout"):
-        await Database(link.through(database_url) + " connect_timeout=2").connect("test")
-    assert time.monotonic() - begun < 60
+    database = Database(link.through(database_url) + " connect_timeout=2")
+    try:
+        with pytest.raises(psycopg.OperationalError, match="timeout"):
+            await database.connect("test")
+        assert time.monotonic() - begun < 60
+    finally:
+        await database.close()
 
 
 async def test_a_session_that_hangs_in_a_transaction_is_ended_by_the_server(database_url: str) -> None:
