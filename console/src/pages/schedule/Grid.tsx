@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { MediaEvent } from "../../kernel/api";
 import { EVENT_STATES, stateWord } from "../../kernel/states";
 import { clock, day, now, zone } from "../../kernel/time";
@@ -39,7 +39,7 @@ export function Grid(props: GridProps) {
   const width = HOUR_WIDTH[span];
   const x = (at: number): number => ((at - range.from.getTime()) / HOUR) * width;
   const total = x(range.to.getTime());
-  useEffect(() => {
+  useLayoutEffect(() => {
     const here = Math.min(Math.max(now.peek(), range.from.getTime()), range.to.getTime());
     const morning = Date.parse(`${props.date}T08:00:00`);
     scroller.current?.scrollTo({ left: Math.max(0, x(here === now.peek() ? here - HOUR : morning) - 20) });
