@@ -48,8 +48,10 @@ async def test_a_destination_is_added_tried_changed_and_deleted(signed_in: Page,
     await drawer.get_by_role("button", name="Try it").click()
     await expect(drawer.get_by_role("status").filter(has_text="Action required")).to_be_visible(timeout=60_000)
     await drawer.get_by_label("Bucket").fill("archive")
-    await drawer.get_by_role("button", name="Save").click()
-    await expect(signed_in.get_by_text("Destination saved").nth(1)).to_be_visible()
+    async with signed_in.expect_response(lambda answer: answer.request.method == "PUT") as saved:
+        await drawer.get_by_role("button", name="Save").click()
+    assert (await saved.value).ok
+    await expect(signed_in.get_by_text("Destination saved").last).to_be_visible()
     [made] = [each for each in _call(http, "GET", "/api/media/destination/") if each["name"] == name]
     assert '"archive"' in made["configJson"]
     assert SECRET not in made["configJson"]

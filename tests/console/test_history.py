@@ -77,6 +77,7 @@ async def test_an_auditor_finds_who_changed_a_title_and_goes_to_that_moment(
     await signed_in.get_by_label("Compare version").press("Enter")
     room_row = signed_in.get_by_role("row", name=re.compile("^Room"))
     await expect(room_row.locator(".after")).to_contain_text("Hall")
+    await expect(signed_in).to_have_url(re.compile(r"[?&]with=0\b"))
     address = signed_in.url
     await signed_in.get_by_role("slider", name="Version").press("End")
     await expect(signed_in.locator(".slider-text")).to_contain_text(f"Version {newest} of {newest}")

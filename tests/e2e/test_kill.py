@@ -173,7 +173,7 @@ class Scene:
     async def under_way(self, dice: random.Random) -> None:
         """A moment at which writes are being carried out, never the same."""
         goal = len(self.load.acknowledged) + dice.randrange(20, 90)
-        await until(lambda: len(self.load.acknowledged) >= goal, seconds=60)
+        await until(lambda: len(self.load.acknowledged) >= goal, seconds=180)
 
     async def restart(self) -> None:
         begin = monotonic()
@@ -207,7 +207,7 @@ class Scene:
 
     async def _until_ready(self) -> None:
         """As many times in a row as the pool has connections: each that died may say so once."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             answers = 0
             while answers < 8:
                 answers = answers + 1 if await self.load.ready() else 0

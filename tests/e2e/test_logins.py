@@ -68,7 +68,8 @@ def test_on_the_embedded_database_the_product_has_no_rights_on_the_log_either(st
     server = EmbeddedPostgres(product.home)
     with psycopg.connect(server.attach(), autocommit=True) as superuser:
         users = superuser.execute(
-            "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = 'medialedger' AND pid <> pg_backend_pid()"
+            "SELECT DISTINCT usename FROM pg_stat_activity"
+            " WHERE datname = 'medialedger' AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         ).fetchall()
     assert users == [("medialedger",)]
     with psycopg.connect(server.logins().product, autocommit=True) as connection:

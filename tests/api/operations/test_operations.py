@@ -101,6 +101,8 @@ async def test_appends_and_lost_races_are_counted(anyone: httpx.AsyncClient, htt
 
 
 async def test_pools_of_connections_are_shown(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+    timeouts = [f'medialedger_database_pool_timeouts_total{{pool="{pool}"}}' for pool in ("main", "lists")]
+    before = await numbers(anyone)
     async with inner.database.connection():
         shown = await numbers(anyone)
         assert shown['medialedger_database_pool_in_use{pool="main"}'] >= 1
@@ -111,7 +113,7 @@ async def test_pools_of_connections_are_shown(anyone: httpx.AsyncClient, http: h
             <= shown[f'medialedger_database_pool_max{{pool="{pool}"}}']
         )
     assert shown['medialedger_database_pool_requests_total{pool="lists"}'] > 0
-    assert {shown[f'medialedger_database_pool_timeouts_total{{pool="{pool}"}}'] for pool in ("main", "lists")} == {0}
+    assert [shown[name] for name in timeouts] == [before[name] for name in timeouts], "earlier tests of this process count too"
 
 
 async def test_the_process_and_the_build_are_shown(anyone: httpx.AsyncClient) -> None:

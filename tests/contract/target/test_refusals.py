@@ -46,6 +46,10 @@ from workers.target_ports import PublishingTarget, ServiceAddresses, TargetFaile
 
 SECRET = "marked-secret-5d1e"
 SIZE = 300_000
+PATIENCE = 30.0
+"""Seconds for an answer that comes, on a busy machine too."""
+SHORT = 0.5
+"""Seconds for one that has no end."""
 STATUSES = {
     401: "destination",
     403: "destination",
@@ -88,29 +92,29 @@ async def drips(out: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.05)
 
 
-def on_http(host: Host, **changed: Any) -> PublishingTarget:
+def on_http(host: Host, *, seconds: float = PATIENCE, **changed: Any) -> PublishingTarget:
     config = {"url": f"{host.url}/{{contentId}}.mp4?sig={SECRET}", "headers": [{"name": "X-Key", "value": SECRET}]}
-    return HttpUploadTarget(config | changed, client=guarded(), seconds=0.5)
+    return HttpUploadTarget(config | changed, client=guarded(), seconds=seconds)
 
 
-def in_s3(host: Host, **changed: Any) -> PublishingTarget:
+def in_s3(host: Host, *, seconds: float = PATIENCE, **changed: Any) -> PublishingTarget:
     config = {"endpoint": host.url, "bucket": "media", "prefix": "", "accessKeyId": "key", "secretAccessKey": SECRET}
-    return S3Target(config | changed, client=guarded(), seconds=0.5)
+    return S3Target(config | changed, client=guarded(), seconds=seconds)
 
 
-def on_youtube(host: Host, client: GuardedClient | None = None) -> YouTubeTarget:
+def on_youtube(host: Host, client: GuardedClient | None = None, *, seconds: float = PATIENCE) -> YouTubeTarget:
     config = {"yt_clientId": "id", "yt_clientSecret": SECRET, "yt_refreshToken": SECRET}
     addresses = ServiceAddresses(youtube=host.url, youtube_token=f"{host.url}/token")
-    return YouTubeTarget(config, client=client or guarded(), addresses=addresses, seconds=0.5)
+    return YouTubeTarget(config, client=client or guarded(), addresses=addresses, seconds=seconds)
 
 
-def on_facebook(host: Host, client: GuardedClient | None = None) -> FacebookTarget:
+def on_facebook(host: Host, client: GuardedClient | None = None, *, seconds: float = PATIENCE) -> FacebookTarget:
     addresses = ServiceAddresses(facebook=host.url, facebook_video=host.url)
     config = {"fb_resourceId": "1", "fb_accessToken": SECRET}
-    return FacebookTarget(config, client=client or guarded(), addresses=addresses, seconds=0.5)
+    return FacebookTarget(config, client=client or guarded(), addresses=addresses, seconds=seconds)
 
 
-KINDS = {"http": on_http, "s3": in_s3}
+KINDS: dict[str, Callable[..., PublishingTarget]] = {"http": on_http, "s3": in_s3}
 SERVICES: dict[str, Callable[..., YouTubeTarget | FacebookTarget]] = {"youtube": on_youtube, "facebook": on_facebook}
 WRONG_TYPES: tuple[Any, ...] = (
     [],
@@ -175,7 +179,7 @@ async def test_a_redirect_is_not_followed(kind: str, tmp_path: Path) -> None:
 )
 async def test_a_target_without_an_end_is_given_up(kind: str, script: Script, tmp_path: Path) -> None:
     async with Host(script) as host:
-        target = KINDS[kind](host)
+        target = KINDS[kind](host, seconds=SHORT)
         with pytest.raises(TargetFailed):
             async with asyncio.timeout(30):
                 await uploaded(target, source(tmp_path, SIZE), order(), Memory())
@@ -187,7 +191,10 @@ async def test_a_service_without_an_end_is_given_up_and_its_redirects_are_not_fo
     for script in (hangs, drips, endless):
         async with Host(script) as host:
             async with asyncio.timeout(30):
-                assert {one.kind for one in await failures(SERVICES[kind](host), tmp_path)} <= {"retry", "destination"}
+                assert {one.kind for one in await failures(SERVICES[kind](host, seconds=SHORT), tmp_path)} <= {
+                    "retry",
+                    "destination",
+                }
     async with Host(says(answer(200))) as inside:
         async with Host(says(answer(307, f"location: {inside.url}/"))) as host:
             assert {one.kind for one in await failures(SERVICES[kind](host), tmp_path)} == {"destination"}
@@ -424,7 +431,7 @@ class RtmpServer:
 
 async def custom(url: str) -> str:
     """Why a check fails; empty where it does not."""
-    target = CustomTarget({"cstm_streamUrl": url, "cstm_streamName": SECRET}, client=guarded(), seconds=0.5)
+    target = CustomTarget({"cstm_streamUrl": url, "cstm_streamName": SECRET}, client=guarded(), seconds=PATIENCE)
     try:
         await target.check()
     except TargetFailed as failed:

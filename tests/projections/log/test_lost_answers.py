@@ -13,7 +13,8 @@ from domain.kernel.aggregate import Claim
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, OutcomeUnknown, Unavailable
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyRecord
 from projections.kernel.database import Database
-from projections.log.append import Appender, AppendLimits
+from projections.log.append import Appender
+from projections.log.append_queue import AppendLimits
 from projections.log.statement import WriteSet
 from tests.projections.log.conftest import Writing
 from tests.projections.log.helpers import Wire, appenders, event, log_locked, logged, one, rows, terminate, until, whole
@@ -32,11 +33,13 @@ async def warmed(appender: Appender) -> None:
 @pytest.fixture
 async def wired(wire: Wire, database_url: str) -> AsyncIterator[Appender]:
     """An appender behind a wire that can be cut."""
-    made = Appender(Database(wire.conninfo), limits=AppendLimits(patience=2.0))
+    database = Database(wire.conninfo)
+    made = Appender(database, limits=AppendLimits(patience=2.0))
     await made.start()
     await warmed(made)
     yield made
     await made.stop()
+    await database.close()
 
 
 async def test_a_connection_that_dies_at_rest_is_not_noticed(appender: Appender, writing: Writing) -> None:
@@ -145,8 +148,9 @@ async def appended(wired: Appender, change: WriteSet) -> int:
 
 
 async def test_a_database_that_is_gone_for_a_moment_is_waited_for(
-    wired: Appender, wire: Wire, database_url: str, caplog: pytest.LogCaptureFixture
+    wired: Appender, wire: Wire, database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("projections.log.append._SETTLE_TRIES", 30)  # a moment of a busy machine
     await wire.cut()
     under_way = asyncio.create_task(wired.append(one("test:a")))
     await until(lambda: "the connection to the log broke" in caplog.text)

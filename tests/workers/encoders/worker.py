@@ -1,4 +1,5 @@
-"""A process with one encoder, for tests that kill or freeze it: URL of a point, and seconds that it may send."""
+"""A process with one encoder, for tests that kill or freeze it: URL of a point, and seconds that it may send from the first
+time that it asks."""
 
 from __future__ import annotations
 
@@ -11,10 +12,14 @@ from workers.adapters.outbound_http import GuardedClient
 
 
 async def main(url: str, *, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    run = await ffmpeg_encoder(GuardedClient(LOCAL)).start(
-        ffmpeg_plan(url), channel="news", session=7, may_send=lambda: time.monotonic() < until
-    )
+    until: float | None = None
+
+    def may_send() -> bool:
+        nonlocal until
+        until = until or time.monotonic() + seconds
+        return time.monotonic() < until
+
+    run = await ffmpeg_encoder(GuardedClient(LOCAL)).start(ffmpeg_plan(url), channel="news", session=7, may_send=may_send)
     await run.ended()
 
 

@@ -91,7 +91,7 @@ async def test_a_broken_job_stops_at_once_and_lets_its_slot_go(engine: Engine) -
 
 
 async def test_a_paused_job_ends_its_step_and_goes_on_when_resumed(engine: Engine) -> None:
-    number = await engine.accept("waiting", seconds=0.3)
+    number = await engine.accept("waiting", seconds=3)
     await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING)
     await engine.update(number, queue_state=JobState.PAUSED)
     job = await engine.until(number, lambda job: job.tasks[1].state is TaskState.COMPLETED)

@@ -175,7 +175,7 @@ async def test_a_frozen_member_that_comes_back_writes_nothing(
     await engine.set("max_jobs", 50)
     await engine.set("retry_delay", 0)
     async with apart(database_url, tmp_path) as frozen:
-        numbers = [await engine.accept("waiting", seconds=1) for _ in range(4)]
+        numbers = [await engine.accept("waiting", seconds=6) for _ in range(4)]
         firsts = [await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING) for number in numbers]
         os.kill(frozen, signal.SIGSTOP)
         async with process(database_url, migrated[1], media_root=tmp_path / "media", lease=LEASE):

@@ -213,8 +213,9 @@ async def test_a_decoder_that_hangs_or_dies_on_the_air(
     client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
 ) -> None:
     """The last picture stays. One that goes on shows what is due by then; one that does not makes room for the next item."""
-    shelf.put(*(made(shelf, f"{first}.mp4", first=first, frames=45) for first in (1, 51, 101, 151)))
-    patience = PlayoutPatience(late=0.3, gone=1.0, fixed=0.5)
+    firsts, frames = (1, 61, 121, 181), 60
+    shelf.put(*(made(shelf, f"{first}.mp4", first=first, frames=frames) for first in firsts))
+    patience = PlayoutPatience(late=1.0, gone=3.0, fixed=0.5)
     large = {"renditions": [{"height": 384, "width": 512, "bitrate": 400_000, "fps": RATE}]}  # few of its pictures are in a pipe
     async with playing(client, shelf.programme(), receiver.point("one"), patience=patience, size=large) as run:
 
@@ -231,15 +232,15 @@ async def test_a_decoder_that_hangs_or_dies_on_the_air(
         await until(lambda: shelf.place.get("anchor", {}).get("over"), seconds=PATIENCE)
         assert on_air(run).skipped == 1
     shown = played(numbers(sent(receiver, tmp_path / "v.mp4")))
-    items = [[number for number in shown if first <= number < first + 50] for first in (1, 51, 101, 151)]
+    items = [[number for number in shown if first <= number < first + frames] for first in firsts]
     assert shown == list(chain(*items)), "one after the other"
     assert all(each == sorted(each) for each in items)
-    assert abs(len(items[0]) - 45) <= 1, "it ends when it would have ended"
-    assert items[0][-1] == 45
-    assert len(set(items[0])) < 45
-    assert len(set(items[1])) < 45
-    assert len(set(items[2])) < 45
-    assert items[3] == counted(151, 45)
+    assert abs(len(items[0]) - frames) <= 1, "it ends when it would have ended"
+    assert items[0][-1] == frames
+    assert len(set(items[0])) < frames
+    assert len(set(items[1])) < frames
+    assert len(set(items[2])) < frames
+    assert items[3] == counted(181, frames)
     assert jumps(tmp_path / "v.mp4", stream="v", step=1 / RATE) == []
     assert [note.partition(":")[2] for note in shelf.notes] == [" its decoder gave no more pictures while it was on the air"]
 

@@ -65,7 +65,7 @@ async def test_what_is_not_due_stays_as_it_is(keeping: Keeping) -> None:
 
 async def test_it_starts_at_its_time_and_stops_at_its_time(keeping: Keeping) -> None:
     async with keeping.timekeeper():
-        await keeping.plan(1, start=3.3, end=4.6)
+        await keeping.plan(1, start=4, end=8)
         await keeping.plan(2, start=2.7)
         await keeping.reached(STOPPED, 1)
         await keeping.reached(UNPUBLISHED, 2)
@@ -74,9 +74,8 @@ async def test_it_starts_at_its_time_and_stops_at_its_time(keeping: Keeping) -> 
 
 
 async def test_the_times_of_the_last_change_count(keeping: Keeping) -> None:
-    for number in (1, 2, 3):
-        await keeping.plan(number, start=HOUR if number < 3 else 2.5)
-    await keeping.plan(4, start=2.5)
+    for number, start in ((1, HOUR), (2, HOUR), (3, 30), (4, 2.5)):
+        await keeping.plan(number, start=start)
     async with keeping.timekeeper():
         await keeping.change(1, scheduled_start=keeping.seconds(2.6))
         await keeping.change(2, scheduled_start=keeping.seconds(-HOUR))

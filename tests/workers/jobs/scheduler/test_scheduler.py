@@ -49,8 +49,8 @@ async def test_a_job_is_queued_at_its_time_and_not_with_the_next_sweep(keeping: 
 
 
 async def test_a_changed_time_counts(keeping: Scheduling) -> None:
-    for number in (1, 2, 3, 4):
-        await keeping.accept(number, within=HOUR if number < 3 else 2.0)
+    for number, within in ((1, HOUR), (2, HOUR), (3, 30.0), (4, 2.0)):
+        await keeping.accept(number, within=within)
     async with keeping.scheduler():
         await update(keeping.core, 1, run_at=keeping.clock.now + timedelta(seconds=2.5))
         await update(keeping.core, 2, run_at=keeping.clock.now - timedelta(days=1))
@@ -160,9 +160,9 @@ class TestSchedules:
 
     async def test_switched_off_it_stops_the_timer_too(self, keeping: Scheduling) -> None:
         async with keeping.scheduler():
-            await keeping.accept(1, within=2.0)
+            await keeping.accept(1, within=6.0)
             await keeping.switch(active=False)
-            await keeping.accept(2, within=2.5, client="other")
+            await keeping.accept(2, within=6.5, client="other")
             await keeping.queued(2)
             assert keeping.in_state(JobState.SCHEDULED) == [1]
 
