@@ -55,7 +55,7 @@ import time
 
 def test_never_ends():
     if not os.fork():  # it holds the channel of its parent open
-        signal.alarm(120)
+        signal.alarm(25)
         signal.pause()
     time.sleep(300)
 
@@ -104,7 +104,7 @@ def test_a_fixture_of_the_session_that_breaks_at_its_end_is_an_error(tmp_path: P
 
 
 def test_a_test_that_never_ends_is_aborted_and_shown(tmp_path: Path) -> None:
-    done = pytest_of(tmp_path, "--silence=20", one=_STUCK, two="def test_passes(): pass")
+    done = pytest_of(tmp_path, "--silence=10", one=_STUCK, two="def test_passes(): pass")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "the process of the test ended with -6" in done.stdout
