@@ -51,6 +51,13 @@ _RECORDER = """#!/bin/sh
 printf '%s\\0' "$PWD" {program} "$@" > {folder}/$(date +%s%N)
 exec {program} "$@"
 """
+_TIMER = """#!/bin/sh
+begun=$(date +%s%N)
+{program} "$@"
+status=$?
+case "$PWD" in */.jobs/*) echo "$(($(date +%s%N) - begun)) {name}" >> {folder}/times;; esac
+exit $status
+"""
 _OF_JOBS = r"(?:{root}/\.jobs/\d+|\.\./\.\.)/(?:files|\d+/\d+)/"
 """Before the names of files of a job, which all lie in one folder when its commands are run by hand."""
 
@@ -58,16 +65,38 @@ _Seconds = dict[str, float]
 
 
 class _Recorder:
-    """Comes before the programs on PATH, and writes down how steps call them until it is removed."""
+    """Comes before the programs on PATH until it is removed. Writes down how steps call them, and later how long they take."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._programs = {name: find(name) for name in _PROGRAMS}
         folder.mkdir()
         folder.chmod(0o777)  # for the account of steps
-        for name in _PROGRAMS:
-            path = folder / name
-            path.write_text(_RECORDER.format(program=shlex.quote(str(find(name))), folder=shlex.quote(str(folder))))
-            path.chmod(0o755)
+        self._write(_RECORDER)
+
+    def _write(self, script: str) -> None:
+        for name, program in self._programs.items():
+            draft = self._folder / f".{name}"
+            draft.write_text(script.format(program=shlex.quote(str(program)), folder=shlex.quote(str(self._folder)), name=name))
+            draft.chmod(0o755)
+            draft.rename(self._folder / name)
+
+    def measure(self) -> None:
+        """From now on."""
+        times = self._folder / "times"
+        times.touch()
+        times.chmod(0o666)
+        self._write(_TIMER)
+
+    def spent(self) -> _Seconds:
+        """By the programs of steps since the last call."""
+        took = {"ffprobe": 0.0, "others": 0.0}
+        times = self._folder / "times"
+        for line in times.read_text().splitlines():
+            nanoseconds, name = line.split()
+            took["ffprobe" if name == "ffprobe" else "others"] += int(nanoseconds) / 1e9
+        os.truncate(times, 0)
+        return took
 
     def taken(self) -> list[list[str]]:
         """The commands of steps since the last call, in order. The check of the product's health is none."""
@@ -158,9 +187,10 @@ def media(ground: Ground) -> Result:
             film.done(name)
             commands[name] = recorder.taken()
             by_hand = partial(film.by_hand, commands[name], [cores])
-            cells |= {name: _after(by_hand, partial(film.done, name)), f"{name} by hand": _after(by_hand, by_hand)}
-        recorder.remove()
+            cells |= {name: _after(by_hand, partial(_measured, film, recorder, name)), f"{name} by hand": _after(by_hand, by_hand)}
+        recorder.measure()
         result = _overhead(in_turns(cells, rounds=ground.effort.rounds))
+        recorder.remove()
         film.done(_ACCURATE, _ACCURATE)  # starts the second process for steps
         one, two = _pin_steps(ground.pids["working"])
         pairs: dict[str, Callable[[], _Seconds]] = {
@@ -175,6 +205,13 @@ def media(ground: Ground) -> Result:
     return result
 
 
+def _measured(film: _Film, recorder: _Recorder, name: str) -> _Seconds:
+    """A job, and what its programs took of it."""
+    recorder.spent()
+    took = film.done(name)
+    return took | recorder.spent()
+
+
 def _after(first: Callable[[], _Seconds], cell: Callable[[], _Seconds]) -> Callable[[], _Seconds]:
     """A virtual machine gives memory that is free for a while back to its host. Whoever needs it next waits for it: an encode for
     0.7 to 1.3 s. So each encode is measured just after another one."""
@@ -187,18 +224,29 @@ def _after(first: Callable[[], _Seconds], cell: Callable[[], _Seconds]) -> Calla
 
 
 def _overhead(seen: Mapping[str, Sequence[_Seconds]]) -> Result:
-    columns = ("", "job s", "by hand s", "ffprobe ms", "engine ms", "of it before and after steps ms", "overhead ms")
+    """One run of an encoder differs from the next by more than the engine takes: so the overhead is what a job takes beside its own
+    programs, and their time is shown beside that by hand."""
+    columns = (
+        "",
+        "job s",
+        "its programs s",
+        "by hand s",
+        "ffprobe ms",
+        "engine ms",
+        "of it before and after steps ms",
+        "overhead ms",
+    )
     table = Table(f"(v) Jobs on {_SECONDS} s of 1920 x 1080, accepted to completed; overhead: ffprobe and engine", columns)
     result = Result("media", [table], raw={"load": os.getloadavg(), "seconds": seen})
     for name in _JOBS:
-        rounds = list(zip(seen[name], seen[f"{name} by hand"], strict=True))
-        whole = middle([job["job"] for job, _ in rounds])
-        hand = middle([hand["others"] for _, hand in rounds])
-        probing = 1000 * middle([hand["ffprobe"] for _, hand in rounds])
-        engine = 1000 * middle([job["job"] - sum(hand.values()) for job, hand in rounds])
-        outside = 1000 * middle([job["job"] - job["steps"] for job, _ in rounds])
-        over = 1000 * middle([job["job"] - hand["others"] for job, hand in rounds])
-        table.add(name, whole, hand, probing, engine, outside, over)
+        jobs = seen[name]
+        programs = middle([job["others"] for job in jobs])
+        hand = middle([run["others"] for run in seen[f"{name} by hand"]])
+        probing = 1000 * middle([job["ffprobe"] for job in jobs])
+        engine = 1000 * middle([job["job"] - job["others"] - job["ffprobe"] for job in jobs])
+        outside = 1000 * middle([job["job"] - job["steps"] for job in jobs])
+        over = 1000 * middle([job["job"] - job["others"] for job in jobs])
+        table.add(name, middle([job["job"] for job in jobs]), programs, hand, probing, engine, outside, over)
         result.targets.append(Target(f"{name}, over its commands", over, max(_LEAST_MS, 1000 * _SHARE * hand), "ms", at_most=True))
     return result
 
