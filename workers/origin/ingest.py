@@ -17,7 +17,7 @@ from workers.origin.fragments import Fragment, Init, read_fragment
 from workers.origin.incoming_playlist import Master, read_playlist
 from workers.origin.limits import MOST_PLAYLIST, OriginLimits
 from workers.origin.names import Upload
-from workers.origin.publishing import Published, Publishing
+from workers.origin.publishing import Publishing
 from workers.origin.recordings import INCOMING, Points, Recording
 from workers.origin.refusals import UploadRefused, Why, replaced
 from workers.origin.room import Room
@@ -111,13 +111,12 @@ class Ingest:
             await self._in_thread(draft.close)
             await self._publish(publishing, partial(publishing.keep, draft.path, upload, most=self._limits.unlisted))
 
-    async def _publish(self, publishing: Publishing, publish: Callable[..., Published]) -> None:
+    async def _publish(self, publishing: Publishing, publish: Callable[..., bool]) -> None:
         """Where something is held, the request is answered once the segment before it has come, or is not waited for any more:
         there may be no later request that would look again."""
-        published = await self._in_thread(partial(publish, now=self._clock()))
-        while published.held:
+        while await self._in_thread(partial(publish, now=self._clock())):
             await asyncio.sleep(_HELD_EVERY)
-            published = await self._in_thread(partial(publishing.waiting, now=self._clock()))
+            publish = publishing.waiting
 
     async def _fragments(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> None:
         """A new request for a track ends the older one: the encoder has connected anew."""

@@ -44,24 +44,16 @@ class Arrived:
     at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """`count` segments are new. `held`: others came and wait for one before them."""
-
-    count: int = 0
-    held: bool = False
-
-
 class Publishing:
     """What one session adds to one publishing point. A segment that came before its predecessor waits for it for `patience`
-    seconds: encoders with a connection for each segment may overtake themselves."""
+    seconds: encoders with a connection for each segment may overtake themselves. What publishes gives whether one waits so."""
 
     def __init__(self, point: Point, session: int, *, patience: float) -> None:
         self._point = point
         self._session = session
         self._patience = patience
 
-    def keep(self, draft: Path, upload: Upload, *, most: int, now: float) -> Published:
+    def keep(self, draft: Path, upload: Upload, *, most: int, now: float) -> bool:
         """A file that a playlist will name."""
         with self._point.locked():
             self._point.check(self._session)
@@ -69,65 +61,61 @@ class Publishing:
             if sum(1 for one in os.scandir(folder) if not one.name.startswith(".")) >= most:
                 raise UploadRefused(Why.TOO_FAST, f"More than {most} files came that no playlist lists.")
             draft.rename(folder / upload.digest)
-            return self._waiting(folder, now=now)
+            return self._waiting(now)
 
-    def waiting(self, *, now: float) -> Published:
+    def waiting(self, *, now: float) -> bool:
         """What playlists name that came before all of their segments, as far as these are there now."""
         with self._point.locked():
             self._point.check(self._session)
-            return self._waiting(self._point.recording(self._session).folder / INCOMING, now=now)
+            return self._waiting(now)
 
-    def _waiting(self, folder: Path, *, now: float) -> Published:
-        count, held = 0, False
-        for kept in map(_kept, list(folder.glob(f"{_WAITING}*"))):
-            if kept is not None:
-                path, found, text = kept
-                published = self._playlist(Upload("playlist", path), found, text=text, now=now)
-                count, held = count + published.count, held or published.held
-        return Published(count, held)
+    def _waiting(self, now: float) -> bool:
+        recording = self._point.recording(self._session)
+        kept = [one for file in list((recording.folder / INCOMING).glob(f"{_WAITING}*")) if (one := _kept(file)) is not None]
+        held = [self._playlist(recording, upload, found, text=text, now=now) for upload, found, text in kept]
+        return any(held)
 
-    def playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> Published:
+    def playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> bool:
         """The segments that it names and that were not published yet.
 
         An encoder with several connections may be faster with the playlist than with a segment: then it is kept until that came.
         Where a later one was faster than this one, that is the one to keep."""
         with self._point.locked():
             self._point.check(self._session)
-            kept = _kept(_waiting_for(self._point.recording(self._session), upload))
-            published = self._playlist(upload, incoming, text=text, now=now)
+            recording = self._point.recording(self._session)
+            kept = _kept(_waiting_for(recording, upload))
+            held = self._playlist(recording, upload, incoming, text=text, now=now)
             if kept is None or not kept[1].later_than(incoming):
-                return published
-            more = self._playlist(upload, kept[1], text=kept[2], now=now)
-            return Published(published.count + more.count, more.held)
+                return held
+            return self._playlist(recording, *kept[:2], text=kept[2], now=now)
 
-    def _playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> Published:
-        recording = self._point.recording(self._session)
+    def _playlist(self, recording: Recording, upload: Upload, incoming: Incoming, *, text: str, now: float) -> bool:
         if not incoming.segments and upload.track not in recording.tracks:
-            return Published()
+            return False
         index = self._track(recording, upload.track)
-        waiting = _waiting_for(recording, upload)
-        waiting.unlink(missing_ok=True)
         last = max((one.source for one in index.segments[-50:]), default=-1)
         fresh = [one for one in incoming.segments if one.sequence > last]
+        if not fresh and incoming.segments and incoming.segments[-1].sequence < last - 1:
+            raise UploadRefused(Why.FENCED, "The playlist counts from an earlier number than before; that takes a new session.")
+        waiting = _waiting_for(recording, upload)
+        waiting.unlink(missing_ok=True)
         arrived = [_arrived(recording.folder / INCOMING / Upload("segment", one.path).digest) for one in fresh]
         there = [one for one, came in zip(fresh, arrived, strict=True) if came is not None]
         held = _held(arrived, patience=self._patience)
         if held:
             there = there[: arrived.index(None)]
-        if not fresh and incoming.segments and incoming.segments[-1].sequence < last - 1:
-            raise UploadRefused(Why.FENCED, "The playlist counts from an earlier number than before; that takes a new session.")
-        published = self._listed(recording, index, fresh, there=there, now=now)
+        self._listed(recording, index, fresh, there=there, now=now)
         if fresh and (not there or there[-1] is not fresh[-1]):
             put_text(waiting, f"{upload.path}\n{text}")
         elif incoming.ended and not index.ended and index.segments:
             TrackWriter(index).end(True)
-        return Published(published, held)
+        return held
 
     def _listed(
         self, recording: Recording, index: TrackIndex, fresh: Sequence[Listed], *, there: Sequence[Listed], now: float
-    ) -> int:
+    ) -> None:
         """What did not come before something that did is a gap."""
-        files, count = recording.folder / INCOMING, 0
+        files = recording.folder / INCOMING
         last = there[-1].sequence if there else -1
         missing = 0.0
         behind = sum(one.lasts for one in there)
@@ -145,8 +133,7 @@ class Publishing:
             arrived = Arrived(file, one.lasts, fragment, one.sequence, one.at)
             self._add(recording, index, arrived, now=now, behind=behind, missing=missing)
             file.unlink(missing_ok=True)
-            missing, behind, count = 0.0, behind - one.lasts, count + 1
-        return count
+            missing, behind = 0.0, behind - one.lasts
 
     def _init_of(self, recording: Recording, index: TrackIndex, one: Listed, files: Path) -> Init | None:
         if one.init is None:
@@ -295,14 +282,14 @@ def _waiting_for(recording: Recording, upload: Upload) -> Path:
     return recording.folder / INCOMING / f"{_WAITING}{upload.digest}"
 
 
-def _kept(file: Path) -> tuple[str, Incoming, str] | None:
-    """A playlist that waits: its path, what it lists, and its text."""
+def _kept(file: Path) -> tuple[Upload, Incoming, str] | None:
+    """A playlist that waits, what it lists, and its text."""
     try:
         path, _, text = file.read_text().partition("\n")
     except FileNotFoundError:
         return None
     found = read_playlist(text.encode(), path)
-    return (path, found, text) if isinstance(found, Incoming) else None
+    return (Upload("playlist", path), found, text) if isinstance(found, Incoming) else None
 
 
 def _arrived(file: Path) -> float | None:

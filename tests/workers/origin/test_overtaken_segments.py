@@ -14,6 +14,7 @@ from tests.platform.waiting import pauses
 from tests.workers.origin.mp4 import AAC, fragment, init
 from tests.workers.origin.studio import Studio
 from workers.origin.recordings import INCOMING
+from workers.origin.refusals import UploadRefused
 
 LONG = 3600.0
 
@@ -98,6 +99,18 @@ async def test_a_playlist_that_comes_after_the_next_one_is_not_taken_for_the_las
     await put(studio, 2)
     await studio.put("a.m3u8", playlist(4, ended=True))
     await studio.put("a.m3u8", playlist(3))
+    await put(studio, 3)
+    await whole(studio)
+
+
+async def test_a_playlist_that_comes_far_too_late_is_refused_and_the_last_one_stays(studio: Studio) -> None:
+    await begun(studio)
+    for number in (1, 2):
+        await put(studio, number)
+    await studio.put("a.m3u8", playlist(3))
+    await studio.put("a.m3u8", playlist(4, ended=True))
+    with pytest.raises(UploadRefused):
+        await studio.put("a.m3u8", playlist(1))
     await put(studio, 3)
     await whole(studio)
 
