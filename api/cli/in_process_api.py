@@ -24,7 +24,7 @@ from api.wiring.startup import StartError
 from workers.adapters.keyfiles import master_key
 
 _HOST: Final = b"localhost"
-_NOT_BEGUN: Final = r"coroutine '.*' was never awaited"
+_NOT_BEGUN: Final = r"coroutine '(_answered|_AsyncGeneratorContextManager\.__a(enter|exit)__)' was never awaited"
 """Ctrl+C may come between the making of a coroutine and its first step."""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from asyncio import StreamWriter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -132,7 +131,7 @@ class Sources:
         if audio and not (_OSS.fullmatch(audio) or _ALSA.fullmatch(audio)):
             raise EncoderFailed(f"{_NAME}.audio: must be a device such as hw:0 or /dev/dsp.")
         for member, device in (("video", video), ("audio", audio)):
-            if device.startswith("/dev/") and not _is_character_device(device):
+            if device.startswith("/dev/") and not Path(device).is_char_device():
                 raise EncoderFailed(f"{_NAME}.{member}: there is no device {device} on this machine.")
         arguments = ["-thread_queue_size", "64", "-f", "v4l2", "-i", video]
         if audio:
@@ -158,13 +157,6 @@ class Sources:
         except EncoderFailed:
             await fetched.close()
             raise
-
-
-def _is_character_device(path: str) -> bool:
-    try:
-        return stat.S_ISCHR(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _input(arguments: Sequence[str], found: Mapping[str, Any], configured: Sequence[AudioInput]) -> Input:
