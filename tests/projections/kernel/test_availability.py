@@ -51,7 +51,7 @@ async def test_nobody_waits_for_a_lost_database(database: Database, link: Link) 
             assert refused.value.retry_after == 1
     with pytest.raises(DatabaseLost):
         await database.connect("test")
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 2
 
 
 async def test_those_who_wait_when_it_is_lost_are_told_at_once(database: Database, link: Link) -> None:
@@ -63,7 +63,7 @@ async def test_those_who_wait_when_it_is_lost_are_told_at_once(database: Databas
         with pytest.raises(psycopg.OperationalError):
             await database.connect("test")
         found = await asyncio.gather(*waiting, return_exceptions=True)
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - begun < 2
     assert [type(each) for each in found] == [Unavailable] * 3
 
 
@@ -86,7 +86,7 @@ async def test_the_first_query_after_an_outage_succeeds_within_two_seconds(datab
     await link.open()
     begun = time.monotonic()
     await ask_without_end(database)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 2
 
 
 async def ask_without_end(database: Database) -> None:
@@ -110,7 +110,7 @@ async def test_a_database_that_went_silent_is_found_again(database: Database, li
     link.replace()
     begun = time.monotonic()
     await ask_without_end(database)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 2
 
 
 async def test_tries_do_not_get_rarer(caplog: pytest.LogCaptureFixture) -> None:

@@ -148,9 +148,8 @@ async def appended(wired: Appender, change: WriteSet) -> int:
 
 
 async def test_a_database_that_is_gone_for_a_moment_is_waited_for(
-    wired: Appender, wire: Wire, database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    wired: Appender, wire: Wire, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("projections.log.append._SETTLE_TRIES", 30)  # a moment of a busy machine
     await wire.cut()
     under_way = asyncio.create_task(wired.append(one("test:a")))
     await until(lambda: "the connection to the log broke" in caplog.text)
