@@ -71,6 +71,7 @@ class Session:
         self.wanted = wanted
         self.hold = hold
         self.number = 0
+        self.given_up = False
         self._kind = kind
         self._store = store
         self._host = host
@@ -213,6 +214,7 @@ class Session:
 
     def _give_up(self, end: Ended | CannotRun, failures: int) -> None:
         """The row says so first: a worker that takes over before the owner was told tells it again, and starts nothing."""
+        self.given_up = True
         if isinstance(end, CannotRun) or not end.over:
             self._metrics.given_up(self._store.kind)
         key, number, reason = self.wanted.key, self.number, end.reason

@@ -58,6 +58,8 @@ class SessionWorker(LeasedWorker):
         self._store = store
         self._host = host
         self._sessions: dict[str, Session] = {}
+        self._given_up: dict[str, tuple[int, int]] = {}
+        """By key the order and the number of sessions given up here: their rows may not say so yet."""
         self._permit = SendPermit(leases.lease)
         self._reports = Reports()
         self._reported = float("-inf")
@@ -104,7 +106,9 @@ class SessionWorker(LeasedWorker):
         """What is wanted is read first: a stop waits for nothing else. Nothing starts of it that is not wanted any more, since the
         number would not be drawn."""
         everywhere = await self._store.wanted()
-        self._stop_unwanted({one.key: one for one in everywhere})
+        wishes = {one.key: one for one in everywhere}
+        self._stop_unwanted(wishes)
+        self._given_up = {key: given for key, given in self._given_up.items() if key in wishes and wishes[key].wish == given[0]}
         if await self._store.handed_over(self._assignment.leases):
             self._renewed = float("-inf")
         await self._renew()
@@ -137,6 +141,9 @@ class SessionWorker(LeasedWorker):
             if not self._reports.left:
                 self._reports.add(partial(self._kind.report_failure, one, row.number, reason=row.reason))
             return
+        wish, number = self._given_up.get(one.key, (None, 0))
+        if wish == one.wish and not (row is not None and row.wish == wish and row.number > number):
+            return
         shard = self._shard(one.key)
         hold = Hold(self.name, self._leases.member, shard, self._assignment.leases[shard].epoch)
         session = Session(
@@ -155,7 +162,9 @@ class SessionWorker(LeasedWorker):
         session.start()
 
     def _session_ended(self, key: str) -> None:
-        del self._sessions[key]
+        session = self._sessions.pop(key)
+        if session.given_up:
+            self._given_up[key] = session.wanted.wish, session.number
         self._waker.wake()
 
     def _end_left_over(self, rows: Sequence[SessionRow]) -> None:

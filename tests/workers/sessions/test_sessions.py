@@ -130,6 +130,37 @@ async def test_what_has_nothing_to_run_is_given_up_at_once(inner: Core, world: W
     )
 
 
+async def test_one_that_was_given_up_is_not_started_again_before_its_row_says_so(
+    inner: Core, world: World, one: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row is written by a task of its own, which may be behind: the worker reads rows that say that it runs."""
+    event = await an_event(inner, 1)
+    one.kind.cannot = "nobody knows an encoder of the type x"
+    one.worker._reports.pause()
+    rounds = 0
+    turn = one.worker._round
+
+    async def counted() -> None:
+        nonlocal rounds
+        await turn()
+        rounds += 1
+
+    monkeypatch.setattr(one.worker, "_round", counted)
+    await go_live(inner, event)
+    await until(lambda: one.kind.starts and not one.worker.sessions)
+    assert [row[2] for row in await rows(inner)] == ["starting"]
+    seen = rounds
+    await until(lambda: rounds >= seen + 3)
+    one.worker._reports.go_on()
+    await until(world.has_told("failed"))
+    assert len(one.kind.starts) == 1
+    one.kind.cannot = ""
+    await do(inner, ReleaseChannel(event, channel_of(event)))
+    await stop(inner, event)
+    await go_live(inner, event)
+    await until(world.has_told("started"))
+
+
 async def test_a_forgiven_end_is_tried_again_for_ever(inner: Core, world: World, one: Member) -> None:
     event = await an_event(inner, 1)
     channel = str(channel_of(event))
