@@ -31,6 +31,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     film(folder / "film.ts", *H264)
     film(folder / "film.mkv", *H264)
     film(folder / "film.avi", "-c:v", "mpeg4", "-g", "30", "-q:v", "2")
+    film(folder / "long.ts", *H264, fps="3")
+    film(folder / "long.mp4", *H264, fps="3")
+    film(folder / "one-key.mp4", *H264, "-g", "1000", fps="3")
     film(folder / "odd.mp4", "-vf", "crop=127:95:0:0", "-c:v", "libx264", "-pix_fmt", "yuv444p", frames=25)
     film(folder / "ntsc.mp4", *H264, fps="30000/1001")
     film(folder / "-wide.nut", "-vf", "scale=20000:16", "-c:v", "ffv1", frames=1)
@@ -101,6 +104,15 @@ async def test_an_accurate_clip_has_the_frames_of_its_times_and_all_tracks(hosts
     kinds = [one["codec_type"] for one in probed(clip)["streams"]]
     assert kinds == ["video", "video", "audio", "audio"]
     assert float(probed(clip)["format"]["duration"]) == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("source", ["long.ts", "long.mp4", "one-key.mp4"])
+async def test_an_accurate_clip_may_be_so_long_that_what_is_between_its_ends_is_not_looked_at(
+    hosts: StepProcessPool, root: Path, source: str
+) -> None:
+    """Where there is a single key frame, both ends are read from it."""
+    times = {"start": "00:00:05.700", "end": "00:00:32.000"}
+    assert numbers(await made(hosts, root, "asset_video", source=source, **times, frame_accurate=True)) == list(range(17, 96))
 
 
 async def test_a_copied_clip_begins_at_the_key_frame_before_its_start(hosts: StepProcessPool, root: Path) -> None:

@@ -92,6 +92,10 @@ class Frame:
         return max(self.key - _BEFORE_KEY, 0.0)
 
 
+_Times = tuple[float, float, bool]
+"""The time and duration of a frame, and whether it is a key frame."""
+
+
 @dataclass(frozen=True)
 class MediaFile:
     """A probed file. `name` is its path below the media root, which may be shown."""
@@ -149,7 +153,15 @@ class MediaFile:
 
     def frame(self, at: float, *, what: str) -> Frame:
         """The frame that is shown at a time: the last one that begins up to then. A time past the end fails; `what` names it."""
-        frames = self._frames(at)
+        return self._shown(self._frames((at,)), at, what=what)
+
+    def frames(self, first: float, last: float, *, what: tuple[str, str]) -> tuple[Frame, Frame]:
+        """Those at two times, looked up at once. The later one is judged first."""
+        found = self._frames((first, last))
+        later = self._shown(found, last, what=what[1])
+        return self._shown(found, first, what=what[0]), later
+
+    def _shown(self, frames: Sequence[_Times], at: float, *, what: str) -> Frame:
         shown = [index for index, (time, _, _) in enumerate(frames) if time <= at + 0.0005]
         if not shown:
             raise StepFailed(f"{self.name} has no picture at {what}.", final=True)
@@ -164,22 +176,27 @@ class MediaFile:
         keys = [one for one, _, key in frames[: index + 1] if key]
         return Frame(time, before, after, keys[-1] if keys else time)
 
-    def _frames(self, at: float) -> list[tuple[float, float, bool]]:
-        """Time, duration and whether it is a key frame, of the frames around a time, in the order in which they are shown."""
-        packets = self.packets(at - _AROUND, at + _AROUND)
-        return sorted((one.at, one.lasts, one.key) for one in packets if one.shown)
+    def _frames(self, times: Sequence[float]) -> list[_Times]:
+        """The frames around these times, which rise, in the order in which they are shown."""
+        around = [(at - _AROUND, at + _AROUND) for at in times]
+        packets = self.packets(*(around if around[0][1] < around[-1][0] else [(around[0][0], around[-1][1])]))
+        return sorted({(one.at, one.lasts, one.key) for one in packets if one.shown})  # two intervals may begin at one key frame
 
-    def packets(self, begin: float, end: float) -> list[Packet]:
-        """Of the video between two times, from the key frame before them, in the order in which they are decoded."""
+    def packets(self, *intervals: tuple[float, float]) -> list[Packet]:
+        """Of the video between two times, or several such, from the key frame before each interval, in the order in which they are
+        decoded. Intervals rise and do not overlap."""
         show = ("-select_streams", str(self.video.index), "-show_entries", "packet=pts_time,duration_time,flags", "-of", "json")
-        since = seconds(max(self.start + begin, 0.0)) if begin > 0 else ""  # who seeks to the start may miss frames of an edit list
-        interval = ("-read_intervals", f"{since}%{seconds(self.start + end)}")
-        packets = _objects(_asked(self.context, self.path, *show, *interval, name=self.name).get("packets"))
+        read = ("-read_intervals", ",".join(self._interval(begin, end) for begin, end in intervals))
+        packets = _objects(_asked(self.context, self.path, *show, *read, name=self.name).get("packets"))
         return [
             Packet(time - self.start, _number(one.get("duration_time")) or 0.0, "K" in flags, "D" not in flags)
             for one in packets
             if (time := _number(one.get("pts_time"))) is not None and (flags := str(one.get("flags")))
         ]
+
+    def _interval(self, begin: float, end: float) -> str:
+        since = seconds(max(self.start + begin, 0.0)) if begin > 0 else ""  # who seeks to the start may miss frames of an edit list
+        return f"{since}%{seconds(self.start + end)}"
 
 
 def probe(context: StepContext[Any], file: str, *, show: tuple[str, ...] = ("-show_format", "-show_streams")) -> MediaFile:

@@ -39,7 +39,7 @@ def span(source: MediaFile, wanted: ClipParameters) -> Span:
     begin, end = in_seconds(wanted.start), in_seconds(wanted.end)
     if end <= begin:
         raise StepFailed("The end of the clip is not after its start.", final=True)
-    last = source.frame(end - _ROUNDED, what=wanted.end)
+    first, last = source.frames(begin, end - _ROUNDED, what=(wanted.start, wanted.end))
     if end > last.after + _ROUNDED:
         raise StepFailed(f"{wanted.end} is past the end of {source.name}.", final=True)
-    return Span(source.frame(begin, what=wanted.start), last)
+    return Span(first, last)

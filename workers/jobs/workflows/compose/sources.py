@@ -103,13 +103,13 @@ class _Library:
         return (point.date_time - start).total_seconds()
 
     def _start(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
-        found = start_of(one.found.file.packets(time - _AROUND, time + _AROUND), time)
+        found = start_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
         if found is None or time >= one.end:
             raise StepFailed(f"{one.found.file.name} has no picture at {item.start}.", final=True)
         return found.at, found.key
 
     def _end(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
-        found = end_of(one.found.file.packets(time - _AROUND, time + _AROUND), time)
+        found = end_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
         if found is None:
             raise StepFailed(f"{item.end} is past the end of {one.found.file.name}.", final=True)
         return found.after, found.copied
@@ -172,11 +172,11 @@ def _looked_through(context: StepContext[Any], event: str) -> _Known:
     found = source(context, source_of(context, event))
     streams = {one["index"]: one for one in found.file.probed["streams"]}
     stream = streams[found.picture.index]
-    first = [one for one in found.file.packets(0.0, found.picture.start + 1.0) if one.shown]
+    first = [one for one in found.file.packets((0.0, found.picture.start + 1.0)) if one.shown]
     if not first:
         raise StepFailed(f"{found.file.name} shows no picture.", final=True)
     begin = min(first, key=lambda one: one.at)
-    end = whole(found.file.packets(max(found.lasts - _AROUND, 0.0), found.lasts + _AROUND)) or found.lasts
+    end = whole(found.file.packets((max(found.lasts - _AROUND, 0.0), found.lasts + _AROUND))) or found.lasts
     if (told := _seconds(stream.get("duration"))) > 0:
         replace(found, lasts=begin.at + told).check_length(end)
     sounds = tuple(_heard(streams[sound.index], sound, origin=found.file.start) for sound in found.sounds)
