@@ -166,8 +166,8 @@ async def test_a_drip_of_bytes_does_not_prolong_the_time(client: Outbound, head:
             dripped += 1
 
     async with Host(drips) as host:
-        assert (await failure(client, host.url, seconds=0.3)).kind == "timeout"
-    assert dripped > 5
+        assert (await failure(client, host.url, seconds=0.6)).kind == "timeout"
+    assert dripped > 2
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ async def test_who_goes_on_later_shows_what_is_due_by_then(
     (late, first), (later, number) = shown_late(7), shown_late(8)
     assert first == 1
     assert number > 61 + 0.8 * RATE
-    assert abs(later - late) < 1.0, "but for what an encode takes to its first frame"
+    assert abs(later - late) < 2.0, "but for what an encode takes to its first frame"
 
 
 async def test_what_can_be_played_by_nobody_is_tried_again(

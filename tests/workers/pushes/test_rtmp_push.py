@@ -110,8 +110,8 @@ async def test_a_stream_of_mpeg_ts_is_taken_apart_and_ffmpeg_reads_it(origin: Li
     command = (tool("ffmpeg"), "-v", "error", "-listen", "1", "-i", f"rtmp://127.0.0.1:{port}/live/{SECRET}")
     server = await asyncio.create_subprocess_exec(*command, "-c", "copy", str(target))
     before = set(children("ffmpeg"))
-    try:
-        await asyncio.sleep(0.3)
+    try:  # it takes one connection, so none is made to find out whether it listens
+        await until(lambda: f"0100007F:{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text(), seconds=PATIENCE)
         async with pushing(origin.ts, to=f"rtmp://127.0.0.1:{port}/live", key=SECRET, sound=Sound(place=1)) as pushed:
             await until(lambda: pushed.record.frames > 60 or pushed.task.done(), seconds=PATIENCE)
             assert not pushed.task.done(), pushed.fault
