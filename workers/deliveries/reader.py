@@ -119,6 +119,8 @@ class Reader:
         probing = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_probe(now)][:_QUEUES]
         if not probing:
             return
+        for endpoint in probing:  # one that is marked meanwhile is read in the next round
+            del self._scheduler.to_read[endpoint]
         generations = [endpoint.generation for endpoint in probing]
         self._scheduler.before_read()
         rows = {row.webhook: row for row in await self._store.read_probes([endpoint.webhook for endpoint in probing])}
@@ -163,7 +165,7 @@ class Reader:
 
     async def _read_pages(self) -> bool:
         behind = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_page and endpoint.capacity() > 0]
-        self._scheduler.to_read = {one: None for one in self._scheduler.to_read if one.queues.to_refill and one.capacity() > 0}
+        self._scheduler.to_read = {one: None for one in self._scheduler.to_read if self._is_left(one)}
         if not behind:
             return False
         most = max(_LEAST_PAGE, _PAGES // len(behind))
@@ -180,6 +182,10 @@ class Reader:
                 endpoint.has_unread = len(page_rows) == page.limit
                 self._scheduler.mark_ready(endpoint)
         return True
+
+    def _is_left(self, endpoint: Endpoint) -> bool:
+        """Whether this round has not read all of an endpoint that can be read now."""
+        return (bool(endpoint.queues.to_refill) and endpoint.capacity() > 0) or endpoint.needs_probe(self._time())
 
     async def _read_new(self) -> bool:
         cursors = {cursor: place for cursor, place in self._cursors.items() if cursor[1] in self._scheduler.shards}
