@@ -55,7 +55,8 @@ class ConfigCheck:
         config = (await self._configs.load([endpoint.webhook])).get(endpoint.webhook)
         if config is None:
             return Unsendable(UNREADABLE_SECONDS)
+        if endpoint.config is None:  # later the endpoint itself knows sooner than the table since when it fails
+            endpoint.apply(Configured(status.failing_since), self._time())
         if endpoint.config is None or endpoint.config.version < config.version:
             endpoint.config = config
-            endpoint.apply(Configured(status.failing_since), self._time())
         return Withdrawn(DISABLED) if config.disabled else None
