@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 from domain.kernel.errors import Unavailable
 from projections.deliveries.store import DeliveryStore, PendingDelivery
@@ -43,6 +44,13 @@ class ConfigCheck:
         except Exception as fault:  # only the name: a message might repeat a secret
             _log.error("webhook %s cannot be read: %s", endpoint.webhook, type(fault).__name__)
             return Unsendable(UNREADABLE_SECONDS)
+
+    async def is_former(self, webhook: UUID, config: EndpointConfig) -> bool:
+        """Whether the webhook has changed since it was read."""
+        try:
+            return (await self._store.webhook_status(webhook)).version != config.version
+        except Unavailable:
+            return False
 
     async def _configure(self, endpoint: Endpoint) -> Event | None:
         status = await self._store.webhook_status(endpoint.webhook)

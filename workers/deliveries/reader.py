@@ -95,7 +95,7 @@ class Reader:
         that are inserted meanwhile get a new endpoint. It finds what is still pending because the webhook was enabled meanwhile."""
         for endpoint in [one for one in self._scheduler.to_close if one.idle]:
             webhook, state = endpoint.webhook, endpoint.state
-            if state.disable_reason is not None and not await self._disable_webhook(webhook, state.disable_reason):
+            if state.disable_reason is not None and not await self._disable_webhook(endpoint, state.disable_reason):
                 continue
             self._scheduler.remove(endpoint)
             try:
@@ -106,11 +106,13 @@ class Reader:
             finally:
                 self._scheduler.endpoint(webhook)
 
-    async def _disable_webhook(self, webhook: UUID, reason: str) -> bool:
+    async def _disable_webhook(self, endpoint: Endpoint, reason: str) -> bool:
+        """One that has changed meanwhile is left as it is."""
         try:
-            await self._disable(webhook, reason)
+            if (await self._store.webhook_status(endpoint.webhook)).version == endpoint.closed_version:
+                await self._disable(endpoint.webhook, reason)
         except Exception as fault:  # the next round tries again; nothing is sent meanwhile
-            _log.warning("webhook %s could not be disabled: %s", webhook, type(fault).__name__)
+            _log.warning("webhook %s could not be disabled: %s", endpoint.webhook, type(fault).__name__)
             return False
         return True
 

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from random import Random
 from time import monotonic
@@ -230,6 +231,8 @@ class Sender(LeasedWorker):
             self._scheduler.not_sent(attempt, config if isinstance(config, Event) else TimeCame(), now=monotonic())
             return
         result = await self._client.send(attempt.row, config)
+        if result.gone and config is not None and await self._check.is_former(endpoint.webhook, config):
+            result = replace(result, gone=False)  # it is tried again, at the present address
         if result.unsent:
             self._scheduler.not_sent(attempt, Unsendable(_SHORTAGE_SECONDS), now=monotonic())
         else:

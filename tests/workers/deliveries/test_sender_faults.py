@@ -71,6 +71,51 @@ async def test_410_disables_the_webhook_and_fails_its_pending_deliveries(sending
     assert len(receiver.got) == 1
 
 
+async def test_410_of_a_former_address_disables_nothing(sending: Sending) -> None:
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(_: Got) -> web.Response:
+        arrived.set()
+        await go_on.wait()
+        return web.Response(status=410)
+
+    async with Receiver(answer) as former, Receiver() as present, sending.sender():
+        webhook = await sending.webhook(former.url)
+        sending.put(webhook, (1, "a"), (2, "a"))
+        await arrived.wait()
+        await sending.amend(webhook, webhook_url=present.url)
+        go_on.set()
+        await sending.finished(webhook, 2)
+    assert sending.disabled == []
+    assert [row[1:3] for row in sending.states(webhook)] == [(1, 2), (1, 1)]
+
+
+async def test_an_address_that_changes_before_the_webhook_is_disabled_is_tried(sending: Sending) -> None:
+    """It is disabled when nothing is in flight any more."""
+    gone, arrived, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer(got: Got) -> web.Response:
+        if b'"position":2' in got.body:
+            arrived.set()
+            await go_on.wait()
+            return web.Response()
+        await arrived.wait()
+        gone.set()
+        return web.Response(status=410)
+
+    async with Receiver(answer) as former, Receiver() as present, sending.sender():
+        webhook = await sending.webhook(former.url)
+        sending.put(webhook, (1, "a"), (2, "b"), (3, "a"))
+        await gone.wait()
+        await sending.finished(webhook, 1)
+        await sending.amend(webhook, webhook_url=present.url)
+        go_on.set()
+        await sending.finished(webhook, 3)
+    assert sending.disabled == []
+    assert [row[1:3] for row in sending.states(webhook)] == [(2, 1), (1, 1), (1, 1)]
+    assert len(present.got) == 1
+
+
 async def test_a_webhook_that_is_enabled_again_gets_recovered_deliveries(sending: Sending) -> None:
     async with Receiver() as receiver, sending.sender():
         webhook = await sending.webhook(receiver.url, disabled_at=sending.clock())
