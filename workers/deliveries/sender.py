@@ -159,6 +159,11 @@ class Sender(LeasedWorker):
     def _busy(self) -> int:
         return self._scheduler.in_flight
 
+    async def _begin_on_new_primary(self) -> None:
+        """Nothing more is sent meanwhile: another member may take the shards as soon as they are given up."""
+        self._scheduler.hold({}, excess=(), until=float("-inf"))
+        await super()._begin_on_new_primary()
+
     def _releasable(self, held: Assignment) -> Collection[int]:
         epochs = {shard: lease.epoch for shard, lease in held.leases.items()}
         if self._scheduler.hold(epochs, excess=held.excess, until=held.until):

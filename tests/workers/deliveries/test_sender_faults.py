@@ -19,6 +19,7 @@ from domain.records.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
 from domain.webhook.commands import RotateSecret
 from domain.webhook.secret import encode_secret
+from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import shard_of
 from tests.descriptors import descriptors_left
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
@@ -273,6 +274,45 @@ async def test_the_next_owner_sends_again_with_the_same_id(sending: Sending) -> 
             frozen._scheduler.in_flight = 0
     assert len({got.id for got in receiver.got}) == 1
     assert len(receiver.got) == 2
+
+
+async def test_after_a_promotion_nothing_is_sent_before_the_shards_are_held_again(
+    sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another member may hold them as soon as they are given up."""
+    given_up, go_on = asyncio.Event(), asyncio.Event()
+    leave = ShardLeases.leave
+
+    async def slowly(leases: ShardLeases) -> None:
+        await leave(leases)
+        given_up.set()
+        await go_on.wait()
+
+    async with Receiver() as receiver, sending.sender() as sender:
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"))
+        await sending.finished(webhook, 1)
+        with monkeypatch.context() as promoted:
+            promoted.setattr(ShardLeases, "leave", slowly)
+            promoted.setattr(ShardLeases, "timeline", sending.core.database.timeline + 1)
+            sender._waker.wake()
+            await given_up.wait()
+            read = sender._reader.read
+            reads = asyncio.Semaphore(0)
+
+            async def counted() -> bool:
+                more = await read()
+                reads.release()
+                return more
+
+            promoted.setattr(sender._reader, "read", counted)
+            sending.put(webhook, (2, "a"))
+            for _ in range(3):
+                await reads.acquire()
+            sent_meanwhile = len(receiver.got) + sender.in_flight
+            go_on.set()
+            await sending.finished(webhook, 2)
+    assert sent_meanwhile == 1
 
 
 async def test_broken_database_connections_lose_nothing(sending: Sending) -> None:
