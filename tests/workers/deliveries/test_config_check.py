@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from projections.deliveries.store import DeliveryStore, PendingDelivery, WebhookStatus
@@ -44,13 +44,18 @@ class Configs(EndpointConfigs):
         return dict.fromkeys(webhooks, config)
 
 
+def _known(endpoint: Endpoint) -> tuple[int, datetime | None]:
+    assert endpoint.config is not None
+    return endpoint.config.version, endpoint.state.failing_since
+
+
 async def test_a_success_while_a_new_version_is_read_counts() -> None:
     endpoint = Endpoint(HOOK, shard=0, epoch=1, timer=Timer(lambda: None), mark_ready=lambda _: None, limit=10)
     store, configs = Store(1), Configs(1)
     check = ConfigCheck(store, configs, time=lambda: 0.0)
     configs.go_on.set()
     await check.configured(endpoint, ROW)
-    assert endpoint.state.failing_since == SINCE, "as earlier owners have seen"
+    assert _known(endpoint) == (1, SINCE), "as earlier owners have seen"
     configs.under_way.clear()
     configs.go_on.clear()
     store.version = configs.version = 2
@@ -59,5 +64,4 @@ async def test_a_success_while_a_new_version_is_read_counts() -> None:
     endpoint.apply(Delivered(), 1.0)
     configs.go_on.set()
     await looking
-    assert endpoint.config is not None
-    assert (endpoint.config.version, endpoint.state.failing_since) == (2, None)
+    assert _known(endpoint) == (2, None)
