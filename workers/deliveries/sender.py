@@ -113,15 +113,15 @@ class Sender(LeasedWorker):
     async def stop(self) -> None:
         """Attempts in flight get some seconds to end. Those that do not are repeated by the next owner."""
         self._ending = True
-        listening, reading, writing = self._tasks
-        await _cancel([listening, reading])
+        reading, writing = self._tasks[:2], self._tasks[2:]  # none of them where the start has failed
+        await _cancel(reading)
         if self._scheduler.in_flight:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ENDING_SECONDS):
                     await self._nothing_in_flight.wait()
         await _cancel(list(self._workers))
         await self._writer.finish(seconds=_ENDING_SECONDS)
-        await _cancel([writing])
+        await _cancel(writing)
         await super().stop()
 
     async def _listen(self) -> None:

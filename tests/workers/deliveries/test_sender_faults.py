@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import Webhook as Receiving
 
+from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
 from domain.records.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
@@ -313,6 +314,16 @@ async def test_after_a_promotion_nothing_is_sent_before_the_shards_are_held_agai
             go_on.set()
             await sending.finished(webhook, 2)
     assert sent_meanwhile == 1
+
+
+async def test_one_whose_start_failed_is_stopped_like_any_other(sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def down(_: ShardLeases) -> None:
+        raise Unavailable("the database does not answer")
+
+    monkeypatch.setattr(ShardLeases, "start", down)
+    with pytest.raises(Unavailable):
+        async with sending.sender():
+            pass
 
 
 async def test_broken_database_connections_lose_nothing(sending: Sending) -> None:
