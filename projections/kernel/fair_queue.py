@@ -89,7 +89,9 @@ class FairQueue:
         self._refused += 1
         if len(self._waiting[greediest]) <= len(self._waiting.get(reader, ())) + 1:
             raise _too_many()
-        self._waiting[greediest].pop().set_exception(_too_many())
+        turn = self._waiting[greediest].pop()
+        if not turn.done():  # else it was cancelled in the same moment
+            turn.set_exception(_too_many())
 
     def _hand_out(self) -> None:
         while self._free:

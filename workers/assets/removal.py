@@ -62,9 +62,15 @@ class AssetFileRemoval(BackgroundTask):
         return len(left)
 
     async def _remove_one(self, key: UUID) -> None:
-        asset = cast("Asset | None", await self._streams.load(Asset.stream(key)))
-        if asset is None or not (asset.removed and asset.holds_path):
+        asset = await self._with_file_left(key)
+        if asset is None:
             return  # another process has done it
         await self._remove_folders(asset.jobs)
+        if await self._with_file_left(key) is None:
+            return  # another one was faster: what is at the path now may be the file of the next asset
         await self._files.remove(asset.path)
         await self._executor.execute(ReleaseAssetPath(key), invocation=Invocation.by("system"))
+
+    async def _with_file_left(self, key: UUID) -> Asset | None:
+        asset = cast("Asset | None", await self._streams.load(Asset.stream(key)))
+        return asset if asset is not None and asset.removed and asset.holds_path else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 from domain.kernel.errors import Unavailable
 from projections.deliveries.store import DeliveryStore, PendingDelivery
@@ -44,6 +45,13 @@ class ConfigCheck:
             _log.error("webhook %s cannot be read: %s", endpoint.webhook, type(fault).__name__)
             return Unsendable(UNREADABLE_SECONDS)
 
+    async def is_former(self, webhook: UUID, config: EndpointConfig) -> bool:
+        """Whether the webhook has changed since it was read."""
+        try:
+            return (await self._store.webhook_status(webhook)).version != config.version
+        except Unavailable:
+            return False
+
     async def _configure(self, endpoint: Endpoint) -> Event | None:
         status = await self._store.webhook_status(endpoint.webhook)
         if status.version is None:
@@ -55,7 +63,8 @@ class ConfigCheck:
         config = (await self._configs.load([endpoint.webhook])).get(endpoint.webhook)
         if config is None:
             return Unsendable(UNREADABLE_SECONDS)
+        if endpoint.config is None:  # later the endpoint itself knows sooner than the table since when it fails
+            endpoint.apply(Configured(status.failing_since), self._time())
         if endpoint.config is None or endpoint.config.version < config.version:
             endpoint.config = config
-            endpoint.apply(Configured(status.failing_since), self._time())
         return Withdrawn(DISABLED) if config.disabled else None

@@ -34,6 +34,8 @@ class Endpoint:
         self.state = EndpointState()
         self.config: EndpointConfig | None = None
         """As the last attempt has read it."""
+        self.closed_version: int | None = None
+        """The version of the webhook that is to be closed: a later one may have another address."""
         self.releasing = False
         """Its shard is to be released."""
         self.revoked = False
@@ -97,6 +99,8 @@ class Endpoint:
     def apply(self, event: Event, now: float) -> Action:
         """What has happened to the endpoint. Returns what the caller must do: all but reading again."""
         self.state, actions = next_state(self.state, event, now=now)
+        if Action.CLOSE in actions and self.config is not None:
+            self.closed_version = self.config.version
         if Action.READ_AGAIN in actions:
             self.read_again()
         self._set_timer()

@@ -101,7 +101,7 @@ class Unsendable:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A version of the webhook was read for the first time. `failing_since` is what earlier owners of the shard have seen."""
+    """The webhook was read for the first time. `failing_since` is what earlier owners of the shard have seen."""
 
     failing_since: datetime | None
 

@@ -95,7 +95,7 @@ class Reader:
         that are inserted meanwhile get a new endpoint. It finds what is still pending because the webhook was enabled meanwhile."""
         for endpoint in [one for one in self._scheduler.to_close if one.idle]:
             webhook, state = endpoint.webhook, endpoint.state
-            if state.disable_reason is not None and not await self._disable_webhook(webhook, state.disable_reason):
+            if state.disable_reason is not None and not await self._disable_webhook(endpoint, state.disable_reason):
                 continue
             self._scheduler.remove(endpoint)
             try:
@@ -106,11 +106,13 @@ class Reader:
             finally:
                 self._scheduler.endpoint(webhook)
 
-    async def _disable_webhook(self, webhook: UUID, reason: str) -> bool:
+    async def _disable_webhook(self, endpoint: Endpoint, reason: str) -> bool:
+        """One that has changed meanwhile is left as it is."""
         try:
-            await self._disable(webhook, reason)
+            if (await self._store.webhook_status(endpoint.webhook)).version == endpoint.closed_version:
+                await self._disable(endpoint.webhook, reason)
         except Exception as fault:  # the next round tries again; nothing is sent meanwhile
-            _log.warning("webhook %s could not be disabled: %s", webhook, type(fault).__name__)
+            _log.warning("webhook %s could not be disabled: %s", endpoint.webhook, type(fault).__name__)
             return False
         return True
 
@@ -119,6 +121,8 @@ class Reader:
         probing = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_probe(now)][:_QUEUES]
         if not probing:
             return
+        for endpoint in probing:  # one that is marked meanwhile is read in the next round
+            del self._scheduler.to_read[endpoint]
         generations = [endpoint.generation for endpoint in probing]
         self._scheduler.before_read()
         rows = {row.webhook: row for row in await self._store.read_probes([endpoint.webhook for endpoint in probing])}
@@ -163,7 +167,7 @@ class Reader:
 
     async def _read_pages(self) -> bool:
         behind = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_page and endpoint.capacity() > 0]
-        self._scheduler.to_read = {one: None for one in self._scheduler.to_read if one.queues.to_refill and one.capacity() > 0}
+        self._scheduler.to_read = {one: None for one in self._scheduler.to_read if self._is_left(one)}
         if not behind:
             return False
         most = max(_LEAST_PAGE, _PAGES // len(behind))
@@ -180,6 +184,10 @@ class Reader:
                 endpoint.has_unread = len(page_rows) == page.limit
                 self._scheduler.mark_ready(endpoint)
         return True
+
+    def _is_left(self, endpoint: Endpoint) -> bool:
+        """Whether this round has not read all of an endpoint that can be read now."""
+        return (bool(endpoint.queues.to_refill) and endpoint.capacity() > 0) or endpoint.needs_probe(self._time())
 
     async def _read_new(self) -> bool:
         cursors = {cursor: place for cursor, place in self._cursors.items() if cursor[1] in self._scheduler.shards}

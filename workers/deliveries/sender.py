@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from random import Random
 from time import monotonic
@@ -112,15 +113,15 @@ class Sender(LeasedWorker):
     async def stop(self) -> None:
         """Attempts in flight get some seconds to end. Those that do not are repeated by the next owner."""
         self._ending = True
-        listening, reading, writing = self._tasks
-        await _cancel([listening, reading])
+        reading, writing = self._tasks[:2], self._tasks[2:]  # none of them where the start has failed
+        await _cancel(reading)
         if self._scheduler.in_flight:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ENDING_SECONDS):
                     await self._nothing_in_flight.wait()
         await _cancel(list(self._workers))
         await self._writer.finish(seconds=_ENDING_SECONDS)
-        await _cancel([writing])
+        await _cancel(writing)
         await super().stop()
 
     async def _listen(self) -> None:
@@ -157,6 +158,11 @@ class Sender(LeasedWorker):
     @property
     def _busy(self) -> int:
         return self._scheduler.in_flight
+
+    async def _begin_on_new_primary(self) -> None:
+        """Nothing more is sent meanwhile: another member may take the shards as soon as they are given up."""
+        self._scheduler.hold({}, excess=(), until=float("-inf"))
+        await super()._begin_on_new_primary()
 
     def _releasable(self, held: Assignment) -> Collection[int]:
         epochs = {shard: lease.epoch for shard, lease in held.leases.items()}
@@ -230,6 +236,8 @@ class Sender(LeasedWorker):
             self._scheduler.not_sent(attempt, config if isinstance(config, Event) else TimeCame(), now=monotonic())
             return
         result = await self._client.send(attempt.row, config)
+        if result.gone and config is not None and await self._check.is_former(endpoint.webhook, config):
+            result = replace(result, gone=False)  # it is tried again, at the present address
         if result.unsent:
             self._scheduler.not_sent(attempt, Unsendable(_SHORTAGE_SECONDS), now=monotonic())
         else:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from hashlib import sha256
+from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,18 +63,20 @@ class Inputs:
         watch.begin(0)
         watch.expects(0, found.size)
         with folders.folder(self._root, parts, make=True) as folder:
-            file = os.open(made, folders.NEW_FILE, 0o600, dir_fd=folder)
             try:
-                got = 0
-                async for piece in self.store.pieces(found.key, etag=found.etag, start=0, size=found.size):
-                    watch.took(len(piece))
-                    await asyncio.to_thread(_write, file, piece)
-                    got += len(piece)
-                    progress(got / found.size)
-                folders.open_to_group(file, os.fstat(folder).st_gid)
-                os.replace(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+                # A thread may still write when this is cancelled. The file waits for it, or refuses; a bare descriptor could be
+                # that of another file by then.
+                with BufferedWriter(FileIO(os.open(made, folders.NEW_FILE, 0o600, dir_fd=folder), "wb")) as file:
+                    got = 0
+                    async for piece in self.store.pieces(found.key, etag=found.etag, start=0, size=found.size):
+                        watch.took(len(piece))
+                        await asyncio.to_thread(file.write, piece)
+                        got += len(piece)
+                        progress(got / found.size)
+                    await asyncio.to_thread(file.flush)
+                    folders.open_to_group(file.fileno(), os.fstat(folder).st_gid)
+                    os.replace(made, name, src_dir_fd=folder, dst_dir_fd=folder)
             finally:
-                os.close(file)
                 with suppress(FileNotFoundError):
                     os.unlink(made, dir_fd=folder)
 
@@ -97,9 +100,3 @@ def provider(inputs: Inputs, job: int, *, listener: StepListener) -> Answer:
             await asyncio.sleep(_AGAIN_SECONDS)
 
     return fetch
-
-
-def _write(file: int, piece: bytes) -> None:
-    left = memoryview(piece)
-    while left:
-        left = left[os.write(file, left) :]

@@ -135,17 +135,20 @@ class StepExecutor:
         if task.state is TaskState.PUBLISHING and task.run == run.run:
             job = await self._publish(job, assigned)
         if job.ended:
-            outcome = "broken" if job.state is JobState.BROKEN else "failed" if job.failed else "completed"
-            self._metrics.job_ended(job.submission.workflow, outcome=outcome)
+            self._metrics.job_ended(job.submission.workflow, outcome=_outcome(job))
+        return job
+
+    async def clean_up(self, job: Job, run: Run) -> None:
+        """Delete what an executed run leaves. It may take long: the next task of the job may be started already."""
+        if job.ended:
             await self._workspaces.remove([run.job])
             uploads = self._uploads
-            if uploads is not None and outcome == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
+            if uploads is not None and _outcome(job) == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
                 await _until_available(lambda: uploads.forget(run.job))
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
         else:
             await self._workspaces.discard(run._replace(run=run.run - 1))
-        return job
 
     async def report(self, command: JobCommand, transaction_id: str) -> Job:
         """Execute a command, repeated until it succeeds. The task worker cancels this when its lease is lost."""
@@ -267,6 +270,10 @@ async def _until_available(ask: Callable[[], Awaitable[T]]) -> T:
             raise
         except (Unavailable, Conflict):
             await asyncio.sleep(_AGAIN)
+
+
+def _outcome(job: Job) -> str:
+    return "broken" if job.state is JobState.BROKEN else "failed" if job.failed else "completed"
 
 
 def _order(job: Job, task: Task, run: Run, parameters: Mapping[str, Any]) -> StepOrder:

@@ -12,7 +12,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.masking import blotted, blotted_leaves
 from projections.job.log_lines import Line, Progress, write
 from projections.job.queue import Run
-from projections.kernel.background_task import BackgroundTask
+from projections.kernel.background_task import BackgroundTask, start_task
 from projections.kernel.database import Database
 
 _EVERY: Final = 0.5
@@ -33,6 +33,7 @@ class StepLogWriter(BackgroundTask):
         self._lines: list[Line] = []
         self._progress: dict[tuple[int, int], Progress] = {}
         self._writing = asyncio.Lock()
+        self._under_way: set[asyncio.Task[None]] = set()
 
     def line(self, run: Run, message: str, *, severity: int) -> None:
         self._lines.append(Line(run.job, run.task, severity, message, self._clock()))
@@ -45,7 +46,14 @@ class StepLogWriter(BackgroundTask):
         await self.flush()
 
     async def flush(self) -> None:
-        """Write all collected lines. Lines that cannot be written now are tried again later."""
+        """Write all collected lines. Lines that cannot be written now are tried again later. Who is cancelled during this, a run
+        that is stopped, breaks off no writing: the lines are of all runs."""
+        writing = start_task(self._write(), what=self.WHAT)
+        self._under_way.add(writing)
+        writing.add_done_callback(self._under_way.discard)
+        await asyncio.shield(writing)
+
+    async def _write(self) -> None:
         async with self._writing:
             while self._lines or self._progress:
                 lines, self._lines = self._lines[:_AT_ONCE], self._lines[_AT_ONCE:]

@@ -258,24 +258,29 @@ class TaskWorker(LeasedWorker):
             self._place_is_free()
 
     async def _execute(self, assigned: Assigned) -> Assigned | None:
-        """The run that the worker goes on with, if there is one."""
-        run = assigned.run
+        """The run that the worker goes on with, if there is one. From the append that started it on it is among those that are
+        executed here."""
+        run = held = assigned.run
+        following: Assigned | None = None
+        going_on = False
         try:
             job = await self._executor.execute(assigned)
             if job.ended:
                 self._ended.append(job.number)
             following = self._started_in(job, assigned.worker)
             if following is not None:
-                self._runs[following.run] = self._runs[run]
-                self._clients[following.run] = self._clients[run]
-            return following
+                held = following.run
+                self._runs[held], self._clients[held] = self._runs.pop(run), self._clients.pop(run)
+            await self._executor.clean_up(job, run)
+            going_on = following is not None
         except (Fenced, NotFound) as fault:
             _log.info("%s; its files are deleted", fault)
         except Exception:
             _log.exception("run %d of task %d of job %d failed unexpectedly; it counts as lost", run.run, run.task, run.job)
         finally:
-            del self._runs[run], self._clients[run]
-        return None
+            if not going_on:
+                del self._runs[held], self._clients[held]
+        return following if going_on else None
 
     def _started_in(self, job: Job, worker: str) -> Assigned | None:
         """The run of this worker that the last append to the job has started, if it has."""

@@ -127,3 +127,14 @@ def test_no_place_is_lost_and_none_is_given_twice(steps: list[tuple[str, str]]) 
         assert queue.stats()["requests_waiting"] == 0
 
     asyncio.run(run())
+
+
+async def test_the_request_that_makes_room_may_just_have_been_cancelled() -> None:
+    reads = Reads(FairQueue(1, each=1, waiting=2))
+    greedy = [reads.ask("greedy") for _ in range(3)]
+    await reads.settle()
+    patient = reads.ask("patient")
+    greedy[-1].cancel()
+    await reads.end_all()
+    await asyncio.gather(*greedy[:-1], patient)
+    assert reads.begun.count("patient") == 1

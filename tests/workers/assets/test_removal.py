@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,7 +22,7 @@ from projections.job.queue import Run
 from tests.api.asking import topics
 from tests.projections.feeding import do
 from workers.adapters.media_directory import MediaDirectory
-from workers.assets.removal import AssetFileRemoval
+from workers.assets.removal import AssetFileRemoval, RemoveJobFolders
 from workers.jobs.workspaces import OutputMissing, Workspaces
 from workers.kernel.wakeups import Waker
 
@@ -44,13 +46,15 @@ class Interrupted:
         return await self._executor.execute(wanted, invocation=invocation)
 
 
-def removal(inner: Core, root: Path, *, executor: Executor | None = None) -> AssetFileRemoval:
+def removal(
+    inner: Core, root: Path, *, executor: Executor | None = None, remove_folders: RemoveJobFolders | None = None
+) -> AssetFileRemoval:
     return AssetFileRemoval(
         AssetQueries(inner.database),
         executor or inner.executor,
         streams=inner.streams,
         files=MediaDirectory(root),
-        remove_folders=Workspaces(root).remove,
+        remove_folders=remove_folders or Workspaces(root).remove,
         waker=Waker(),
     )
 
@@ -115,3 +119,24 @@ async def test_a_run_that_was_frozen_before_it_published_publishes_nothing(inner
     with pytest.raises(OutputMissing):
         await Workspaces(media_root).publish(RUN, [OUTPUT], client="studio")
     assert not await is_there(media_root)
+
+
+@pytest.mark.usefixtures("_file")
+async def test_who_is_slow_leaves_the_file_of_the_next_asset(inner: Core, media_root: Path) -> None:
+    """Another process may have released the path while this one deletes the folders of the job."""
+    under_way, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(jobs: Collection[int]) -> None:
+        under_way.set()
+        await go_on.wait()
+
+    await requested(inner)
+    await do(inner, RemoveAsset(KEY, running_job=17))
+    slow = asyncio.create_task(removal(inner, media_root, remove_folders=slowly).remove())
+    await under_way.wait()
+    await removal(inner, media_root).remove()
+    await requested(inner, OTHER)
+    (media_root / PATH).write_bytes(b"next")
+    go_on.set()
+    await slow
+    assert await is_there(media_root)

@@ -209,8 +209,8 @@ class Sending:
             delays=delays,
             **options,
         )
-        await sender.start()
         try:
+            await sender.start()
             yield sender
         finally:
             await sender.stop()

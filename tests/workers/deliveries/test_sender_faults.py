@@ -14,11 +14,13 @@ import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import Webhook as Receiving
 
+from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
 from domain.records.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
 from domain.webhook.commands import RotateSecret
 from domain.webhook.secret import encode_secret
+from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import shard_of
 from tests.descriptors import descriptors_left
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
@@ -69,6 +71,51 @@ async def test_410_disables_the_webhook_and_fails_its_pending_deliveries(sending
         (3, 2, 0, "the webhook is disabled"),
     ]
     assert len(receiver.got) == 1
+
+
+async def test_410_of_a_former_address_disables_nothing(sending: Sending) -> None:
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(_: Got) -> web.Response:
+        arrived.set()
+        await go_on.wait()
+        return web.Response(status=410)
+
+    async with Receiver(answer) as former, Receiver() as present, sending.sender():
+        webhook = await sending.webhook(former.url)
+        sending.put(webhook, (1, "a"), (2, "a"))
+        await arrived.wait()
+        await sending.amend(webhook, webhook_url=present.url)
+        go_on.set()
+        await sending.finished(webhook, 2)
+    assert sending.disabled == []
+    assert [row[1:3] for row in sending.states(webhook)] == [(1, 2), (1, 1)]
+
+
+async def test_an_address_that_changes_before_the_webhook_is_disabled_is_tried(sending: Sending) -> None:
+    """It is disabled when nothing is in flight any more."""
+    gone, arrived, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer(got: Got) -> web.Response:
+        if b'"position":2' in got.body:
+            arrived.set()
+            await go_on.wait()
+            return web.Response()
+        await arrived.wait()
+        gone.set()
+        return web.Response(status=410)
+
+    async with Receiver(answer) as former, Receiver() as present, sending.sender():
+        webhook = await sending.webhook(former.url)
+        sending.put(webhook, (1, "a"), (2, "b"), (3, "a"))
+        await gone.wait()
+        await sending.finished(webhook, 1)
+        await sending.amend(webhook, webhook_url=present.url)
+        go_on.set()
+        await sending.finished(webhook, 3)
+    assert sending.disabled == []
+    assert [row[1:3] for row in sending.states(webhook)] == [(2, 1), (1, 1), (1, 1)]
+    assert len(present.got) == 1
 
 
 async def test_a_webhook_that_is_enabled_again_gets_recovered_deliveries(sending: Sending) -> None:
@@ -228,6 +275,55 @@ async def test_the_next_owner_sends_again_with_the_same_id(sending: Sending) -> 
             frozen._scheduler.in_flight = 0
     assert len({got.id for got in receiver.got}) == 1
     assert len(receiver.got) == 2
+
+
+async def test_after_a_promotion_nothing_is_sent_before_the_shards_are_held_again(
+    sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another member may hold them as soon as they are given up."""
+    given_up, go_on = asyncio.Event(), asyncio.Event()
+    leave = ShardLeases.leave
+
+    async def slowly(leases: ShardLeases) -> None:
+        await leave(leases)
+        given_up.set()
+        await go_on.wait()
+
+    async with Receiver() as receiver, sending.sender() as sender:
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"))
+        await sending.finished(webhook, 1)
+        with monkeypatch.context() as promoted:
+            promoted.setattr(ShardLeases, "leave", slowly)
+            promoted.setattr(ShardLeases, "timeline", sending.core.database.timeline + 1)
+            sender._waker.wake()
+            await given_up.wait()
+            read = sender._reader.read
+            reads = asyncio.Semaphore(0)
+
+            async def counted() -> bool:
+                more = await read()
+                reads.release()
+                return more
+
+            promoted.setattr(sender._reader, "read", counted)
+            sending.put(webhook, (2, "a"))
+            for _ in range(3):
+                await reads.acquire()
+            sent_meanwhile = len(receiver.got) + sender.in_flight
+            go_on.set()
+            await sending.finished(webhook, 2)
+    assert sent_meanwhile == 1
+
+
+async def test_one_whose_start_failed_is_stopped_like_any_other(sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def down(_: ShardLeases) -> None:
+        raise Unavailable("the database does not answer")
+
+    monkeypatch.setattr(ShardLeases, "start", down)
+    with pytest.raises(Unavailable):
+        async with sending.sender():
+            pass
 
 
 async def test_broken_database_connections_lose_nothing(sending: Sending) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from tests.workers.jobs.engine import Engine, once, plugins, process
 from workers.adapters.step_account import NAME
 from workers.adapters.system_account import system_account
 from workers.jobs.media_paths import JOBS, MediaPaths
+from workers.jobs.task_worker import TaskWorker
+from workers.jobs.workspaces import Workspaces
 
 Migrated = tuple[str, str | None]
 ONCE = Retries(3, timedelta(0))
@@ -120,6 +123,36 @@ async def test_committed_files_are_published_by_another_worker(
     topics = await engine.topics(number)
     assert topics.count("outputs_committed") == 3
     assert topics.count("task_completed") == 3
+
+
+async def test_the_next_task_is_not_lost_while_the_files_of_the_one_before_are_deleted(
+    engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The append that completes a task starts the next one."""
+    rescue, discard, rounds = TaskWorker._rescue, Workspaces.discard_runs, count()
+    latest = 0
+
+    async def counted(worker: TaskWorker) -> None:
+        nonlocal latest
+        await rescue(worker)
+        latest = next(rounds)
+
+    async def slowly(files: Workspaces, run: Run) -> None:
+        seen = latest
+
+        async def looked() -> bool:
+            return latest >= seen + 3
+
+        if run.task == 1:
+            await once(looked)
+        await discard(files, run)
+
+    monkeypatch.setattr(TaskWorker, "_rescue", counted)
+    monkeypatch.setattr(Workspaces, "discard_runs", slowly)
+    number = await engine.accept("chain")
+    async with process(database_url, migrated[1], media_root=tmp_path, lease=LEASE):
+        job = await engine.ended(number)
+    assert [(task.run, task.attempts) for task in job.tasks.values()] == [(1, 1)] * 3
 
 
 async def test_a_stopping_worker_gives_its_tasks_back(

@@ -1,0 +1,67 @@
+"""The look at a webhook before an attempt, beside other attempts at the same endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from projections.deliveries.store import DeliveryStore, PendingDelivery, WebhookStatus
+from tests.conftest import NOON
+from workers.deliveries.config_check import ConfigCheck
+from workers.deliveries.endpoint import Endpoint
+from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
+from workers.deliveries.endpoint_state import Delivered
+from workers.deliveries.timer import Timer
+
+HOOK = UUID(int=1)
+SINCE = NOON - timedelta(days=4)
+ROW = PendingDelivery(HOOK, 1, "a", "{}", 0, 0.0)
+
+
+class Store(DeliveryStore):
+    """The table says that the endpoint fails: the outcome of another attempt is not written yet."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+    async def webhook_status(self, webhook: UUID) -> WebhookStatus:
+        return WebhookStatus(self.version, enabled=True, failing_since=SINCE)
+
+
+class Configs(EndpointConfigs):
+    """What is loaded comes when `go_on` is set."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.under_way, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
+        self.under_way.set()
+        await self.go_on.wait()
+        config = EndpointConfig(self.version, "", as_json=True, disabled=False, headers={}, keys=(), previous_until=None)
+        return dict.fromkeys(webhooks, config)
+
+
+def _known(endpoint: Endpoint) -> tuple[int, datetime | None]:
+    assert endpoint.config is not None
+    return endpoint.config.version, endpoint.state.failing_since
+
+
+async def test_a_success_while_a_new_version_is_read_counts() -> None:
+    endpoint = Endpoint(HOOK, shard=0, epoch=1, timer=Timer(lambda: None), mark_ready=lambda _: None, limit=10)
+    store, configs = Store(1), Configs(1)
+    check = ConfigCheck(store, configs, time=lambda: 0.0)
+    configs.go_on.set()
+    await check.configured(endpoint, ROW)
+    assert _known(endpoint) == (1, SINCE), "as earlier owners have seen"
+    configs.under_way.clear()
+    configs.go_on.clear()
+    store.version = configs.version = 2
+    looking = asyncio.create_task(check.configured(endpoint, ROW))
+    await configs.under_way.wait()
+    endpoint.apply(Delivered(), 1.0)
+    configs.go_on.set()
+    await looking
+    assert _known(endpoint) == (2, None)

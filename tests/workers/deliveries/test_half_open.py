@@ -1,0 +1,73 @@
+"""The circuit breaker of an endpoint is half-open: whatever happens meanwhile, the row of its next attempt is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from tests.workers.deliveries.world import WEBHOOKS, Row, World
+from workers.deliveries import reader
+from workers.deliveries.endpoint import Endpoint
+from workers.deliveries.endpoint_state import RESTING_SECONDS, Phase
+
+HOOKS = WEBHOOKS[0]
+
+
+@pytest.fixture
+def world() -> World:
+    """Its endpoints rest, for so long that the next round makes them half-open. Nothing happens by itself."""
+    world = World(Random(1), failing=1.0)
+    world.meanwhile = lambda: None  # type: ignore[method-assign]
+    for hook in HOOKS:
+        for position in range(1, 20):
+            world.table[hook, position, f"event-{position}"] = Row(due=world.now)
+    while len(world.scheduler.endpoints) < len(HOOKS) or not all(_is(one, Phase.RESTING) for one in endpoints(world)):
+        world.now += 1.0
+        world.read()
+        world.start()
+        world.land()
+        world.write()
+    while world.unwritten:
+        world.write()
+    world.now += RESTING_SECONDS
+    return world
+
+
+def _is(endpoint: Endpoint, phase: Phase) -> bool:
+    return endpoint.state.phase is phase
+
+
+def endpoints(world: World) -> list[Endpoint]:
+    return list(world.scheduler.endpoints.values())
+
+
+def probed(world: World) -> int:
+    """How many endpoints get an attempt, by the next rounds."""
+    for _ in range(3):
+        world.read()
+    assert all(_is(one, Phase.PROBING) for one in endpoints(world))
+    attempts = iter(lambda: world.scheduler.next(world.now), None)
+    return len({attempt.row.webhook for attempt in attempts})
+
+
+def once(act: Callable[[], object]) -> Callable[[], None]:
+    acts = [act]
+
+    def meanwhile() -> None:
+        if acts:
+            acts.pop()()
+
+    return meanwhile
+
+
+def test_one_that_is_to_be_read_again_while_its_row_is_read(world: World) -> None:
+    """A delivery was resent, or the listener is back after a lost connection."""
+    world.meanwhile = once(world.reader.reload)  # type: ignore[method-assign]
+    assert probed(world) == len(HOOKS)
+
+
+def test_those_that_one_round_has_no_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_QUEUES", 1)
+    assert probed(world) == len(HOOKS)
