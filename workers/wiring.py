@@ -199,7 +199,9 @@ class Workers:
         begun: list[Worker] = []
 
         async def stop() -> None:
-            await asyncio.gather(*(worker.stop() for worker in begun))
+            stopped = await asyncio.gather(*(worker.stop() for worker in begun), return_exceptions=True)
+            for fault in filter(None, stopped):
+                raise fault
 
         self._started.push_async_callback(stop)
         for worker in workers:
