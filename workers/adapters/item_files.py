@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -84,17 +85,14 @@ class PlayoutFiles:
         try:
             if found.file.size > most:
                 raise Unplayable(f"Its file has more than {most} bytes.")
-            descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
+            with BufferedWriter(FileIO(_made(to), "wb")) as file:  # its close waits for a thread that still writes
                 async for piece in found.read(0, found.file.size):
-                    await asyncio.to_thread(_write, descriptor, piece)
-            finally:
-                os.close(descriptor)
+                    await asyncio.to_thread(file.write, piece)
         finally:
             await found.close()
 
     async def _downloaded(self, url: str, to: Path, most: int) -> None:
-        os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(_made(to))
         answer = await self.download.download(url, to, most=most)
         if answer.status != 200:
             raise Unplayable(f"Its host answers with status {answer.status}.")
@@ -150,7 +148,5 @@ def _path(value: str) -> str:
     return value
 
 
-def _write(descriptor: int, piece: bytes) -> None:
-    left = memoryview(piece)
-    while left:
-        left = left[os.write(descriptor, left) :]
+def _made(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
