@@ -130,9 +130,10 @@ class LeasedWorker:
         return True
 
     async def _begin_on_new_primary(self) -> None:
-        """It may lack what this member remembers. With new epochs everything is read again."""
+        """It may lack what this member remembers. With new epochs everything is read again. Nothing is held from here on."""
         timeline = self._leases.timeline
         self._holds = False
+        self._assignment, self._renewed = replace(self._assignment, until=0.0), float("-inf")
         await self._leases.leave()
         self._timeline = timeline
 
