@@ -87,7 +87,7 @@ class LeasedWorker:
         renewed = await self._leases.renew(self._state)
         epochs = {shard: lease.epoch for shard, lease in renewed.leases.items()}
         if self._assignment is assignment and all(epochs.get(s) == lease.epoch for s, lease in assignment.leases.items()):
-            self._assignment = replace(assignment, until=renewed.until)
+            self._assignment = replace(assignment, until=renewed.until, alive=renewed.alive)
 
     async def _turn(self) -> None:
         raise NotImplementedError(type(self).__name__)

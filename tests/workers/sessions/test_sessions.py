@@ -282,6 +282,26 @@ class TestTakeover:
                 await one.worker._reports.stop()
         assert world.told("failed") == []
 
+    async def test_a_worker_in_a_long_turn_hears_of_another_one(
+        self, inner: Core, second: Core, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only one that is alone goes on sending after its lease, while the database is away."""
+        turning, over = asyncio.Event(), asyncio.Event()
+
+        async def long() -> None:
+            turning.set()
+            await over.wait()
+
+        async with member(inner.database, world, name="one") as one:
+            await until(lambda: one.worker._permit._alone)
+            monkeypatch.setattr(one.worker, "_round", long)
+            await turning.wait()
+            try:
+                async with member(second.database, world, name="two"):
+                    await until(lambda: not one.worker._permit._alone)
+            finally:
+                over.set()
+
     async def test_what_a_dead_worker_left_is_ended_when_it_is_not_wanted_any_more(
         self, inner: Core, second: Core, world: World
     ) -> None:
