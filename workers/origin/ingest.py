@@ -79,7 +79,7 @@ class Ingest:
         return session < self._sessions.get(point, -1)
 
     async def look(self, point: str) -> None:
-        """Whether another process has let a later session begin, or somebody has removed the recordings, and the fence with them."""
+        """Whether another process has let a later session begin, or somebody has removed the recordings with the fence."""
         state = await self._in_thread(self._points.get(point).state)
         self._sessions[point] = -1 if state is None else state.session
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -19,7 +20,7 @@ from domain.configuration.channel import StatusCheckStrategy
 from domain.configuration.hosts import ProvisionedHosts
 from domain.configuration.points import WatchedPoint
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
-from projections.kernel.background_task import start_task
+from projections.kernel.background_task import TRANSIENT, start_task
 from projections.publishing_points.points import ChannelPoints, ChannelPointsReader
 from projections.publishing_points.samples import LiveChannel, PointKey, Sample, Samples
 from workers.kernel.leased_worker import LeasedWorker
@@ -113,7 +114,8 @@ class Prober(LeasedWorker):
         return min(seconds, WRITE_EVERY if self._found or self._asking else READ_EVERY)
 
     async def _finish(self) -> None:
-        await self._drop_all()
+        with suppress(*TRANSIENT):
+            await self._drop_all()
 
     async def _release(self, shards: Collection[int]) -> None:
         """What is under way for them is written before: the new owner looks there when a point is due."""

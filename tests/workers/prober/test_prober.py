@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,11 +17,12 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
+from domain.kernel.errors import Unavailable
 from projections.consumers.leases import ShardLeases
 from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
-from projections.publishing_points.samples import CONSUMER, Samples
+from projections.publishing_points.samples import CONSUMER, Sample, Samples
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.api.asking import add, add_channel
@@ -215,6 +216,25 @@ async def test_two_members_share_the_points_and_a_second_one_goes_on(
         await until(lambda: every_one(server, 5))
         assert max(counts(server)) <= 11, "the first four samples of a new owner follow each other sooner"
         assert await all_on_air()
+
+
+async def test_a_stop_gives_the_shards_back_where_the_last_samples_cannot_be_written(
+    inner: Core, outbound: GuardedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(samples: Sequence[Sample]) -> None:
+        raise Unavailable("the database does not answer")
+
+    one = prober(inner, outbound)
+    await one.start()
+    await until(lambda: held(inner))
+    monkeypatch.setattr(one._samples, "write", away)
+    await one.stop()
+    assert not await held(inner)
+
+
+async def held(inner: Core) -> bool:
+    rows = await inner.database.rows("SELECT FROM consumer_shards WHERE consumer = %s AND owner IS NOT NULL", (CONSUMER,))
+    return bool(rows)
 
 
 async def shared(*probers: Prober) -> bool:

@@ -140,7 +140,7 @@ async def test_a_run_is_not_ours_any_more_once_its_lease_was_given_back(
         await provisioning.provision(event)
         await begun(provisioner)
         [run] = reconciler._runs.values()
-        assert not run.halt.forbids
+        forbade = run.halt.forbids
         silent = asyncio.Event()
 
         async def hold(state: MemberState = IDLE) -> Assignment:
@@ -152,7 +152,7 @@ async def test_a_run_is_not_ours_any_more_once_its_lease_was_given_back(
             reconciler._timeline -= 1
             async with asyncio.timeout(60):
                 await silent.wait()
-            assert run.halt.forbids
+            assert (forbade, run.halt.forbids) == (False, True)
             silent.clear()
             async with asyncio.timeout(60):
                 await silent.wait()
