@@ -179,7 +179,8 @@ class Prober(LeasedWorker):
         while len(self._asking) < PLACES and now < self._assignment.until and (taken := self._rhythm.take(now)) is not None:
             key, due = taken
             watched = self._watched[key]
-            if key in self._asking or (watched.slow and self._slow >= SLOW_PLACES):
+            ours = watched.shard in self._assignment.leases  # the points may have been read before the shard went away
+            if not ours or key in self._asking or (watched.slow and self._slow >= SLOW_PLACES):
                 self._rhythm.put_off(key, now + _PUT_OFF)
                 self._metrics.put_off()
             else:
@@ -202,9 +203,14 @@ class Prober(LeasedWorker):
     async def _sample(self, key: PointKey, watched: _Watched, *, due: float, epoch: int) -> None:
         now = monotonic()
         if now >= self._assignment.until:
+            self._rhythm.put_back(key, due=due, now=now, told=False)
             return
         first = watched.first if now < watched.until else None
-        looked = await look_at(watched.point, self._statuses, key=watched.key, first=first)
+        try:
+            looked = await look_at(watched.point, self._statuses, key=watched.key, first=first)
+        except Exception:  # it is asked again all the same
+            self._rhythm.put_back(key, due=due, now=monotonic(), told=False)
+            raise
         now = monotonic()
         watched.slow = looked.seconds > SLOW
         self._rhythm.put_back(key, due=due, now=now, told=looked.report is not None, slow=watched.slow)
