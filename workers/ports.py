@@ -61,6 +61,7 @@ class OutboundFailed(Exception):
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(sentence)
         self.kind = kind
+        self.unsent = kind in ("dns", "connect", "tls", "local")
 
 
 class Outbound(Protocol):

@@ -142,9 +142,11 @@ class ShardLeases:
         with unavailable():
             async with self._database.connection() as connection:
                 await connection.execute(_SEEN, self._seen(state))
+                counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
+                alive = (await counted.fetchone() or (1,))[0]
                 renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
                 leases = _leases(await renewed.fetchall())
-        return Assignment(leases, until=until)
+        return Assignment(leases, until=until, alive=alive)
 
     async def hold(self, state: MemberState = IDLE) -> Assignment:
         """Renew the leases and take free shards, up to a fair share. To be called about three times during a lease."""

@@ -87,7 +87,7 @@ class LeasedWorker:
         renewed = await self._leases.renew(self._state)
         epochs = {shard: lease.epoch for shard, lease in renewed.leases.items()}
         if self._assignment is assignment and all(epochs.get(s) == lease.epoch for s, lease in assignment.leases.items()):
-            self._assignment = replace(assignment, until=renewed.until)
+            self._assignment = replace(assignment, until=renewed.until, alive=renewed.alive)
 
     async def _turn(self) -> None:
         raise NotImplementedError(type(self).__name__)
@@ -130,9 +130,10 @@ class LeasedWorker:
         return True
 
     async def _begin_on_new_primary(self) -> None:
-        """It may lack what this member remembers. With new epochs everything is read again."""
+        """It may lack what this member remembers. With new epochs everything is read again. Nothing is held from here on."""
         timeline = self._leases.timeline
         self._holds = False
+        self._assignment, self._renewed = replace(self._assignment, until=0.0), float("-inf")
         await self._leases.leave()
         self._timeline = timeline
 

@@ -78,11 +78,10 @@ class Ingest:
     def refused_now(self, point: str, session: int) -> bool:
         return session < self._sessions.get(point, -1)
 
-    async def look(self, point: str, session: int) -> None:
-        """Whether another process has let a later session begin."""
+    async def look(self, point: str) -> None:
+        """Whether another process has let a later session begin, or somebody has removed the recordings with the fence."""
         state = await self._in_thread(self._points.get(point).state)
-        if state is not None:
-            self._sessions[point] = max(state.session, self._sessions.get(point, -1))
+        self._sessions[point] = -1 if state is None else state.session
 
     async def _begin(self, point: str, session: int, window: float | None) -> Recording:
         await self._room.check()
@@ -151,7 +150,8 @@ class Ingest:
 
 
 class _Fence:
-    """Whether the session may still write. Looked at for every piece; what other processes do is seen twice a second."""
+    """Whether the session may still write. Looked at for every piece; what other processes do is seen twice a second, and before a
+    refusal."""
 
     def __init__(self, ingest: Ingest, point: str, session: int) -> None:
         self._ingest = ingest
@@ -160,8 +160,8 @@ class _Fence:
         self._looked = monotonic()
 
     async def check(self) -> None:
-        if monotonic() - self._looked > _FENCE_EVERY:
-            await self._ingest.look(self._point, self._session)
+        if monotonic() - self._looked > _FENCE_EVERY or self._ingest.refused_now(self._point, self._session):
+            await self._ingest.look(self._point)
             self._looked = monotonic()
         if self._ingest.refused_now(self._point, self._session):
             raise replaced()

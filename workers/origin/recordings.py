@@ -11,8 +11,8 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice, takewhile
 from pathlib import Path
@@ -259,13 +259,15 @@ class Point:
                 TrackWriter(recording.tracks[name]).clear()
         return sum(counts.values())
 
-    def remove(self, recording: Recording) -> None:
-        """Nobody finds it from the first step on."""
+    def remove(self, recording: Recording, *, still: Callable[[Recording], bool]) -> bool:
+        """Unless it is not `still` what it was when that was decided. Nobody finds it from the first step on."""
+        gone = self.folder / f".gone-{token_hex(8)}"
         with self.locked():
-            gone = self.folder / f".gone-{token_hex(8)}"
-            with suppress(FileNotFoundError):
-                recording.folder.rename(gone)
+            if not recording.refresh() or not still(recording):
+                return False
+            recording.folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
+        return True
 
     def _make(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ class Room:
             old = min(((point, one) for point, one in recordings if one.ended), key=lambda found: found[1].written, default=None)
             if old is not None:
                 recordings.remove(old)
-                self._remove(*old, why="to make room")
+                self._remove(*old, still=lambda one: one.ended, why="to make room")
             elif not self._shorten(recordings, by=max(size - self._limits.size, self._limits.free - free)):
                 why = f"{shown(size)} are kept" if size > self._limits.size else f"{shown(free)} are free"
                 return f"There is no room for more: {why}, and all of it may still be played live."
@@ -103,13 +103,13 @@ class Room:
         before, late = self._clock() - kept, self._clock() - kept - kept / _STEPS
         for point, one in self._all():
             if one.written < before:
-                self._remove(point, one, why=f"after {self._limits.hours} hours")
+                self._remove(point, one, still=lambda one: one.written < before, why=f"after {self._limits.hours} hours")
             elif any(track.segments[0].written < late for track in one.tracks.values() if track.segments):
                 self._trim([(point, one)], before=before, why=f"after {self._limits.hours} hours")
 
-    def _remove(self, point: Point, recording: Recording, *, why: str) -> None:
-        _log.info("the recording of session %d at %s is removed %s", recording.state.session, point.folder.name, why)
-        point.remove(recording)
+    def _remove(self, point: Point, recording: Recording, *, still: Callable[[Recording], bool], why: str) -> None:
+        if point.remove(recording, still=still):
+            _log.info("the recording of session %d at %s was removed %s", recording.state.session, point.folder.name, why)
 
     def _all(self) -> list[Found]:
         return [(point, recording) for point in self._points.all() for recording in point.recordings()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -19,7 +20,7 @@ from domain.configuration.channel import StatusCheckStrategy
 from domain.configuration.hosts import ProvisionedHosts
 from domain.configuration.points import WatchedPoint
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
-from projections.kernel.background_task import start_task
+from projections.kernel.background_task import TRANSIENT, start_task
 from projections.publishing_points.points import ChannelPoints, ChannelPointsReader
 from projections.publishing_points.samples import LiveChannel, PointKey, Sample, Samples
 from workers.kernel.leased_worker import LeasedWorker
@@ -113,7 +114,8 @@ class Prober(LeasedWorker):
         return min(seconds, WRITE_EVERY if self._found or self._asking else READ_EVERY)
 
     async def _finish(self) -> None:
-        await self._drop_all()
+        with suppress(*TRANSIENT):
+            await self._drop_all()
 
     async def _release(self, shards: Collection[int]) -> None:
         """What is under way for them is written before: the new owner looks there when a point is due."""
@@ -177,7 +179,8 @@ class Prober(LeasedWorker):
         while len(self._asking) < PLACES and now < self._assignment.until and (taken := self._rhythm.take(now)) is not None:
             key, due = taken
             watched = self._watched[key]
-            if key in self._asking or (watched.slow and self._slow >= SLOW_PLACES):
+            ours = watched.shard in self._assignment.leases  # the points may have been read before the shard went away
+            if not ours or key in self._asking or (watched.slow and self._slow >= SLOW_PLACES):
                 self._rhythm.put_off(key, now + _PUT_OFF)
                 self._metrics.put_off()
             else:
@@ -200,9 +203,14 @@ class Prober(LeasedWorker):
     async def _sample(self, key: PointKey, watched: _Watched, *, due: float, epoch: int) -> None:
         now = monotonic()
         if now >= self._assignment.until:
+            self._rhythm.put_back(key, due=due, now=now, told=False)
             return
         first = watched.first if now < watched.until else None
-        looked = await look_at(watched.point, self._statuses, key=watched.key, first=first)
+        try:
+            looked = await look_at(watched.point, self._statuses, key=watched.key, first=first)
+        except Exception:  # it is asked again all the same
+            self._rhythm.put_back(key, due=due, now=monotonic(), told=False)
+            raise
         now = monotonic()
         watched.slow = looked.seconds > SLOW
         self._rhythm.put_back(key, due=due, now=now, told=looked.report is not None, slow=watched.slow)

@@ -121,9 +121,9 @@ class Reconciler(LeasedWorker):
     async def _look_at(self, key: str, run: _Run, wanted: str) -> None:
         if run.seen == wanted or run.desired is None or run.halt.is_set():
             return
-        run.seen = wanted
         if run.desired.is_outdated_by(desired(await self._provisions.of_key(key))):
             run.halt.set()
+        run.seen = wanted
 
     def _begin(self, key: str, wanted: str) -> None:
         epoch = self._epoch(key, self._assignment)

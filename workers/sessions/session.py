@@ -213,14 +213,18 @@ class Session:
         self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=reason))
 
     def _give_up(self, end: Ended | CannotRun, failures: int) -> None:
-        """The row says so first: a worker that takes over before the owner was told tells it again, and starts nothing."""
         self.given_up = True
         if isinstance(end, CannotRun) or not end.over:
             self._metrics.given_up(self._store.kind)
-        key, number, reason = self.wanted.key, self.number, end.reason
-        self._reports.add(partial(self._store.settle, key, number, state=SessionState.FAILED, reason=reason, failures=failures))
-        ran = None if isinstance(end, CannotRun) else number
-        self._reports.add(partial(self._kind.report_failure, self.wanted, ran, reason=reason))
+        ran = None if isinstance(end, CannotRun) else self.number
+        self._reports.add(partial(self._report_failure, self.number, ran, reason=end.reason, failures=failures))
+
+    async def _report_failure(self, number: int, ran: int | None, *, reason: str, failures: int) -> None:
+        """The row says so first: a worker that takes over before the owner was told tells it again, and starts nothing. Where one
+        has taken over before that, and begun the next session, there is nothing to tell: the order is being carried out."""
+        key = self.wanted.key
+        if await self._store.settle(key, number, state=SessionState.FAILED, reason=reason, failures=failures):
+            await self._kind.report_failure(self.wanted, ran, reason=reason)
 
     async def _wait(self, end: Ended, failures: int) -> None:
         self._metrics.restarted(self._store.kind)

@@ -32,13 +32,15 @@ class Session:
 
 @dataclass
 class Foreign:
-    """`arrived` are the sessions of the pieces at each point; `broken` are points that take nothing. `deaf`: it answers nothing."""
+    """`arrived` are the sessions of the pieces at each point; `broken` are points that take nothing. `deaf`: it answers nothing.
+    `dumb`: of these methods it carries out the requests, and does not answer."""
 
     url: str = ""
     sessions: dict[int, Session] = field(default_factory=dict)
     arrived: dict[int, list[int]] = field(default_factory=dict)
     broken: set[int] = field(default_factory=set)
     deaf: bool = False
+    dumb: set[str] = field(default_factory=set)
     stops: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
@@ -51,7 +53,10 @@ class Foreign:
         number = request.match_info.get("session")
         if number is None:
             return web.json_response({"state": "ready"})
-        return await self._of_session(request, int(number))
+        reply = await self._of_session(request, int(number))
+        if request.method in self.dumb:
+            await asyncio.sleep(3_600)
+        return reply
 
     async def _of_session(self, request: web.Request, number: int) -> web.Response:
         session = self.sessions.get(number)

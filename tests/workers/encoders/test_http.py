@@ -99,6 +99,27 @@ async def test_a_stop_without_an_answer_waits_for_the_lease(client: GuardedClien
     assert len(foreign.arrived[0]) == sent
 
 
+async def test_its_lease_counts_from_the_last_request_that_may_have_reached_it(client: GuardedClient, foreign: Foreign) -> None:
+    """Its answers are lost, and then the requests."""
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=2.0, poll=0.05, seconds=0.5)
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    foreign.dumb = {"GET"}
+    renewed = foreign.sessions[9].renewed
+    await until(lambda: foreign.sessions[9].renewed > renewed + 1)
+    foreign.deaf = True
+    async with asyncio.timeout(60):
+        await run.stop()
+    assert not foreign.sessions[9].live
+
+
+async def test_a_start_without_an_answer_leaves_nothing(client: GuardedClient, foreign: Foreign) -> None:
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=60.0, poll=0.05, seconds=0.5)
+    foreign.dumb = {"PUT"}
+    with pytest.raises(EncoderFailed, match="cannot be asked"):
+        await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    assert not foreign.sessions[9].live
+
+
 @pytest.mark.parametrize("url", ["", "rtmp://h/x", "http://169.254.169.254/", "http://[::1"])
 async def test_addresses_that_are_no_encoders(encoder: HttpEncoder, foreign: Foreign, url: str) -> None:
     plan = http_plan(foreign, url=url)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,11 +18,12 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
-from projections.consumers.leases import ShardLeases
+from domain.kernel.errors import Unavailable
+from projections.consumers.leases import Assignment, MemberState, ShardLeases
 from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
-from projections.publishing_points.samples import CONSUMER, Samples
+from projections.publishing_points.samples import CONSUMER, LiveChannel, Sample, Samples
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.api.asking import add, add_channel
@@ -32,7 +34,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
 from workers.kernel.point_metrics import PointMetrics
 from workers.kernel.wakeups import Waker
-from workers.prober.look import PointKeys
+from workers.prober.look import Looked, PointKeys, look_at
 from workers.prober.prober import SHARDS, Prober
 
 ADDRESS = "/api/health/live/stream/"
@@ -217,16 +219,79 @@ async def test_two_members_share_the_points_and_a_second_one_goes_on(
         assert await all_on_air()
 
 
+async def test_a_stop_gives_the_shards_back_where_the_last_samples_cannot_be_written(
+    inner: Core, outbound: GuardedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(samples: Sequence[Sample]) -> None:
+        raise Unavailable("the database does not answer")
+
+    one = prober(inner, outbound)
+    await one.start()
+    await until(lambda: held(inner))
+    monkeypatch.setattr(one._samples, "write", away)
+    await one.stop()
+    assert not await held(inner)
+
+
+async def test_a_point_of_a_shard_that_went_away_is_left_alone_until_the_points_are_read_again(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting(server, "/0/archive")
+    await live(http, configuration(f"{server.url}/0"))
+    one, faults = prober(inner, outbound), list[str]()
+
+    async def hold(state: MemberState) -> Assignment:
+        return Assignment({}, until=monotonic() + 60, alive=2)
+
+    async def away() -> dict[UUID, LiveChannel]:
+        faults.append(one._fault.what if one._fault is not None else "")
+        raise Unavailable("the database does not answer")
+
+    async with running(one):
+        await until(lambda: every_one(server, 1, points=1))
+        with monkeypatch.context() as patched:
+            patched.setattr(one._samples, "live_channels", away)
+            patched.setattr(one._leases, "hold", hold)
+            async with asyncio.timeout(60):
+                while len(faults) < 4:  # noqa: ASYNC110 - what is watched has no event
+                    await asyncio.sleep(0.05)
+    assert not [fault for fault in faults if "Unavailable" not in fault and fault]
+
+
+async def test_a_sample_that_breaks_off_is_not_the_last_one_of_its_point(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting(server, "/0/archive")
+    await live(http, configuration(f"{server.url}/0"))
+    broken = asyncio.Event()
+
+    async def breaks_once(*given: Any, **named: Any) -> Looked:
+        if not broken.is_set():
+            broken.set()
+            raise RuntimeError("nobody has thought of this")
+        return await look_at(*given, **named)
+
+    monkeypatch.setattr("workers.prober.prober.look_at", breaks_once)
+    async with running(prober(inner, outbound)):
+        await until(lambda: every_one(server, 1, points=1))
+    assert broken.is_set()
+
+
+async def held(inner: Core) -> bool:
+    rows = await inner.database.rows("SELECT FROM consumer_shards WHERE consumer = %s AND owner IS NOT NULL", (CONSUMER,))
+    return bool(rows)
+
+
 async def shared(*probers: Prober) -> bool:
     return all(one._watched for one in probers)
 
 
-def counts(server: PointServer) -> list[int]:
-    return [server.asked.count(f"/{number}/archive") for number in range(12)]
+def counts(server: PointServer, points: int = 12) -> list[int]:
+    return [server.asked.count(f"/{number}/archive") for number in range(points)]
 
 
-async def every_one(server: PointServer, times: int) -> bool:
-    return min(counts(server)) >= times
+async def every_one(server: PointServer, times: int, *, points: int = 12) -> bool:
+    return min(counts(server, points)) >= times
 
 
 async def test_the_host_of_a_point_is_that_which_is_provisioned_for_its_event(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from uuid import UUID
@@ -11,8 +12,10 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.kernel.errors import Refused
+from domain.kernel.errors import Refused, Unavailable
+from domain.provision.row import ProvisionRow
 from domain.provision.values import Deployment, ProvisionState
+from projections.consumers.leases import IDLE, Assignment, MemberState
 from tests.conftest import HandClock
 from tests.workers.jobs.engine import once
 from tests.workers.provisioning.memory_provisioner import MemoryProvisioner
@@ -102,6 +105,59 @@ async def test_a_termination_cancels_what_is_being_provisioned(
         await provisioning.until(event, State.TERMINATED)
     assert (provisioner.halted, provisioner.overlaps) == (1, 0)
     assert "provisioned" not in await provisioning.topics(event)
+
+
+async def test_a_termination_is_seen_again_where_the_database_did_not_answer_once(
+    inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = await provisioning.event(await provisioning.profile("origin-1"))
+    provisioner.gate.clear()
+    async with reconciling(inner, provisioner) as reconciler:
+        await provisioning.provision(event)
+        await begun(provisioner)
+        of_key, asked = reconciler._provisions.of_key, 0
+
+        async def once_silent(key: str) -> Sequence[ProvisionRow]:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                raise Unavailable("the database does not answer")
+            return await of_key(key)
+
+        monkeypatch.setattr(reconciler._provisions, "of_key", once_silent)
+        await provisioning.terminate(event)
+        await provisioning.until(event, State.TERMINATED)
+    assert provisioner.halted == 1
+
+
+async def test_a_run_is_not_ours_any_more_once_its_lease_was_given_back(
+    inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is a new primary, which answers that, and then nothing for a while."""
+    event = await provisioning.event(await provisioning.profile("origin-1"))
+    provisioner.gate.clear()
+    async with reconciling(inner, provisioner, lease=60.0) as reconciler:
+        await provisioning.provision(event)
+        await begun(provisioner)
+        [run] = reconciler._runs.values()
+        forbade = run.halt.forbids
+        silent = asyncio.Event()
+
+        async def hold(state: MemberState = IDLE) -> Assignment:
+            silent.set()
+            raise Unavailable("the database does not answer")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(reconciler._leases, "hold", hold)
+            reconciler._timeline -= 1
+            async with asyncio.timeout(60):
+                await silent.wait()
+            assert (forbade, run.halt.forbids) == (False, True)
+            silent.clear()
+            async with asyncio.timeout(60):
+                await silent.wait()
+        provisioner.gate.set()
+        await provisioning.until(event, State.PROVISIONED)
 
 
 async def test_events_that_share_a_key_do_not_destroy_what_others_want(

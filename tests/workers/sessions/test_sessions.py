@@ -265,6 +265,43 @@ class TestTakeover:
         world.check()
         assert world.told("stopped")[0][3] == "its worker was stopped"
 
+    async def test_a_failure_that_is_told_late_does_not_end_what_another_worker_has_started(
+        self, inner: Core, second: Core, world: World
+    ) -> None:
+        """A worker gives up, and is cut off before it has told so: another one starts the session, which runs."""
+        event = await an_event(inner, 1)
+        async with member(inner.database, world, name="one") as one:
+            one.kind.cannot = "its disk is full"
+            one.worker._reports.pause()
+            await go_live(inner, event)
+            await until(lambda: one.kind.starts and not one.worker.sessions)
+            await one.die()
+            async with member(second.database, world, name="two"):
+                await until(world.has_told("started"))
+                one.worker._reports.go_on()
+                await one.worker._reports.stop()
+        assert world.told("failed") == []
+
+    async def test_a_worker_in_a_long_turn_hears_of_another_one(
+        self, inner: Core, second: Core, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only one that is alone goes on sending after its lease, while the database is away."""
+        turning, over = asyncio.Event(), asyncio.Event()
+
+        async def long() -> None:
+            turning.set()
+            await over.wait()
+
+        async with member(inner.database, world, name="one") as one:
+            await until(lambda: one.worker._permit._alone)
+            monkeypatch.setattr(one.worker, "_round", long)
+            await turning.wait()
+            try:
+                async with member(second.database, world, name="two"):
+                    await until(lambda: not one.worker._permit._alone)
+            finally:
+                over.set()
+
     async def test_what_a_dead_worker_left_is_ended_when_it_is_not_wanted_any_more(
         self, inner: Core, second: Core, world: World
     ) -> None:

@@ -147,15 +147,15 @@ class _TrackSender:
 
     async def _turn(self) -> None:
         """The next segment, or the end of the playlist after the last one."""
-        if not self._queue:
+        segment = self._queue[0] if self._queue else None
+        if not self.sent and (segment is not None or self._playlist.begun):
+            await self._point.put(self._playlist.header, [self._track.header.data])
+        if segment is None:
             self._playlist.ended = True
-            if self.sent:
-                await self._point.put(self._playlist.name, [self._playlist.text()])
+            if self._playlist.begun:
+                await self._list(())
             self._final = False
             return
-        segment = self._queue[0]
-        if not self.sent:
-            await self._point.put(self._playlist.header, [self._track.header.data])
         await self._point.put(self._playlist.uri(segment), segment.data)
         if self._queue and self._queue[0] is segment:
             self._queue.popleft()

@@ -98,7 +98,13 @@ class HttpEncoder:
         order = {"session": session, "channel": channel, "leaseSeconds": self.lease, "points": points, **_wishes(plan)}
         if not may_send():
             raise EncoderFailed("This worker may not start it any more.")
-        await remote.asked("PUT", session, body=order)
+        try:
+            await remote.asked("PUT", session, body=order)
+        except _NoAnswer as fault:
+            if fault.sent:  # it may have begun
+                with suppress(EncoderFailed):
+                    await remote.asked("DELETE", session, body={"force": True, "final": False}, gone=True)
+            raise
         return RunningHttp(self, plan, remote=remote, session=session, may_send=may_send)
 
     async def check(self, plan: EncoderPlan) -> str | None:
@@ -130,7 +136,8 @@ class RunningHttp:
         self._session = session
         self._may_send = may_send
         self._since = encoder.clock()
-        self._renewed = time.monotonic()
+        self._renewed = self._reached = time.monotonic()
+        """When it has answered last, and when a request may have reached it last."""
         self._status = readable(Status, {})
         self._fault = ""
         self._stopped = False
@@ -157,7 +164,7 @@ class RunningHttp:
                 await self._remote.asked("DELETE", self._session, body={"force": force, "final": final}, gone=True)
                 self._stopped = True
                 return
-        await asyncio.sleep(max(0.0, self._renewed + self._encoder.lease - time.monotonic()))
+        await asyncio.sleep(max(0.0, self._reached + self._encoder.lease - time.monotonic()))
         self._stopped = True
 
     def statistics(self) -> EncoderStatistics:
@@ -199,7 +206,7 @@ class RunningHttp:
                 continue
             asked = time.monotonic()
             try:
-                reply = await self._remote.asked("GET", self._session)
+                reply = await self._asked()
             except EncoderFailed as fault:
                 self._fault = str(fault)
                 if time.monotonic() - self._renewed >= self._encoder.lease:
@@ -211,9 +218,29 @@ class RunningHttp:
                 reason = self._remote.plain(self._status.reason or "").rstrip(".")
                 self._say(f"The encoder has ended{': ' + reason if reason else ''}.")
 
+    async def _asked(self) -> object:
+        """Its status. Whoever cancels this does not know either whether the request has reached it."""
+        reached = True
+        try:
+            return await self._remote.asked("GET", self._session)
+        except _NoAnswer as fault:
+            reached = fault.sent
+            raise
+        finally:
+            if reached:
+                self._reached = time.monotonic()
+
     def _say(self, why: str) -> None:
         if not self._why.done():
             self._why.set_result(why)
+
+
+class _NoAnswer(EncoderFailed):
+    """`sent`: it may have got the request all the same."""
+
+    def __init__(self, sentence: str, *, sent: bool) -> None:
+        super().__init__(sentence)
+        self.sent = sent
 
 
 class _Remote:
@@ -240,7 +267,8 @@ class _Remote:
                 method, self._address(session), headers=headers, body=data, seconds=self._seconds, most=_MOST
             )
         except (OutboundRefused, OutboundFailed) as fault:
-            raise EncoderFailed(f"The encoder cannot be asked: {fault}") from None
+            sent = isinstance(fault, OutboundFailed) and not fault.unsent
+            raise _NoAnswer(f"The encoder cannot be asked: {fault}", sent=sent) from None
         if not (200 <= reply.status < 300 or (gone and reply.status in (404, 410))):
             raise EncoderFailed(self._refusal(reply))
         with suppress(ValueError, RecursionError):

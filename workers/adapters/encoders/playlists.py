@@ -37,6 +37,11 @@ class MediaPlaylist:
         self._discontinuities = session * _DISCONTINUITIES
         self.ended = False
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has, or had, a segment."""
+        return self._sequence is not None
+
     def uri(self, segment: Segment) -> str:
         return f"{self._stem}-{segment.number}.m4s"
 

@@ -31,7 +31,6 @@ _OUTDATED: Final = 409
 _LATER: Final = (408, 425, 429)
 _LONGEST: Final = 500
 _MOST_TOLD: Final = 200
-_UNSENT: Final = ("dns", "connect", "tls", "local")
 _LEAST: Final = 0.2
 """Seconds between two questions, however often the service calls back."""
 _INTERRUPTED: Final = "it was interrupted"
@@ -292,7 +291,7 @@ class _Remote:
         except OutboundRefused as refusal:
             raise _Failed(self._said(f"cannot be asked: {refusal}"), unsent=True) from None
         except OutboundFailed as fault:
-            raise _Trouble(self._said(f"cannot be asked: {fault}"), unsent=fault.kind in _UNSENT) from None
+            raise _Trouble(self._said(f"cannot be asked: {fault}"), unsent=fault.unsent) from None
         if 200 <= reply.status < 300 or reply.status in fine:
             return reply
         raise self._refusal(method, reply)
