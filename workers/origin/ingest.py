@@ -79,9 +79,12 @@ class Ingest:
         return session < self._sessions.get(point, -1)
 
     async def look(self, point: str) -> None:
-        """Whether another process has let a later session begin, or somebody has removed the recordings with the fence."""
+        """Whether another process has let a later session begin, or somebody has removed the recordings with the fence. What begins
+        in this process meanwhile may not be in what is read."""
+        before = self._sessions.get(point, -1)
         state = await self._in_thread(self._points.get(point).state)
-        self._sessions[point] = -1 if state is None else state.session
+        found, present = -1 if state is None else state.session, self._sessions.get(point, -1)
+        self._sessions[point] = found if present == before else max(found, present)
 
     async def _begin(self, point: str, session: int, window: float | None) -> Recording:
         await self._room.check()

@@ -168,7 +168,10 @@ class SessionWorker(LeasedWorker):
         self._waker.wake()
 
     def _end_left_over(self, rows: Sequence[SessionRow]) -> None:
-        """Sessions of workers that died before they could say that theirs ended, and that are not wanted any more."""
+        """Sessions of workers that died before they could say that theirs ended, and that are not wanted any more. The next round
+        finds those again that are not told now."""
+        if self._reports.left:
+            return
         for row in rows:
             if row.key not in self._sessions and row.state is not SessionState.FAILED:
                 self._reports.add(partial(self._store.settle, row.key, row.number, state=SessionState.STOPPED))

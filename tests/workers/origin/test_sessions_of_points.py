@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import threading
 
 import pytest
 
@@ -29,6 +31,28 @@ async def test_a_lower_session_begins_where_the_directory_was_removed(studio: St
     with pytest.raises(UploadRefused) as refused:
         await track.send()
     assert refused.value.why is Why.FENCED
+
+
+async def test_a_session_that_begins_while_the_disk_is_read_is_not_forgotten(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Track(studio, "v0", session=7).send()
+    read, go_on, state = threading.Event(), threading.Event(), Point.state
+
+    def slowly(point: Point) -> object:
+        found = state(point)
+        if not read.is_set():
+            read.set()
+            go_on.wait()
+        return found
+
+    monkeypatch.setattr(Point, "state", slowly)
+    looking = asyncio.create_task(studio.origin.ingest.look("news"))
+    await asyncio.to_thread(read.wait)
+    await Track(studio, "v0", session=8).send()
+    go_on.set()
+    await looking
+    assert studio.origin.ingest.refused_now("news", 7)
 
 
 async def test_a_recording_that_goes_on_again_is_not_removed(studio: Studio) -> None:

@@ -183,7 +183,8 @@ class Running:
             self._meanwhile()
             await self._follow()
             if interrupted == float("inf") and (self._until.is_set() or clock() > due) and not waiting.done():
-                self._process.send_signal(signal.SIGINT)
+                with suppress(ProcessLookupError):
+                    self._process.send_signal(signal.SIGINT)
                 interrupted = clock()
             if clock() - interrupted > grace and not self.killed and not waiting.done():
                 self.killed = True
