@@ -53,6 +53,20 @@ async def test_the_list_follows_changes_of_others(signed_in: Page, http: httpx.C
     await expect(signed_in.locator("tbody .badge")).to_have_text("Live")
 
 
+async def test_who_types_a_filter_may_pause_while_the_list_follows(signed_in: Page) -> None:
+    """The address changes at each pause. Neither the focus nor what is typed meanwhile is lost."""
+    await signed_in.goto(f"{_origin(signed_in)}/console/events")
+    search = signed_in.get_by_role("searchbox", name="Search")
+    await search.focus()
+    for typed in ("Cup", "Cup final", "Cup final at night"):
+        await signed_in.keyboard.type(typed.removeprefix(await search.input_value()))
+        await expect(signed_in).to_have_url(re.compile(rf"[?&]search={typed.replace(' ', '[+]')}$"))
+    await expect(search).to_have_value("Cup final at night")
+    await expect(search).to_be_focused()
+    await signed_in.get_by_role("button", name="Clear").click()
+    await expect(search).to_have_value("")
+
+
 async def test_the_frame_works_with_the_keyboard_alone(signed_in: Page, http: httpx.Client) -> None:
     name = f"Keys {uuid4()}"
     for place in range(3):

@@ -68,12 +68,21 @@ function Search({ id, main, value, onChange }: { id: string; main: boolean; valu
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const change = useRef(onChange);
   change.current = onChange;
-  useEffect(() => setTyped(value), [value]);
+  const told = useRef(value);
+  useEffect(() => {
+    if (value === told.current) return; // what was typed since stays
+    told.current = value;
+    clearTimeout(timer.current);
+    setTyped(value);
+  }, [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
   const input = (text: string): void => {
     setTyped(text);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => change.current(text.trim()), QUIET);
+    timer.current = setTimeout(() => {
+      told.current = text.trim();
+      change.current(told.current);
+    }, QUIET);
   };
   return (
     <input id={id} type="search" data-search={main || undefined} value={typed} maxLength={200} spellcheck={false} onInput={(event) => input(event.currentTarget.value)} />

@@ -4,14 +4,14 @@ import { useEffect } from "preact/hooks";
 import { forgetAnswers } from "../kernel/query";
 import { BASE, to } from "../kernel/router";
 import { may, resumeSession, session, sessionFailure } from "../kernel/session";
-import { PAGES, type Page } from "../pages";
+import { PAGES, type Page, type PageProps } from "../pages";
 import { EmptyState, FailureNote, PageHead, Skeleton } from "../parts";
 import { Boundary } from "./Boundary";
 import { Frame } from "./Frame";
 import { Login } from "./Login";
 import { Toasts } from "./Toasts";
 
-const ROUTES = PAGES.map((page) => ({ page, component: lazy(page.load) }));
+const ROUTES = PAGES.map((page) => ({ page, component: guarded(page) }));
 
 effect(() => {
   if (session.value === null) forgetAnswers();
@@ -50,17 +50,22 @@ function Pages() {
   return (
     <Boundary key={path}>
       <Router>
-        {ROUTES.map(({ page, component: Component }) => (
-          <Route
-            key={page.path}
-            path={`${BASE}${page.path}`}
-            component={(props: { params: Record<string, string> }) => (may(...page.roles) ? <Component params={props.params} /> : page.path === "/" ? <Home /> : <NotAllowed page={page} />)}
-          />
+        {ROUTES.map(({ page, component }) => (
+          <Route key={page.path} path={`${BASE}${page.path}`} component={component} />
         ))}
         <Route default component={NoSuchPage} />
       </Router>
     </Boundary>
   );
+}
+
+/** A page for those who may see it. Made once for each page: the router mounts a page anew whose component is another one. */
+function guarded(page: Page) {
+  const Shown = lazy(page.load);
+  return function Guarded({ params }: PageProps) {
+    if (may(...page.roles)) return <Shown params={params} />;
+    return page.path === "/" ? <Home /> : <NotAllowed page={page} />;
+  };
 }
 
 /** Leads those who may not see the first page to one that they may see. */
