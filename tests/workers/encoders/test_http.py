@@ -101,7 +101,7 @@ async def test_a_stop_without_an_answer_waits_for_the_lease(client: GuardedClien
 
 async def test_its_lease_counts_from_the_last_request_that_may_have_reached_it(client: GuardedClient, foreign: Foreign) -> None:
     """Its answers are lost, and then the requests."""
-    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=2.0, poll=0.05, seconds=0.5)
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=3.0, poll=0.05, seconds=1.0)
     run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
     foreign.dumb = {"GET"}
     renewed = foreign.sessions[9].renewed
@@ -113,7 +113,7 @@ async def test_its_lease_counts_from_the_last_request_that_may_have_reached_it(c
 
 
 async def test_a_start_without_an_answer_leaves_nothing(client: GuardedClient, foreign: Foreign) -> None:
-    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=60.0, poll=0.05, seconds=0.5)
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=60.0, poll=0.05, seconds=1.0)
     foreign.dumb = {"PUT"}
     with pytest.raises(EncoderFailed, match="cannot be asked"):
         await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
