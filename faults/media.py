@@ -59,6 +59,11 @@ class Amount:
     at_publishing: int
     faults: Faults
 
+    @property
+    def seconds(self) -> float:
+        """How long its authors need where nothing keeps them."""
+        return (self.assets + self.events + self.packages + self.captures) / self.per_second
+
 
 FULL: Final = Amount(400, 12, 10, 10, 1.5, 8, Faults(kills=4, freezes=4, restarts=2, outages=0))
 QUICK: Final = Amount(36, 4, 3, 3, 1.0, 2, Faults(kills=1, freezes=1, restarts=1, outages=0))
@@ -153,7 +158,7 @@ async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket:
             dice.shuffle(faults)
             for fault, happen in faults:
                 await scene.play(fault, happen)
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(amount.seconds + _PATIENCE):  # the faults may be over much sooner
                 await load.finish()
             await stage.until_ready()
             await _settled(stage)
