@@ -142,10 +142,7 @@ class ShardLeases:
         with unavailable():
             async with self._database.connection() as connection:
                 await connection.execute(_SEEN, self._seen(state))
-                counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
-                alive = (await counted.fetchone() or (1,))[0]
-                renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
-                leases = _leases(await renewed.fetchall())
+                alive, leases = await self._renewed(connection)
         return Assignment(leases, until=until, alive=alive)
 
     async def hold(self, state: MemberState = IDLE) -> Assignment:
@@ -156,15 +153,19 @@ class ShardLeases:
                 await connection.execute(_THAWED_IN_TIME)
                 await connection.execute(_SEEN, self._seen(state))
                 await connection.execute(_FORGET, (self.consumer, self.lease))
-                counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
-                alive = (await counted.fetchone() or (1,))[0]
+                alive, leases = await self._renewed(connection)
                 fair = -(-self.shards // max(alive, 1))
-                renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
-                leases = _leases(await renewed.fetchall())
                 if len(leases) < fair:
                     taken = await connection.execute(_TAKE, (self.member, self.lease, self.consumer, fair - len(leases)))
                     leases |= _leases(await taken.fetchall())
         return Assignment(leases, frozenset(sorted(leases)[fair:]), until, alive)
+
+    async def _renewed(self, connection: AsyncConnection[TupleRow]) -> tuple[int, dict[int, ShardLease]]:
+        """How many members are alive, and the leases of this one."""
+        counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
+        alive = (await counted.fetchone() or (1,))[0]
+        renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
+        return alive, _leases(await renewed.fetchall())
 
     def _seen(self, state: MemberState) -> tuple[object, ...]:
         fault = state.fault
