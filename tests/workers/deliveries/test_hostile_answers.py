@@ -44,7 +44,7 @@ RETRY_AFTER = (
 
 
 def answered(retry_after: str, status: int = 503) -> bytes:
-    return f"HTTP/1.1 {status} X\r\nRetry-After: {retry_after}\r\nContent-Length: 0\r\n\r\n".encode("latin-1")
+    return f"HTTP/1.1 {status} X\r\nRetry-After: {retry_after}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode("latin-1")
 
 
 STATUS_LINES = (
