@@ -21,6 +21,8 @@ from workers.playout_ports import ItemFiles, OpenedItem, Places, Playlists, Play
 
 LOOK: Final = 1.0
 """Seconds between two looks at the playlist, and between two writes of the place."""
+LAST: Final = 3.0
+"""Seconds that the end of a playout waits for the last write of its place."""
 _AHEAD: Final = 3
 _MOST_LENGTHS: Final = 4_096
 
@@ -131,8 +133,14 @@ class Programme:
         await run_forever(self._read_playlist, what="playlist of a playout", pause=self._look)
 
     async def keep(self) -> None:
-        """Writes the place whenever it has changed."""
-        await run_forever(self._keep_place, what="place of a playout", pause=self._look)
+        """Writes the place whenever it has changed, and at the end what was not written yet."""
+        try:
+            await run_forever(self._keep_place, what="place of a playout", pause=self._look)
+        finally:
+            if self._changed.is_set():
+                with suppress(*TRANSIENT):
+                    async with asyncio.timeout(LAST):
+                        await self._places.keep(self.place())
 
     async def _note(self, message: str) -> None:
         with suppress(*TRANSIENT):

@@ -15,6 +15,7 @@ from domain.composition.values import Item, ItemType
 from domain.kernel.errors import Unavailable
 from tests.projections.log.helpers import until
 from tests.workers.playout.memory import Shelf, item
+from workers.playout import programme as programme_module
 from workers.playout.programme import Programme, shown
 from workers.playout_ports import PlayoutPlaylist
 
@@ -25,12 +26,14 @@ class Failing(Shelf):
     """Its first answers are faults, as of a database that is away."""
 
     faults = 2
+    asked = 0
 
     async def of(self, event_id: UUID) -> PlayoutPlaylist | None:
         self._fail()
         return await super().of(event_id)
 
     async def keep(self, place: Mapping[str, Any]) -> None:
+        self.asked += 1
         self._fail()
         await super().keep(place)
 
@@ -38,6 +41,16 @@ class Failing(Shelf):
         if self.faults:
             self.faults -= 1
             raise Unavailable("the database does not answer")
+
+
+class Hanging(Shelf):
+    """A database that never answers."""
+
+    asked = 0
+
+    async def keep(self, place: Mapping[str, Any]) -> None:
+        self.asked += 1
+        await asyncio.Event().wait()
 
 
 @pytest.fixture
@@ -102,6 +115,38 @@ async def test_while_nobody_answers_the_playlist_stays_and_the_place_is_kept_lat
         assert programme.playlist.items == (item("a"),)
         shelf.put("b")
         await until(lambda: programme.playlist.items == (item("b"),), seconds=PATIENCE)
+
+
+async def test_a_playout_that_ends_just_after_an_item_began_keeps_its_place(shelf: Shelf) -> None:
+    """The pause between two writes is not over by then."""
+    programme = shelf.programme(look=PATIENCE)
+    place = programme.successor(None)
+    assert place is not None
+    programme.measured(place.mark, 5.0)
+    async with running(programme.keep()):
+        await until(lambda: "lengths" in shelf.place, seconds=PATIENCE)
+        programme.began(place, at=1.0)
+    assert shelf.place["anchor"]["at"] == 1.0
+
+
+@pytest.mark.parametrize("answer", ["none", "a fault"])
+async def test_a_playout_ends_also_where_its_place_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.setattr(programme_module, "LAST", 0.05)
+    shelf = Hanging(tmp_path) if answer == "none" else Failing(tmp_path)
+    shelf.put("a")
+    programme = shelf.programme(look=PATIENCE)
+    place = programme.successor(None)
+    assert place is not None
+    programme.began(place, at=1.0)
+    task = asyncio.create_task(programme.keep())
+    await until(lambda: shelf.asked == 1, seconds=PATIENCE)
+    task.cancel()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled()
+    assert shelf.asked == 2, "it was tried once more"
 
 
 async def test_a_composition_that_was_removed_and_made_anew_is_taken(shelf: Shelf) -> None:
