@@ -9,7 +9,8 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from domain.composition.values import Item
 from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import children, ffmpeg_encoder, ffmpeg_plan
 from tests.projections.log.helpers import until
@@ -27,7 +29,7 @@ from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.playout.programme import Programme
-from workers.playout_ports import PlayoutStatistics
+from workers.playout_ports import OpenedItem, PlayoutStatistics
 
 __all__ = ["client", "receiver"]
 PATIENCE = 90.0
@@ -274,6 +276,63 @@ async def test_who_goes_on_later_shows_what_is_due_by_then(
     assert first == 1
     assert number > 61 + 0.8 * RATE
     assert abs(later - late) < 2.0, "but for what an encode takes to its first frame"
+
+
+async def test_what_follows_an_item_that_was_over_before_it_was_ready_is_on_time(
+    client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
+) -> None:
+    """A machine that does much else needs longer for the decoder than the item lasts still."""
+    shelf.put(made(shelf, "1.mp4", first=1, frames=30), made(shelf, "101.mp4", first=101, frames=400))
+    slow = Slow(shelf.root, playlist=shelf.playlist)
+    programme = slow.programme(clock=slow.clock)
+    place = programme.successor(None)
+    assert place is not None
+    begun = programme.now() - 0.6
+    programme.measured(place.mark, 30 / RATE)
+    programme.began(place, at=begun)
+    async with playing(client, slow.programme(kept=programme.place(), clock=slow.clock), receiver.point("one")) as run:
+        await until(lambda: on_air(run).position > 3.0, seconds=PATIENCE)
+        assert on_air(run).item == 1
+        assert slow.place["anchor"]["at"] == pytest.approx(begun + 30 / RATE, abs=0.05)
+    shown = numbers(sent(receiver, tmp_path / "v.mp4"))
+    assert shown[0] >= 101 + (0.6 + slow.seconds - 30 / RATE) * RATE - 1
+    assert shown == list(range(shown[0], shown[0] + len(shown)))
+
+
+async def test_an_item_that_is_never_ready_before_it_is_over_is_played_late(
+    client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
+) -> None:
+    shelf.put(made(shelf, "1.mp4", first=1, frames=500), looped=True)
+    slow = Slow(shelf.root, playlist=shelf.playlist, seconds=20.0, times=10**6)
+    programme = slow.programme(clock=slow.clock)
+    place = programme.successor(None)
+    assert place is not None
+    programme.measured(place.mark, 500 / RATE)
+    programme.began(place, at=programme.now())
+    patience = replace(STEADY, first=1.0)
+    programme = slow.programme(kept=programme.place(), clock=slow.clock)
+    async with playing(client, programme, receiver.point("one"), patience=patience) as run:
+        await until(lambda: on_air(run).item is not None, seconds=PATIENCE)
+        await until(lambda: receiver.media("one"), seconds=PATIENCE)
+    assert 1 < 10**6 - slow.times < 40, "it was waited for a second, not until its end"
+
+
+@dataclass
+class Slow(Shelf):
+    """An item takes so many seconds, by the clock of the day, until it is there."""
+
+    seconds: float = 2.0
+    times: int = 1
+    passed: float = 0.0
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=self.passed)
+
+    async def open(self, item: Item, *, within: float) -> OpenedItem:
+        if self.times:
+            self.times -= 1
+            self.passed += self.seconds
+        return await super().open(item, within=within)
 
 
 async def test_what_can_be_played_by_nobody_is_tried_again(

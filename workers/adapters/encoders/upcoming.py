@@ -57,6 +57,10 @@ class Ready:
     def position(self, canvas: Canvas) -> float:
         return self.offset + canvas.seconds(self.decoder.frames)
 
+    def over(self, now: float) -> bool:
+        """Whether it went on in the middle, and was over before it was ready."""
+        return self.began is not None and self.length is not None and now >= self.began + self.length
+
     def left(self, canvas: Canvas) -> float:
         return max((self.length or _UNKNOWN) - self.position(canvas), 0.0)
 
@@ -80,6 +84,8 @@ class Upcoming:
     _failures: int = 0
     _resumed: bool = False
     """Whether it is known what is to be on the air by the clock."""
+    _waited_for: bool = True
+    """Whether nothing is sent before the first item is ready."""
     _preparing: bool = False
     _paused: bool = False
     _known: dict[tuple[int, ...], Mapping[str, Any]] = field(default_factory=dict)
@@ -96,6 +102,7 @@ class Upcoming:
             async with asyncio.timeout(seconds):
                 while not self.queue and not self._idle:
                     await self._look()
+        self._waited_for = False
 
     def take(self) -> Ready | None:
         """What is on the air from now on."""
@@ -147,7 +154,9 @@ class Upcoming:
 
     def _take(self, ready: Ready | None) -> None:
         """None: by its length, which was not known before, it is over already."""
-        if ready is not None:
+        if ready is not None and self._waited_for and ready.over(self.programme.now()):
+            self._close(ready)
+        elif ready is not None:
             self._resumed = True
             self._failures = 0
             self._last = ready.place
