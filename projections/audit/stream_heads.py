@@ -25,19 +25,19 @@ from projections.audit.stream_map import (
 )
 
 _BITS: Final = 4
-_KNOWN: Final = "SELECT key, version, hash FROM stream_heads WHERE key = ANY(%s::bytea[])"
+_KNOWN: Final = "SELECT key, version, hash FROM stream_heads WHERE key = ANY(%b::bytea[])"
 _STORE: Final = """
-INSERT INTO stream_heads (key, version, hash) SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bytea[])
+INSERT INTO stream_heads (key, version, hash) SELECT * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[])
 ON CONFLICT (key) DO UPDATE SET version = excluded.version, hash = excluded.hash
 """
-_NODES: Final = "SELECT prefix, children FROM stream_map_nodes WHERE prefix = ANY(%s::text[])"
+_NODES: Final = "SELECT prefix, children FROM stream_map_nodes WHERE prefix = ANY(%b::text[])"
 _STORE_NODES: Final = """
-INSERT INTO stream_map_nodes (prefix, children) SELECT * FROM unnest(%s::text[], %s::bytea[])
+INSERT INTO stream_map_nodes (prefix, children) SELECT * FROM unnest(%b::text[], %b::bytea[])
 ON CONFLICT (prefix) DO UPDATE SET children = excluded.children
 """
 _RANGES: Final = """
 SELECT part.number::int, h.key, h.version, h.hash
-FROM unnest(%s::bytea[], %s::bytea[]) WITH ORDINALITY AS part (low, high, number)
+FROM unnest(%b::bytea[], %b::bytea[]) WITH ORDINALITY AS part (low, high, number)
 CROSS JOIN LATERAL (SELECT * FROM stream_heads WHERE key BETWEEN part.low AND part.high) AS h
 """
 _KEY_DIGITS: Final = 64
@@ -92,12 +92,10 @@ class StreamHeads:
         levels, parts = self._ways(keys)
         made: dict[str, bytes] = {}
         news = {at: _part_of(at, heads, made) for at, heads in self._few(parts).items()}
-        for level in reversed(levels):
+        for length, level in reversed(list(enumerate(levels))):
+            for at in [at for at in news if len(at) > length]:
+                level[at[:-1]][int(at[-1], 16)] = news.pop(at)
             for at, node in level.items():
-                for number in range(CHILDREN):
-                    below = news.pop(at + f"{number:x}", None)
-                    if below is not None:
-                        node[number] = below
                 made[at] = stored(node)
                 news[at] = whole(node)
         if made:

@@ -16,7 +16,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 CHILDREN: Final = 16
-MOST: Final = 16
+MOST: Final = 4
 """Streams of a part that has no node."""
 _BITS: Final = 4
 _VERSION: Final = Struct(">q")
