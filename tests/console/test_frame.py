@@ -67,6 +67,22 @@ async def test_who_types_a_filter_may_pause_while_the_list_follows(signed_in: Pa
     await expect(search).to_have_value("")
 
 
+async def test_another_list_is_shown_from_its_top(signed_in: Page, http: httpx.Client) -> None:
+    """The page stays, and its table with it: a list that is sorted anew is not read from where the one before was left."""
+    mark = uuid4().hex[:8]
+    for number in range(40):
+        _event(http, f"{mark} {number:02}")
+    await signed_in.goto(f"{_origin(signed_in)}/console/events?search={mark}")
+    await expect(signed_in.get_by_role("link", name=f"{mark} 39")).to_be_attached()
+    table = signed_in.locator(".table-frame")
+    await table.evaluate("frame => frame.scrollTo(0, frame.scrollHeight)")
+    assert await table.evaluate("frame => frame.scrollTop") > 0
+    await signed_in.get_by_role("columnheader", name="Title").get_by_role("button").click()
+    await expect(signed_in).to_have_url(re.compile(r"[?&]sort=Title"))
+    await expect(signed_in.locator("tbody tr").first).to_be_in_viewport()
+    assert await table.evaluate("frame => frame.scrollTop") == 0
+
+
 async def test_the_frame_works_with_the_keyboard_alone(signed_in: Page, http: httpx.Client) -> None:
     name = f"Keys {uuid4()}"
     for place in range(3):

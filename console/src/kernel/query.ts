@@ -6,6 +6,8 @@ import { type Failure, asFailure } from "./failure";
 import { type ChangeFilter, liveness, onChange } from "./changes";
 
 export interface Query<T> {
+  /** Names the question. */
+  key: string | null;
   /** The last answer; undefined before the first. */
   data: ReadonlySignal<T | undefined>;
   failure: ReadonlySignal<Failure | null>;
@@ -100,7 +102,7 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
     return () => clearInterval(timer);
   }, [options.every, refresh]);
 
-  return { data, failure, loading, stale, refresh };
+  return { key, data, failure, loading, stale, refresh };
 }
 
 function keep(key: string, answer: unknown): void {

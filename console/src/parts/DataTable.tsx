@@ -29,6 +29,8 @@ interface DataTableProps<Row> {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey: (row: Row) => string | number;
+  /** Names the list that the rows are of, such as the key of its question: another list is shown from its top. */
+  list?: string | null;
   /** Where a row leads; Enter and a click go there. */
   rowHref?: (row: Row) => string;
   /** Instead: what is done with a row that is chosen. */
@@ -68,6 +70,10 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   useEffect(() => {
     if (isNear) props.onEnd?.();
   }, [isNear, rows.length]);
+  useEffect(() => {
+    scroller.current?.scrollTo(0, 0);
+    setFocused(0);
+  }, [props.list]);
 
   const open = (row: Row): void => {
     if (props.rowHref) route(props.rowHref(row));

@@ -107,6 +107,7 @@ export function AllDeliveries({ endpoints, onDone }: AllDeliveriesProps) {
                   rows={rows}
                   rowKey={(each) => each.id}
                   onRow={(each) => set({ delivery: each.id, of: each.webhookId })}
+                  list={deliveries.key}
                   stale={deliveries.stale.value}
                   empty={<EmptyState title={chosen === "FAILED" ? "Nothing has failed" : "No deliveries"}>None of any webhook matches.</EmptyState>}
                   onEnd={deliveries.extend}
@@ -117,7 +118,7 @@ export function AllDeliveries({ endpoints, onDone }: AllDeliveriesProps) {
           }}
         </Answered>
       </div>
-      {values["delivery"] && open && <DeliveryDrawer endpoint={open} id={values["delivery"]} onClose={() => set({ delivery: "", of: "" })} onDone={done} />}
+      {values["delivery"] && open && <DeliveryDrawer key={values["delivery"]} endpoint={open} id={values["delivery"]} onClose={() => set({ delivery: "", of: "" })} onDone={done} />}
     </section>
   );
 }

@@ -161,6 +161,7 @@ function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () =>
                 rows={found.results}
                 rowKey={(each) => each.id}
                 onRow={(each) => set({ delivery: each.id, ...(before ? { before } : {}) })}
+                list={deliveries.key}
                 stale={deliveries.stale.value}
                 empty={<EmptyState title={chosen === "FAILED" ? "Nothing has failed" : "No deliveries"}>None of this webhook is in this state.</EmptyState>}
               />
@@ -181,7 +182,7 @@ function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () =>
           )}
         </Answered>
       </div>
-      {values["delivery"] && <DeliveryDrawer endpoint={endpoint} id={values["delivery"]} onClose={() => set({ delivery: "" })} onDone={done} />}
+      {values["delivery"] && <DeliveryDrawer key={values["delivery"]} endpoint={endpoint} id={values["delivery"]} onClose={() => set({ delivery: "" })} onDone={done} />}
     </section>
   );
 }

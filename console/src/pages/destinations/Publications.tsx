@@ -51,6 +51,7 @@ export function Publications({ live, editable }: { live: boolean; editable: bool
                 rows={page.results}
                 rowKey={(each) => each.id}
                 onRow={(each) => set({ publication: each.id, destination: each.destinationId, page: String(pageNumber) })}
+                list={publications.key}
                 stale={publications.stale.value}
                 empty={<EmptyState title="No publications">None match, or none has been made yet. “Publish” makes one.</EmptyState>}
               />

@@ -62,6 +62,7 @@ export default function EventsPage() {
               rowHref={(event) => eventPath(event.id)}
               sort={sort}
               onSort={({ key, descending }) => set({ sort: key, order: descending ? "desc" : "asc" })}
+              list={events.key}
               stale={events.stale.value}
               empty={<EmptyState title="No Events">None match the filters, or none has been made yet.</EmptyState>}
               onEnd={events.extend}

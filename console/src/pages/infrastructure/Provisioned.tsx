@@ -61,6 +61,7 @@ export function Provisioned() {
               rows={page.results}
               rowKey={(each) => each.id}
               onRow={(each) => set({ open: each.id, page: String(pageNumber) })}
+              list={events.key}
               stale={events.stale.value}
               empty={<EmptyState title="No infrastructure">Nobody has asked for infrastructure of an Event that matches.</EmptyState>}
             />
@@ -90,6 +91,7 @@ export function Planned() {
               rows={page.results.filter((each) => each.infrastructureProfileId !== null && each.provisionInfo === null)}
               rowKey={(each) => each.id}
               onRow={(each) => set({ open: each.id })}
+              list={events.key}
               stale={events.stale.value}
               empty={<EmptyState title="Nothing planned">No Event from yesterday on has a profile and waits to be provisioned.</EmptyState>}
             />

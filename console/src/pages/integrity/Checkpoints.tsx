@@ -41,7 +41,7 @@ export function Checkpoints({ integrity }: { integrity: Schemas["LogIntegrity"] 
           <>
             {page === undefined && found[0] && <Newest checkpoint={found[0]} integrity={integrity} />}
             <section aria-label="All checkpoints" class="checkpoint-list">
-              <DataTable caption="Checkpoints, the newest first" columns={COLUMNS} rows={found} rowKey={(one) => one.number} onRow={setChosen} stale={checkpoints.stale.value} />
+              <DataTable caption="Checkpoints, the newest first" columns={COLUMNS} rows={found} rowKey={(one) => one.number} onRow={setChosen} list={checkpoints.key} stale={checkpoints.stale.value} />
               {(page !== undefined || found.length === SIZE) && (
                 <div class="links">
                   <Button disabled={page === undefined} onClick={() => setBefore(before.slice(0, -1))}>

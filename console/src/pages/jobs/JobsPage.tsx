@@ -146,6 +146,7 @@ function List({ chosen, values, set }: ListProps) {
             rowHref={(job) => jobPath(job.id)}
             sort={sort}
             onSort={({ key, descending }) => set({ sort: key, order: descending ? "" : "asc" })}
+            list={jobs.key}
             stale={jobs.stale.value}
             empty={<Nothing tab={tab} filtered={filtered} />}
             onEnd={jobs.extend}

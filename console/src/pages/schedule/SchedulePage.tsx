@@ -143,7 +143,7 @@ export default function SchedulePage() {
                       stale={events.stale.value}
                     />
                   ) : (
-                    <Table key={view} events={found.events} choices={known} deleted={deleted} editable={editable} stale={events.stale.value} onOpen={open} onDone={events.refresh} />
+                    <Table key={view} events={found.events} choices={known} deleted={deleted} editable={editable} list={events.key} stale={events.stale.value} onOpen={open} onDone={events.refresh} />
                   )}
                 </>
               )}

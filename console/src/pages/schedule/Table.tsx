@@ -15,13 +15,15 @@ interface TableProps {
   choices: Choices;
   deleted: boolean;
   editable: boolean;
+  /** Names the list of the Events. */
+  list: string | null;
   stale: boolean;
   onOpen: (event: MediaEvent) => void;
   onDone: () => void;
 }
 
 /** The schedule as a list; several Events can be changed at once. Deleted ones can be restored. */
-export function Table({ events, choices, deleted, editable, stale, onOpen, onDone }: TableProps) {
+export function Table({ events, choices, deleted, editable, list, stale, onOpen, onDone }: TableProps) {
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
   const chosen = events.filter((each) => marked.has(each.id));
   const mark = (id: string): void => {
@@ -66,6 +68,7 @@ export function Table({ events, choices, deleted, editable, stale, onOpen, onDon
         rows={events}
         rowKey={(event) => event.id}
         {...(deleted ? {} : { onRow: onOpen })}
+        list={list}
         stale={stale}
         empty={<EmptyState title={deleted ? "No deleted Events" : "No Events"}>None match the days and filters.</EmptyState>}
       />
