@@ -153,7 +153,8 @@ class Upcoming:
             self._preparing = False
 
     def _take(self, ready: Ready | None) -> None:
-        """None: by its length, which was not known before, it is over already."""
+        """None: by its length, which was not known before, it is over already. Where nothing is sent yet, one that was over before
+        it was ready is left out too: what is due by then is prepared instead."""
         if ready is not None and self._waited_for and ready.over(self.programme.now()):
             self._close(ready)
         elif ready is not None:
