@@ -3,7 +3,7 @@
     <content_id>/...                     published
     .jobs/<job>/files/<name>             kept for later steps of the same job
     .jobs/<job>/<task>/<run>.json        the uploads of a run that are not completed yet
-    .published/<hash of the path>        the client that has published it
+    .published/<hash of the path>        the client that publishes it, and the runs that may still do so
 
 A run's files are uploaded in parts before the job decides that they are its result. Nobody sees an upload until it is completed.
 That is done after the decision, by any worker, and once only: whoever comes later finds no upload.
@@ -29,7 +29,7 @@ from projections.kernel.sizes import MIB
 from workers.jobs import folders
 from workers.jobs.inputs import Inputs
 from workers.jobs.media_paths import JOBS, MediaPaths
-from workers.jobs.publishers import PublishedByAnother
+from workers.jobs.publishers import Note, PublishedByAnother, to_claim
 from workers.jobs.workspaces import OutputMissing, Workspaces
 from workers.ports import ObjectStore
 
@@ -149,9 +149,8 @@ class BucketWorkspaces:
         for number in range(1, run.run):  # so that a stale worker cannot publish them
             await self._end_uploads(run._replace(run=number))
         uploads = await self._noted(run)
-        for output in outputs:
-            if not output.name.startswith(f"{JOBS}/"):
-                await self._claim(output.name, client)
+        for output in to_claim(outputs):
+            await self._claim(run, output.name, client)
         for output in outputs:
             upload, tags = uploads.get(output.name, _Upload("", []))
             if upload and tags and await self._store.complete_upload(output.name, upload, parts=tags):
@@ -161,19 +160,22 @@ class BucketWorkspaces:
                 raise OutputMissing(f"{output.name} is neither uploaded nor in its place")
         await self._store.delete([_note(run)])
 
-    async def _claim(self, name: str, client: str) -> None:
+    async def _claim(self, run: Run, name: str, client: str) -> None:
         digits = sha256(name.encode()).hexdigest()
-        note = f".published/{digits[:2]}/{digits}"
-        while not await self._store.put(note, client.encode(), instead_of=""):
+        note, runs = f".published/{digits[:2]}/{digits}", (_note(run),)
+        while not await self._store.put(note, Note(client, runs).content, instead_of=""):
             known = await self._store.get(note, limit=_LARGEST_NOTE)
             if known is None:
                 continue
-            owner, etag = known
-            if owner == client.encode():
-                return
-            if await self._store.head(name) is not None:
+            last, etag = Note.read(known[0]), known[1]
+            pending = [made for made in last.made if await self._store.head(made) is not None]
+            there = await self._store.head(name) is not None  # looked at after it: what was completed meanwhile is there
+            if last.client != client and (pending or there):
                 raise PublishedByAnother(name)
-            if await self._store.put(note, client.encode(), instead_of=etag):
+            if last.client == client and runs[0] in last.made:
+                return
+            ours = Note(client, (*pending, *runs))
+            if await self._store.put(note, ours.content, instead_of=etag):
                 return
 
     async def _end_uploads(self, run: Run) -> None:

@@ -16,7 +16,7 @@ from domain.job.values import Output
 from projections.job.queue import Run
 from workers.jobs import folders
 from workers.jobs.media_paths import JOBS, MediaPaths
-from workers.jobs.publishers import Publishers
+from workers.jobs.publishers import Publishers, to_claim
 from workers.kernel.shortage import SHORTAGES
 
 _SHORTAGE_SECONDS: Final = 1.0
@@ -113,11 +113,11 @@ class Workspaces:
         for number in range(1, run.run):  # so that a stale worker cannot publish them
             folders.remove(self.root, self._parts(places.workspace(run.task, number)))
         publishers = Publishers(self.root)
+        workspace = places.workspace(run.task, run.run)
+        for output in to_claim(outputs):
+            publishers.claim(places.found(output.name), client, made=self._parts(workspace / output.path), name=output.name)
         for output in outputs:
-            if not output.name.startswith(f"{JOBS}/"):
-                publishers.claim(places.found(output.name), client, name=output.name)
-        for output in outputs:
-            made = self._parts(places.workspace(run.task, run.run) / output.path)
+            made = self._parts(workspace / output.path)
             named = places.found(output.name)
             try:
                 folders.publish(root, made, named=named.relative_to(root).parts)

@@ -36,8 +36,13 @@ class Away(S3Bucket):
     def __init__(self, address: BucketAddress) -> None:
         super().__init__(address)
         self.away: list[str] = []
+        self.stalled: asyncio.Event | None = None
+        self.stalled_at = asyncio.Event()
 
     async def complete_upload(self, key: str, upload: str, *, parts: Sequence[str]) -> bool:
+        if self.stalled is not None:
+            self.stalled_at.set()
+            await self.stalled.wait()
         done = await super().complete_upload(key, upload, parts=parts)
         self._fail("complete")
         return done
@@ -160,20 +165,60 @@ async def test_nothing_of_another_client_is_replaced(machine: Machine, address: 
 
 
 async def test_of_clients_that_publish_at_the_same_time_one_does(machine: Machine, other: Machine) -> None:
-    made = {}
-    for number, (one, name) in enumerate([(machine, "admin"), (other, "studio")]):
-        run = RUN._replace(job=20 + number)
-        made[name] = (one, run, [one.make("match/a.mp4", name.encode(), run=run)])
-        await one.files.stage(run, made[name][2])
-    await asyncio.gather(
-        *(one.files.publish(run, outputs, client=name) for name, (one, run, outputs) in made.items()), return_exceptions=True
-    )
-    claimed = [await machine.store.get(each.key, limit=100) for each in await machine.store.list(".published/", limit=10)]
-    assert len(claimed) == 1
-    content = await MediaBucket(machine.store).read("match/a.mp4", limit=100)
-    assert content is not None
-    assert claimed[0] is not None
-    assert claimed[0][0] in (b"admin", b"studio")
+    for turn in range(8):
+        tries = {}
+        for number, (one, name) in enumerate([(machine, "admin"), (other, "studio")]):
+            run = RUN._replace(job=20 + 2 * turn + number)
+            outputs = [one.make(path, name.encode(), run=run) for path in ("match/a.mp4", "match/b.mp4")[:: 1 - 2 * number]]
+            await one.files.stage(run, outputs)
+            tries[name] = one.files.publish(run, outputs, client=name)
+        ends = dict(zip(tries, await asyncio.gather(*tries.values(), return_exceptions=True), strict=True))
+        (done,) = [name for name, end in ends.items() if end is None]
+        (refused,) = [end for end in ends.values() if end is not None]
+        assert isinstance(refused, PublishedByAnother)
+        for path in ("match/a.mp4", "match/b.mp4"):
+            assert await MediaBucket(machine.store).read(path, limit=100) == done.encode()
+            await MediaBucket(machine.store).remove(path)  # the next turn supersedes the notes
+        for number in range(2):
+            await (machine, other)[number].files.remove([20 + 2 * turn + number])
+
+
+async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_it(machine: Machine, other: Machine) -> None:
+    first, second, third = (RUN._replace(job=job) for job in (20, 21, 22))
+    outputs = [machine.make("match/a.mp4", b"1", run=first)]
+    await machine.files.stage(first, outputs)
+    machine.store.stalled = asyncio.Event()
+    publishing = asyncio.create_task(machine.files.publish(first, outputs, client="admin"))
+    await machine.store.stalled_at.wait()  # it has claimed the path, and has completed nothing
+    theirs = [other.make("match/a.mp4", b"2", run=second)]
+    await other.files.stage(second, theirs)
+    with pytest.raises(PublishedByAnother):
+        await other.files.publish(second, theirs, client="studio")
+    also = [other.make("match/a.mp4", b"3", run=third)]
+    await other.files.stage(third, also)
+    await other.files.publish(third, also, client="admin")
+    await MediaBucket(other.store).remove("match/a.mp4")
+    with pytest.raises(PublishedByAnother):  # the first run may still complete its upload
+        await other.files.publish(second, theirs, client="studio")
+    machine.store.stalled.set()
+    await publishing
+    assert await MediaBucket(machine.store).read("match/a.mp4", limit=100) == b"1"
+
+
+async def test_a_path_that_a_withdrawn_job_claimed_is_anybodys(machine: Machine, other: Machine) -> None:
+    first, second = (RUN._replace(job=job) for job in (20, 21))
+    outputs = [machine.make("match/a.mp4", b"1", run=first), Output(path="b", name="match/b.mp4", size=1, sha256="0")]
+    await machine.files.stage(first, outputs[:1])
+    machine.store.away = ["complete"]
+    with pytest.raises(OutputMissing):
+        await machine.files.publish(first, outputs[::-1], client="admin")
+    theirs = [other.make("match/a.mp4", b"2", run=second)]
+    await other.files.stage(second, theirs)
+    with pytest.raises(PublishedByAnother):
+        await other.files.publish(second, theirs, client="studio")
+    await other.files.withdraw([20])
+    await other.files.publish(second, theirs, client="studio")
+    assert await published(other) == ["match/a.mp4"]
 
 
 async def test_a_file_that_was_changed_after_it_was_declared_is_not_stored(machine: Machine, address: BucketAddress) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,17 +15,22 @@ from projections.job.queue import Run
 from tests.descriptors import descriptors_left
 from tests.projections.log.helpers import until
 from workers.jobs.media_paths import MediaPaths, PathEscape
-from workers.jobs.publishers import PublishedByAnother
+from workers.jobs.publishers import PublishedByAnother, Publishers
 from workers.jobs.workspaces import OutputMissing, Workspaces
 
 FIRST, SECOND = Run(17, 2, 1), Run(17, 2, 2)
 
 
-def made(root: Path, run: Run, text: str, *, name: str = "match/a.txt") -> Output:
+def made(root: Path, run: Run, text: str, *, name: str = "match/a.txt", path: str = "a") -> Output:
     folder = MediaPaths(root, run.job).workspace(run.task, run.run)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "a").write_text(text)
-    return Output(path="a", name=name, size=len(text), sha256="0")
+    (folder / path).write_text(text)
+    return Output(path=path, name=name, size=len(text), sha256="0")
+
+
+def parts(run: Run, output: Output) -> tuple[str, ...]:
+    """Where it was made, below the media root."""
+    return (".jobs", str(run.job), str(run.task), str(run.run), output.path)
 
 
 def names(folder: Path, pattern: str) -> list[str]:
@@ -137,7 +143,53 @@ async def test_files_that_were_removed_or_that_no_job_published_are_anybodys(wor
     with pytest.raises(PublishedByAnother):
         await workspaces.publish(SECOND, [made(tmp_path, SECOND, "one")], client="studio")
     assert names(tmp_path, "*") == [".jobs", ".published", "match"]
-    assert [len(name) for name in names(tmp_path, ".published/*/*")] == [64, 64]
+    notes = [sha256(f"match/{name}.txt".encode()).hexdigest() for name in "ab"]
+    assert names(tmp_path, ".published/*/*") == sorted([*notes, f"{notes[0]}.1"])
+
+
+async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_it(workspaces: Workspaces, tmp_path: Path) -> None:
+    first, second, third = (Run(job, 2, 1) for job in (17, 18, 19))
+    outputs = [made(tmp_path, first, "one")]
+    Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", made=parts(first, outputs[0]), name="match/a.txt")
+    theirs = [made(tmp_path, second, "three")]
+    with pytest.raises(PublishedByAnother):
+        await workspaces.publish(second, theirs, client="playout")
+    await workspaces.publish(third, [made(tmp_path, third, "five")], client="studio")
+    (tmp_path / "match/a.txt").unlink()
+    with pytest.raises(PublishedByAnother):  # the first run may still move its file
+        await workspaces.publish(second, theirs, client="playout")
+    await workspaces.publish(first, outputs, client="studio")
+    assert (tmp_path / "match/a.txt").read_text() == "one"
+
+
+async def test_a_path_that_a_removed_job_claimed_is_anybodys(workspaces: Workspaces, tmp_path: Path) -> None:
+    output, run = made(tmp_path, FIRST, "one"), Run(18, 2, 1)
+    Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", made=parts(FIRST, output), name="match/a.txt")
+    await workspaces.remove([17])
+    await workspaces.publish(run, [made(tmp_path, run, "three")], client="playout")
+    assert (tmp_path / "match/a.txt").read_text() == "three"
+
+
+async def test_of_clients_that_publish_at_the_same_time_one_does(workspaces: Workspaces, tmp_path: Path) -> None:
+    paths, number = ("match/a.txt", "match/b.txt", "match/c.txt"), 20
+    for turn in range(50):
+        tries = {}
+        for client in range(4):
+            number += 1
+            run = Run(number, 2, 1)
+            outputs = [made(tmp_path, run, f"client {client}", name=name, path=name[-5:]) for name in random.sample(paths, 3)]
+            tries[f"client {client}"] = workspaces.publish(run, outputs, client=f"client {client}")
+        ends = dict(zip(tries, await asyncio.gather(*tries.values(), return_exceptions=True), strict=True))
+        done = [name for name, end in ends.items() if end is None]
+        assert [type(end) for end in ends.values() if end is not None] == [PublishedByAnother] * 3
+        assert [(tmp_path / name).read_text() for name in paths] == done * 3
+        for name in paths[turn % 2 :]:
+            (tmp_path / name).unlink()
+        await workspaces.remove(range(20, number + 1))
+        if turn % 2:
+            await workspaces.publish(Run(number, 3, 1), [made(tmp_path, Run(number, 3, 1), "more", name=paths[0])], client=done[0])
+            (tmp_path / paths[0]).unlink()
+    assert len(names(tmp_path, ".published/*/*")) <= 6, "superseded notes are deleted"
 
 
 async def test_without_a_free_descriptor_publishing_waits(
