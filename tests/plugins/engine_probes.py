@@ -70,6 +70,20 @@ def fail(context: StepContext[Failures]) -> StepResult:
     return StepResult(message="at last")
 
 
+class Claim(JobParameters):
+    name: str
+    path: str | None = None
+
+
+def claim(context: StepContext[Claim]) -> StepResult:
+    """Its process was taken over: it declares what no step could."""
+    write(context)
+    (output,) = context._outputs.values()
+    name = context.parameters.name.format(job=context.job.id)
+    context._outputs = {name: output.model_copy(update={"name": name, "path": context.parameters.path or output.path})}
+    return StepResult()
+
+
 def crash(context: Context) -> NoReturn:
     os._exit(3)
 
@@ -91,5 +105,6 @@ DIAMOND = Workflow(
 WAITING = Workflow("waiting", Seconds, [Step("wait", wait), Step("after", nothing, after=("wait",))])
 FAILING = Workflow("failing", Failures, [Step("fail", fail), Step("after", nothing, after=("fail",))])
 CRASHING = Workflow("crashing", JobParameters, [Step("crash", crash)])
+CLAIMING = Workflow("claiming", Claim, [Step("claim", claim)])
 READING = Workflow("reading", Reading, [Step("keep", keep), Step("read", read, after=("keep",))])
-WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING, READING)
+WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING, CLAIMING, READING)

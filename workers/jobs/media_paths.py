@@ -61,6 +61,17 @@ class PathEscape(Exception):
     """A path leads out of the folder that it belongs in."""
 
 
+def is_own(path: str, name: str, *, job: int, content_id: str) -> bool:
+    """Whether a step of this job may publish or keep the file `path` of its workspace as `name`. Its process has checked that, but
+    the media that it reads may have taken the process over."""
+    if any(part in ("", ".", "..") or "\0" in part for part in path.split("/")):
+        return False
+    folder, _, kept = name.rpartition("/")
+    if folder == f"{JOBS}/{job}/files":
+        return segment_fault(kept) is None
+    return name.startswith(f"{content_id}/") and path_fault(name) is None
+
+
 @dataclass(frozen=True, slots=True)
 class MediaPaths:
     """The paths of one job."""

@@ -32,7 +32,7 @@ from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.vault.vault import Vault
 from workers.jobs.content_protection import FindProtection, unprotected
-from workers.jobs.media_paths import PathEscape
+from workers.jobs.media_paths import PathEscape, is_own
 from workers.jobs.protocol import Answer, Failed, Finished, Protection, StepOrder
 from workers.jobs.publication_uploads import PublicationUploads
 from workers.jobs.publishers import PublishedByAnother
@@ -186,7 +186,7 @@ class StepExecutor:
                 starts=self._find_start,
                 more=self._upload_answers(order, run),
             )
-            end = await self._staged(run, made)
+            end = await self._staged(run, made, content_id=job.submission.content_id)
             outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
         finally:
             self._stepping.discard(run)
@@ -202,9 +202,11 @@ class StepExecutor:
             return await self._completed(job, assigned, result)
         return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)
 
-    async def _staged(self, run: Run, end: Finished | Failed) -> Finished | Failed:
+    async def _staged(self, run: Run, end: Finished | Failed, *, content_id: str) -> Finished | Failed:
         if isinstance(end, Failed) or not end.outputs:
             return end
+        if not all(is_own(output.path, output.name, job=run.job, content_id=content_id) for output in end.outputs):
+            return Failed("The process of the step named a file that is not its own.", final=True)
         try:
             await self._workspaces.stage(run, end.outputs)
         except OSError as fault:

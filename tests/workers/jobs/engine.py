@@ -70,7 +70,7 @@ class Engine:
         submission = Submission(
             client=client,
             workflow=workflow,
-            content_id="match",
+            content_id=parameters.get("content_id", "match"),
             parameters={"content_id": "match", **parameters},
             tasks=known.graph(),
         )

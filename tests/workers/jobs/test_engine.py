@@ -80,6 +80,31 @@ async def test_a_step_that_crashes_its_process_fails(engine: Engine) -> None:
     assert "The process of the step ended with status 3." in job.reason
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (None, "other/film.mp4"),
+        (None, ".jobs/../other/film.mp4"),
+        (None, ".jobs/{job}/files/../../../other/film.mp4"),
+        (None, "match/../other/film.mp4"),
+        (None, ".published/note"),
+        ("../../../../other/film.mp4", "match/film.mp4"),
+    ],
+)
+async def test_a_step_whose_process_was_taken_over_publishes_nothing_of_others(
+    engine: Engine, tmp_path: Path, path: str | None, name: str
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "film.mp4").write_text("theirs")
+    number = await engine.accept("claiming", path=path, name=name)
+    job = await engine.ended(number)
+    assert (job.failed, job.tasks[1].run) == (True, 1)
+    assert job.reason.endswith("The process of the step named a file that is not its own.")
+    assert await engine.topics(number) == ["accepted", "started", "task_started", "task_failed", "completed"]
+    assert (tmp_path / "other" / "film.mp4").read_text() == "theirs"
+    assert not (tmp_path / "match").exists()
+
+
 async def test_a_broken_job_stops_at_once_and_lets_its_slot_go(engine: Engine) -> None:
     await engine.set("max_jobs", 1)
     running, waiting = await engine.accept("waiting"), await engine.accept("noop")
