@@ -37,10 +37,10 @@ from tests.workers.jobs.composing import event, item, playlist, source
 from tests.workers.jobs.counted import numbers
 from tests.workers.jobs.engine import Engine
 from tests.workers.jobs.packaging import run
+from workers.bucket_ports import BucketAddress
 from workers.jobs.protocol import Failed
 from workers.jobs.registry import builtin
 from workers.jobs.step_process_pool import StepProcessPool
-from workers.ports import BucketAddress
 
 NAME: Final = "composing"
 MEANING: Final = "films of playlists whose workers are killed and frozen, with changing sources, many items and a full disk"

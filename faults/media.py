@@ -26,7 +26,7 @@ from faults.media_verdict import AssetSeen, EventSeen, Found, Kind, State, asset
 from projections.audit.verify import verify
 from tests.s3 import REMEDY, new_bucket, serving, versitygw
 from tests.workers.jobs.origin import Origin
-from workers.ports import BucketAddress
+from workers.bucket_ports import BucketAddress
 
 NAME: Final = "media"
 MEANING: Final = "assets, packages and captures whose engine is killed and frozen, in a directory and in S3"

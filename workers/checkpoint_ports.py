@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from workers.ports import BucketAddress
+from workers.bucket_ports import BucketAddress
 
 
 @dataclass(frozen=True, slots=True)

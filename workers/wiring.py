@@ -23,13 +23,14 @@ from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
+from workers.bucket_ports import BucketAddress
 from workers.checkpoint_ports import CheckpointPlaces
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal, Waker
 from workers.playout_ports import ITEM_LIMITS, ItemLimits
-from workers.ports import BucketAddress, DownloadLimits, Outbound
+from workers.ports import DownloadLimits, Outbound
 from workers.target_ports import OpenDestination, Targets, TargetSettings
 
 if TYPE_CHECKING:

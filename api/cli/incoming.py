@@ -15,7 +15,8 @@ from workers.jobs import folders
 from workers.jobs.media_paths import segment_fault
 
 if TYPE_CHECKING:
-    from workers.ports import ObjectStore
+    from workers.bucket_ports import ObjectStore
+
 
 _INCOMING: Final = "incoming"
 _PART: Final = 64 * MIB

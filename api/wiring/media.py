@@ -9,9 +9,9 @@ from workers.adapters.media_directory import MediaDirectory
 
 if TYPE_CHECKING:
     from workers.adapters.media_bucket import MediaBucket
+    from workers.bucket_ports import BucketAddress
     from workers.jobs.inputs import Inputs
     from workers.jobs.workspaces import RunFiles
-    from workers.ports import BucketAddress
     from workers.wiring import SharedWorkers, WorkerContext
 
 

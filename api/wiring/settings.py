@@ -28,8 +28,8 @@ from projections.kernel.sizes import MIB
 from projections.log.append_queue import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
+from workers.bucket_ports import BucketAddress
 from workers.checkpoint_ports import CheckpointPlaces
-from workers.ports import BucketAddress
 from workers.target_ports import ServiceAddresses
 
 _SERVICES = ServiceAddresses()

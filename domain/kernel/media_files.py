@@ -33,8 +33,8 @@ class MediaFiles(Protocol):
         """None: it is not there. Raises `ValueError` when it has more than `limit` bytes."""
         ...
 
-    async def remove(self, path: str) -> None:
-        """Nothing happens when it is not there."""
+    async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
+        """Nothing happens when it is not there, nor when it is not the file `only` any more."""
         ...
 
 

@@ -38,6 +38,6 @@ class MemoryMediaFiles:
             raise ValueError(f"{path} has more than {limit} bytes")
         return content
 
-    async def remove(self, path: str) -> None:
-        if is_published_path(path):
+    async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
+        if is_published_path(path) and only in (None, await self.find(path)):
             self._files.pop(path, None)

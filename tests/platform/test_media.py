@@ -17,7 +17,7 @@ from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.jobs.counted import film, numbers
 from tests.workers.jobs.engine import ENGINE, Engine, once, process
-from workers.ports import BucketAddress
+from workers.bucket_ports import BucketAddress
 
 Migrated = tuple[str, str | None]
 Said = tuple[int, str, str]

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from domain.kernel.clock import Clock
 from workers.adapters.s3_bucket import S3Bucket
+from workers.bucket_ports import BucketAddress
 from workers.checkpoint_ports import StoredNote
-from workers.ports import BucketAddress
 
 
 class BucketAnchor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from domain.kernel.media_files import MediaFile, is_published_path
-from workers.ports import ObjectStore, StoredObject
+from workers.bucket_ports import ObjectStore, StoredObject
 
 _LONGEST_KEY = 1024
 """Bytes that S3 allows."""
@@ -39,8 +39,8 @@ class MediaBucket:
         found = await self._store.get(path, limit=limit)
         return None if found is None else found[0]
 
-    async def remove(self, path: str) -> None:
-        if _can_be_there(path):
+    async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
+        if _can_be_there(path) and (only is None or await self.find(path) == only):
             await self._store.delete([path])
 
     async def open(self, path: str) -> OpenObject | None:

@@ -47,8 +47,8 @@ class MediaDirectory:
     async def read(self, path: str, *, limit: int) -> bytes | None:
         return await self._if_there(lambda: self._read(path, limit), None)
 
-    async def remove(self, path: str) -> None:
-        await self._if_there(lambda: self._remove(path), None)
+    async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
+        await self._if_there(lambda: self._remove(path, only), None)
 
     async def open(self, path: str) -> OpenFile | None:
         return await self._if_there(lambda: self._open(path), None)
@@ -83,9 +83,10 @@ class MediaDirectory:
             raise ValueError(f"{path} has more than {limit} bytes")
         return content
 
-    def _remove(self, path: str) -> None:
+    def _remove(self, path: str, only: MediaFile | None) -> None:
         with self._folder_of(path) as (folder, name):
-            if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            there = _described(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            if there is not None and only in (None, there):
                 os.unlink(name, dir_fd=folder)
                 os.fsync(folder)
 

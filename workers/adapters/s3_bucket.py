@@ -24,7 +24,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from domain.kernel.errors import Unavailable
-from workers.ports import BucketAddress, StoredObject
+from workers.bucket_ports import BucketAddress, Completion, StoredObject
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -123,9 +123,10 @@ class S3Bucket:
 
     async def put(self, key: str, content: bytes, *, instead_of: str | None = None) -> bool:
         """`instead_of` is the entity tag of what it replaces, empty where nothing may be there. False: that was not so."""
-        condition: dict[str, Any] = {} if instead_of is None else {"IfMatch": instead_of} if instead_of else {"IfNoneMatch": "*"}
         try:
-            await self._call(self._client.put_object, Bucket=self._bucket, Key=self._key(key), Body=content, **condition)
+            await self._call(
+                self._client.put_object, Bucket=self._bucket, Key=self._key(key), Body=content, **_condition(instead_of)
+            )
         except (_Changed, _Absent):
             return False
         return True
@@ -158,8 +159,8 @@ class S3Bucket:
             raise OSError(EACCES, "the upload was ended by another worker") from None
         return part["ETag"]
 
-    async def complete_upload(self, key: str, upload: str, *, parts: Sequence[str]) -> bool:
-        """Now it is there. False: there is no such upload, since it is completed or was ended."""
+    async def complete_upload(self, key: str, upload: str, *, parts: Sequence[str], instead_of: str | None = None) -> Completion:
+        """Now it is there, or there is no such upload, since it is completed or was ended. `instead_of` as for `put`."""
         numbered: list[CompletedPartTypeDef] = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, 1)]
         try:
             await self._call(
@@ -168,10 +169,13 @@ class S3Bucket:
                 Key=self._key(key),
                 UploadId=upload,
                 MultipartUpload={"Parts": numbered},
+                **_condition(instead_of),
             )
         except _Absent:
-            return False
-        return True
+            return Completion.NO_UPLOAD
+        except _Changed:
+            return Completion.CHANGED
+        return Completion.DONE
 
     async def end_upload(self, key: str, upload: str) -> None:
         """What was uploaded is deleted. Nothing happens to one that is completed."""
@@ -189,6 +193,10 @@ class S3Bucket:
     async def _call(self, act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with _translated():
             return await asyncio.get_running_loop().run_in_executor(self._threads, partial(act, *args, **kwargs))
+
+
+def _condition(instead_of: str | None) -> dict[str, Any]:
+    return {} if instead_of is None else {"IfMatch": instead_of} if instead_of else {"IfNoneMatch": "*"}
 
 
 class _Absent(Exception):

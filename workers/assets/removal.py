@@ -66,9 +66,11 @@ class AssetFileRemoval(BackgroundTask):
         if asset is None:
             return  # another process has done it
         await self._remove_folders(asset.jobs)
+        found = await self._files.find(asset.path)
         if await self._with_file_left(key) is None:
             return  # another one was faster: what is at the path now may be the file of the next asset
-        await self._files.remove(asset.path)
+        if found is not None:
+            await self._files.remove(asset.path, only=found)
         await self._executor.execute(ReleaseAssetPath(key), invocation=Invocation.by("system"))
 
     async def _with_file_left(self, key: UUID) -> Asset | None:

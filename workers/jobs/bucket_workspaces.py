@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeVar
@@ -24,14 +25,15 @@ from pydantic import TypeAdapter, ValidationError
 from domain.job.values import Output
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
+from domain.kernel.ids import new_id
 from projections.job.queue import Run
 from projections.kernel.sizes import MIB
+from workers.bucket_ports import Completion, ObjectStore
 from workers.jobs import folders
 from workers.jobs.inputs import Inputs
 from workers.jobs.media_paths import JOBS, MediaPaths
 from workers.jobs.publishers import Note, PublishedByAnother, to_claim
 from workers.jobs.workspaces import OutputMissing, Workspaces
-from workers.ports import ObjectStore
 
 T = TypeVar("T")
 
@@ -43,6 +45,7 @@ _AGAIN_SECONDS: Final = 2.0
 _STALE: Final = timedelta(days=7)
 """An upload that no run completes is ended after this time."""
 _LARGEST_NOTE: Final = 16 * MIB
+_RUN: Final = re.compile(rf"{re.escape(JOBS)}/\d+/\d+/\d+\.json", re.ASCII)
 
 _log = logging.getLogger(__name__)
 
@@ -149,34 +152,59 @@ class BucketWorkspaces:
         for number in range(1, run.run):  # so that a stale worker cannot publish them
             await self._end_uploads(run._replace(run=number))
         uploads = await self._noted(run)
-        for output in to_claim(outputs):
-            await self._claim(run, output.name, client)
-        for output in outputs:
-            upload, tags = uploads.get(output.name, _Upload("", []))
-            if upload and tags and await self._store.complete_upload(output.name, upload, parts=tags):
-                continue
-            there = await self._store.head(output.name)
-            if there is None or (there.size, there.sha256) != (output.size, output.sha256):
-                raise OutputMissing(f"{output.name} is neither uploaded nor in its place")
+        claimed = {output.name: await self._claim(run, output.name, client) for output in to_claim(outputs)}
+        waiting = {output.name: upload for output in outputs if (upload := uploads.get(output.name)) is not None and upload.parts}
+        await self._look([output for output in outputs if output.name not in waiting], frozenset())
+        completed = {name for name in waiting if await self._completed(run, name, waiting[name], claimed, client=client)}
+        await self._look([output for output in outputs if output.name in waiting], completed)
         await self._store.delete([_note(run)])
 
-    async def _claim(self, run: Run, name: str, client: str) -> None:
+    async def _completed(self, run: Run, name: str, upload: _Upload, claimed: Mapping[str, str], *, client: str) -> bool:
+        """False: there is no such upload. What is in its place is replaced only if it is what was there when it was claimed."""
+        seen = claimed.get(name)
+        while True:
+            end = await self._store.complete_upload(name, upload.id, parts=upload.parts, instead_of=seen)
+            if end is not Completion.CHANGED:
+                return end is Completion.DONE
+            seen = await self._claim(run, name, client)
+
+    async def _look(self, outputs: Sequence[Output], completed: Collection[str]) -> None:
+        """They must be in their places. A gateway may say that an upload is completed while it still copies its parts."""
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def look(output: Output) -> None:
+            async with places:
+                there = await self._store.head(output.name)
+            if there is None or (there.size, there.sha256) != (output.size, output.sha256):
+                if output.name in completed:
+                    raise Unavailable(f"{output.name} is not there yet")
+                raise OutputMissing(f"{output.name} is neither uploaded nor in its place")
+
+        await asyncio.gather(*map(look, outputs))
+
+    async def _claim(self, run: Run, name: str, client: str) -> str:
+        """The entity tag of what may be replaced in its place, empty where nothing may be there."""
         digits = sha256(name.encode()).hexdigest()
         note, runs = f".published/{digits[:2]}/{digits}", (_note(run),)
-        while not await self._store.put(note, Note(client, runs).content, instead_of=""):
+        while True:
+            if await self._store.put(note, Note(client, runs, new_id().hex).content, instead_of=""):
+                return ""
             known = await self._store.get(note, limit=_LARGEST_NOTE)
             if known is None:
                 continue
             last, etag = Note.read(known[0]), known[1]
             pending = [made for made in last.made if await self._store.head(made) is not None]
-            there = await self._store.head(name) is not None  # looked at after it: what was completed meanwhile is there
+            there = await self._tag(name)  # looked at after it: what was completed meanwhile is there
             if last.client != client and (pending or there):
                 raise PublishedByAnother(name)
             if last.client == client and runs[0] in last.made:
-                return
-            ours = Note(client, (*pending, *runs))
-            if await self._store.put(note, ours.content, instead_of=etag):
-                return
+                return there
+            if await self._store.put(note, Note(client, (*pending, *runs), new_id().hex).content, instead_of=etag):
+                return there
+
+    async def _tag(self, name: str) -> str:
+        found = await self._store.head(name)
+        return "" if found is None else found.etag
 
     async def _end_uploads(self, run: Run) -> None:
         uploads = await self._noted(run)
@@ -191,7 +219,7 @@ class BucketWorkspaces:
     async def _remove(self, job: int) -> None:
         while found := await self._store.list(f"{JOBS}/{job}/", limit=1000):
             for each in found:
-                if each.key.endswith(".json") and each.key.count("/") == 3:
+                if _RUN.fullmatch(each.key):  # what a step keeps may have any other name
                     for name, (upload, _) in _read(await self._store.get(each.key, limit=_LARGEST_NOTE)).items():
                         await self._store.end_upload(name, upload)
             await self._store.delete([each.key for each in found])

@@ -185,6 +185,8 @@ class StepContext(Generic[P]):
         if not inside.is_relative_to(root) or inside.is_symlink() or not inside.is_file():
             raise ValueError("what is published or kept is a file in the workspace")
         place = str(inside.relative_to(root))
+        if "\n" in place:
+            raise ValueError("a file with a line break in its name is neither published nor kept")
         if name in self._outputs or any(output.path == place for output in self._outputs.values()):
             raise ValueError(f"{place} or {name} is declared already")
         with inside.open("rb") as file:

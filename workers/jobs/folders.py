@@ -10,6 +10,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from errno import ELOOP, ENXIO
 from pathlib import Path
 from typing import Final
 
@@ -100,13 +101,17 @@ def _take_over(target: int, *, name: str, number: int, group: int) -> None:
     """Between the look at the file and its move the account may have put something else there."""
     try:
         file = os.open(name, FILE, dir_fd=target)
-    except OSError:
+    except OSError as fault:
+        if fault.errno not in (ELOOP, ENXIO):  # a link or a socket; anything else says nothing of what is there
+            raise
         os.unlink(name, dir_fd=target)
         raise NotOurs("it was replaced") from None
     try:
         status = os.fstat(file)
-        if status.st_ino != number or not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             os.unlink(name, dir_fd=target)
+            raise NotOurs("it was replaced")
+        if status.st_ino != number:  # another run has published its file since
             raise NotOurs("it was replaced")
         open_to_group(file, group)
     finally:

@@ -19,10 +19,11 @@ from typing import Any, Final
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
+from workers.bucket_ports import ObjectStore, StoredObject
 from workers.jobs import folders
 from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.protocol import Answer, StepListener
-from workers.ports import DEFAULT_LIMITS, DownloadLimits, ObjectStore, StoredObject
+from workers.ports import DEFAULT_LIMITS, DownloadLimits
 
 INPUTS: Final = ".inputs"
 Progress = Callable[[float], None]

@@ -64,7 +64,7 @@ class PathEscape(Exception):
 def is_own(path: str, name: str, *, job: int, content_id: str) -> bool:
     """Whether a step of this job may publish or keep the file `path` of its workspace as `name`. Its process has checked that, but
     the media that it reads may have taken the process over."""
-    if any(part in ("", ".", "..") or "\0" in part for part in path.split("/")):
+    if any(part in ("", ".", "..") or "\0" in part or "\n" in part for part in path.split("/")):
         return False
     folder, _, kept = name.rpartition("/")
     if folder == f"{JOBS}/{job}/files":

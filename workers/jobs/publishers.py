@@ -15,7 +15,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
@@ -40,19 +40,22 @@ class PublishedByAnother(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The client that publishes a file, and where its runs have made it. An empty name: it is no note."""
+    """The client that publishes a file, and where its runs have made it. An empty name: it is no note. `id` makes two notes of the
+    same differ in a store that knows versions by their content only."""
 
     client: str
     made: tuple[str, ...] = ()
+    id: str = field(default="", compare=False)
 
     @classmethod
     def read(cls, content: bytes) -> Note:
-        client, *made = os.fsdecode(content).split("\n")
-        return cls(client, tuple(made))
+        first, *made = os.fsdecode(content).split("\n")
+        client, _, id = first.partition(" ")
+        return cls(client, tuple(made), id)
 
     @property
     def content(self) -> bytes:
-        return os.fsencode("\n".join((self.client, *self.made)))
+        return os.fsencode("\n".join((f"{self.client} {self.id}".rstrip(), *self.made)))
 
 
 def to_claim(outputs: Iterable[Output]) -> list[Output]:
@@ -71,8 +74,8 @@ class Publishers:
         note, ours = sha256(os.fsencode(place.relative_to(self._root))).hexdigest(), Note(client, ("/".join(made),))
         with folders.folder(self._root, (_FOLDER, note[:2]), make=True) as notes:
             written = f"new.{new_id().hex}"
-            _write(notes, written, ours.content)
             try:
+                _write(notes, written, ours.content)
                 if not _is_linked(notes, written, note):
                     self._supersede(notes, note, written, place, ours, name=name)
             finally:
@@ -85,12 +88,13 @@ class Publishers:
             known = _known(notes, note)
             last = max(known)
             pending = {number for number, one in known.items() if self._is_pending(one)}
-            there = place.exists()  # looked at after it: what was moved meanwhile is in its place
+            there = self._is_there(place.relative_to(self._root).parts)  # after it: what was moved meanwhile is in its place
             if max(_known(notes, note)) != last:
                 continue
             if known[last] == ours:
                 return
-            if any(known[number].client != ours.client for number in (*pending, *([last] if there else []))):
+            theirs = there or any(known[number].client != ours.client for number in pending)
+            if known[last].client != ours.client and theirs:
                 raise PublishedByAnother(name)
             if _is_linked(notes, written, f"{note}.{last + 1}"):
                 if max(_known(notes, note)) == last + 1:
@@ -102,10 +106,11 @@ class Publishers:
         return any(self._is_there(made.split("/")) for made in note.made)
 
     def _is_there(self, parts: Sequence[str]) -> bool:
+        """Each folder is opened: what NFS remembers to be absent is looked for again then."""
         try:
             with folders.folder(self._root, parts[:-1]) as folder:
                 os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         return True
 

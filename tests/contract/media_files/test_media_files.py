@@ -102,6 +102,15 @@ async def test_a_removed_file_is_not_there_and_others_are(filled: Stage) -> None
     assert await paths(filled, "") == ["match-2/match.mp4", "match/assets/goal.jpg"]
 
 
+async def test_a_file_that_was_replaced_is_not_removed_instead(filled: Stage) -> None:
+    found = await filled.files.find("match/match.mp4")
+    filled.put("match/match.mp4", b"of somebody else")
+    await filled.files.remove("match/match.mp4", only=found)
+    assert await filled.files.read("match/match.mp4", limit=100) == b"of somebody else"
+    await filled.files.remove("match/match.mp4", only=await filled.files.find("match/match.mp4"))
+    assert await filled.files.find("match/match.mp4") is None
+
+
 async def test_names_may_have_any_other_characters(filled: Stage) -> None:
     for name in ("a b", "ä", "a%2Fb", "a+b", "a?b#c", "a\\b", "-rf", "a..b", "*"):
         filled.put(f"odd/{name}", name.encode())

@@ -16,6 +16,7 @@ from domain.asset.commands import CompleteAsset, ForgetAsset, ReleaseAssetPath, 
 from domain.asset.values import AssetType
 from domain.job.values import Output
 from domain.kernel.errors import Unavailable
+from domain.kernel.media_files import MediaFile, MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome
 from projections.asset.queries import AssetQueries
 from projections.job.queue import Run
@@ -47,13 +48,18 @@ class Interrupted:
 
 
 def removal(
-    inner: Core, root: Path, *, executor: Executor | None = None, remove_folders: RemoveJobFolders | None = None
+    inner: Core,
+    root: Path,
+    *,
+    executor: Executor | None = None,
+    files: MediaFiles | None = None,
+    remove_folders: RemoveJobFolders | None = None,
 ) -> AssetFileRemoval:
     return AssetFileRemoval(
         AssetQueries(inner.database),
         executor or inner.executor,
         streams=inner.streams,
-        files=MediaDirectory(root),
+        files=files or MediaDirectory(root),
         remove_folders=remove_folders or Workspaces(root).remove,
         waker=Waker(),
     )
@@ -140,3 +146,18 @@ async def test_who_is_slow_leaves_the_file_of_the_next_asset(inner: Core, media_
     go_on.set()
     await slow
     assert await is_there(media_root)
+
+
+@pytest.mark.usefixtures("_file")
+async def test_who_is_frozen_before_it_deletes_leaves_the_file_of_the_next_asset(inner: Core, media_root: Path) -> None:
+    class Frozen(MediaDirectory):
+        async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
+            await removal(inner, media_root).remove()
+            await requested(inner, OTHER)
+            (media_root / PATH).write_bytes(b"next")
+            await super().remove(path, only=only)
+
+    await requested(inner)
+    await do(inner, RemoveAsset(KEY, running_job=17))
+    await removal(inner, media_root, files=Frozen(media_root)).remove()
+    assert (media_root / PATH).read_bytes() == b"next"

@@ -32,12 +32,13 @@ from tests.platform.waiting import pauses
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
+from workers.bucket_ports import BucketAddress
 from workers.jobs.registry import installed
 from workers.jobs.step_processes import step_fork_server
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.outcomes.owner_commands import OwnerCommand
-from workers.ports import BucketAddress, DownloadLimits
+from workers.ports import DownloadLimits
 from workers.target_ports import OpenDestination, ServiceAddresses, TargetSettings
 from workers.wiring import WorkerContext, Workers
 

@@ -15,17 +15,20 @@ from domain.job.values import Output
 from domain.kernel.errors import Unavailable
 from projections.job.queue import Run
 from projections.kernel.sizes import MIB
+from tests.projections.log.helpers import until
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.s3 import versity_endpoint as versity_endpoint
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.s3_bucket import S3Bucket
+from workers.bucket_ports import BucketAddress, Completion
+from workers.jobs import bucket_workspaces
 from workers.jobs.bucket_workspaces import BucketWorkspaces
 from workers.jobs.inputs import Inputs
 from workers.jobs.media_paths import MediaPaths
 from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.workspaces import OutputMissing, Workspaces
-from workers.ports import BucketAddress, DownloadLimits
+from workers.ports import DownloadLimits
 
 RUN = Run(7, 2, 1)
 
@@ -38,12 +41,18 @@ class Away(S3Bucket):
         self.away: list[str] = []
         self.stalled: asyncio.Event | None = None
         self.stalled_at = asyncio.Event()
+        self.waiting = 0
+        self.answers_early = False
 
-    async def complete_upload(self, key: str, upload: str, *, parts: Sequence[str]) -> bool:
+    async def complete_upload(self, key: str, upload: str, *, parts: Sequence[str], instead_of: str | None = None) -> Completion:
         if self.stalled is not None:
             self.stalled_at.set()
+            self.waiting += 1
             await self.stalled.wait()
-        done = await super().complete_upload(key, upload, parts=parts)
+        if self.answers_early:
+            self.answers_early = False
+            return Completion.DONE
+        done = await super().complete_upload(key, upload, parts=parts, instead_of=instead_of)
         self._fail("complete")
         return done
 
@@ -203,6 +212,60 @@ async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_
     machine.store.stalled.set()
     await publishing
     assert await MediaBucket(machine.store).read("match/a.mp4", limit=100) == b"1"
+
+
+async def test_an_upload_that_is_completed_late_replaces_nothing_of_others(tmp_path: Path, versity_endpoint: str) -> None:
+    """The server may complete it when nobody waits for it any more. moto takes no conditions for that."""
+    address = new_bucket(versity_endpoint)
+    machine, other = Machine(tmp_path / "one", address), Machine(tmp_path / "two", address)
+    first, second, third = (RUN._replace(job=job) for job in (20, 21, 22))
+    outputs = {run: [machine.make("match/a.mp4", str(run.job).encode(), run=run)] for run in (first, second, third)}
+    for run in outputs:
+        await machine.files.stage(run, outputs[run])
+    machine.store.stalled = asyncio.Event()
+    publishing = [asyncio.create_task(machine.files.publish(run, outputs[run], client="admin")) for run in (first, second)]
+    await machine.store.stalled_at.wait()
+    await until(lambda: machine.store.waiting == 2)
+    await machine.store.delete([f".jobs/{run.job}/2/1.json" for run in (first, second)])
+    await other.files.publish(third, outputs[third], client="studio")
+    machine.store.stalled.set()
+    ends = await asyncio.gather(*publishing, return_exceptions=True)
+    assert [type(end) for end in ends] == [PublishedByAnother] * 2
+    assert await MediaBucket(machine.store).read("match/a.mp4", limit=100) == b"22"
+
+
+async def test_a_file_that_nobody_published_is_replaced(machine: Machine, address: BucketAddress) -> None:
+    await machine.store.put("match/a.mp4", b"by hand")
+    await machine.files.stage(RUN, outputs := [machine.make("match/a.mp4", b"1")])
+    await machine.files.publish(RUN, outputs, client="admin")
+    assert objects(address) == {"match/a.mp4": b"1"}
+
+
+async def test_an_upload_that_the_server_still_completes_is_waited_for(machine: Machine) -> None:
+    await machine.files.stage(RUN, outputs := [machine.make("match/a.mp4", b"1")])
+    machine.store.answers_early = True
+    await machine.files.publish(RUN, outputs, client="admin")
+    assert await published(machine) == ["match/a.mp4"]
+    assert not machine.store.answers_early
+
+
+async def test_two_notes_of_the_same_are_not_the_same_version(machine: Machine) -> None:
+    tags = set()
+    for _ in range(2):
+        await machine.files.stage(RUN, outputs := [machine.make("match/a.mp4", b"1")])
+        await machine.files.publish(RUN, outputs, client="admin")
+        (note,) = await machine.store.list(".published/", limit=10)
+        tags.add(note.etag)
+        await machine.store.delete([note.key, "match/a.mp4"])
+    assert len(tags) == 2
+
+
+async def test_what_a_step_kept_is_no_note_of_a_run(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_workspaces, "_LARGEST_NOTE", 1000)
+    await machine.files.stage(RUN, outputs := [machine.make(".jobs/7/files/plan.json", b" " * 2000)])
+    await machine.files.publish(RUN, outputs, client="admin")
+    await machine.files.remove([7])
+    assert await machine.files.jobs() == []
 
 
 async def test_a_path_that_a_withdrawn_job_claimed_is_anybodys(machine: Machine, other: Machine) -> None:

@@ -12,7 +12,7 @@ from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.s3 import versity_endpoint as versity_endpoint
 from tests.workers.jobs.engine import Engine, process
-from workers.ports import BucketAddress
+from workers.bucket_ports import BucketAddress
 
 
 @pytest.fixture(params=["moto", "versitygw"])

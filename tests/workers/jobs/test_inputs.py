@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 
 from tests.conftest import NOON
+from workers.bucket_ports import ObjectStore, StoredObject
 from workers.jobs.inputs import Inputs
-from workers.ports import ObjectStore, StoredObject
 
 NAME, CONTENT = "match/film.mp4", b"x" * 100_000
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from domain.job.values import Output
 from projections.job.queue import Run
 from tests.descriptors import descriptors_left
 from tests.projections.log.helpers import until
+from workers.jobs import folders
 from workers.jobs.media_paths import MediaPaths, PathEscape
 from workers.jobs.publishers import PublishedByAnother, Publishers
 from workers.jobs.workspaces import OutputMissing, Workspaces
@@ -170,6 +173,53 @@ async def test_a_path_that_a_removed_job_claimed_is_anybodys(workspaces: Workspa
     assert (tmp_path / "match/a.txt").read_text() == "three"
 
 
+async def test_a_claim_that_came_too_late_bars_nobody(workspaces: Workspaces, tmp_path: Path) -> None:
+    for job in (17, 18, 19):  # the note that counts is the third one
+        run = Run(job, 2, 1)
+        await workspaces.publish(run, [made(tmp_path, run, "one")], client="studio")
+    late = Run(20, 2, 1)
+    output, note = made(tmp_path, late, "late"), sha256(b"match/a.txt").hexdigest()
+    (tmp_path / ".published" / note[:2] / f"{note}.1").write_text(f"playout\n{'/'.join(parts(late, output))}")
+    again = Run(21, 2, 1)
+    await workspaces.publish(again, [made(tmp_path, again, "again")], client="studio")
+    assert (tmp_path / "match/a.txt").read_text() == "again"
+    with pytest.raises(PublishedByAnother):
+        await workspaces.publish(late, [output], client="playout")
+
+
+async def test_a_worker_that_was_frozen_does_not_delete_what_was_published_since(
+    workspaces: Workspaces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_over = folders._take_over
+
+    def frozen(target: int, **given: Any) -> None:
+        monkeypatch.undo()
+        folders.publish(tmp_path, parts(SECOND, other), named=("match", "a.txt"))
+        taken_over(target, **given)
+
+    output, other = made(tmp_path, FIRST, "one"), made(tmp_path, SECOND, "other")
+    monkeypatch.setattr(folders, "_take_over", frozen)
+    with pytest.raises(folders.NotOurs):
+        await workspaces.publish(FIRST, [output], client="studio")
+    assert (tmp_path / "match/a.txt").read_text() == "other"
+
+
+async def test_a_shortage_after_the_move_deletes_nothing(
+    workspaces: Workspaces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, opened = made(tmp_path, FIRST, "one"), os.open
+
+    def short(path: Any, flags: int, *given: Any, **named: Any) -> int:
+        if path == "a.txt":
+            monkeypatch.undo()
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opened(path, flags, *given, **named)
+
+    monkeypatch.setattr(os, "open", short)
+    await workspaces.publish(FIRST, [output], client="studio")
+    assert (tmp_path / "match/a.txt").read_text() == "one"
+
+
 async def test_of_clients_that_publish_at_the_same_time_one_does(workspaces: Workspaces, tmp_path: Path) -> None:
     paths, number = ("match/a.txt", "match/b.txt", "match/c.txt"), 20
     for turn in range(50):
@@ -177,8 +227,8 @@ async def test_of_clients_that_publish_at_the_same_time_one_does(workspaces: Wor
         for client in range(4):
             number += 1
             run = Run(number, 2, 1)
-            outputs = [made(tmp_path, run, f"client {client}", name=name, path=name[-5:]) for name in random.sample(paths, 3)]
-            tries[f"client {client}"] = workspaces.publish(run, outputs, client=f"client {client}")
+            outputs = [made(tmp_path, run, f"client-{client}", name=name, path=name[-5:]) for name in random.sample(paths, 3)]
+            tries[f"client-{client}"] = workspaces.publish(run, outputs, client=f"client-{client}")
         ends = dict(zip(tries, await asyncio.gather(*tries.values(), return_exceptions=True), strict=True))
         done = [name for name, end in ends.items() if end is None]
         assert [type(end) for end in ends.values() if end is not None] == [PublishedByAnother] * 3

@@ -32,8 +32,8 @@ from tests.workers.sealing.time_stamps import serving, verified
 from workers.adapters.bucket_anchor import BucketAnchor
 from workers.adapters.file_anchor import FileAnchor
 from workers.adapters.outbound_http import GuardedClient
+from workers.bucket_ports import BucketAddress
 from workers.checkpoint_ports import Anchor, StoredNote
-from workers.ports import BucketAddress
 from workers.sealing.anchors import Anchoring
 from workers.sealing.sealer import CONSUMER, Sealer
 from workers.sealing.time_stamp import TimeStamp
