@@ -132,6 +132,7 @@ class PublicationHandlers(SeveralPublications):
         the publication. Raises `Unavailable` where it cannot be reached, and nothing is changed then."""
         sent = parse_text(text, field="publicationJson")
         row = await self._known(key, destination_id)
+        invocation.check_version(row.version)
         settled = await self._texts.settle(sent, row.text, key=key, client=row.client)
         refusal = None
         if row.state is PublicationState.Completed and settled.text != row.text:
@@ -160,6 +161,7 @@ class PublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(key, destination_id)
+            invocation.check_version(row.version)
             if hard and row.running_job is None and row.job is not None:
                 await self._remove(row)
             return Plan(withdrawal(row, hard=hard))

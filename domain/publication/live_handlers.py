@@ -126,6 +126,7 @@ class LivePublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(event_id, entry)
+            invocation.check_version(row.version)
             return Plan([await self._starting(row)])
 
         return await self._executor.execute(plan, invocation=invocation)
@@ -185,6 +186,7 @@ class LivePublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(event_id, entry)
+            invocation.check_version(row.version)
             if row.state is PublicationState.InProgress:
                 return Plan([RecreatePublication(row.id)])  # which refuses
             closing = await self._closed(row) if row.open else None
@@ -206,6 +208,7 @@ class LivePublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(event_id, entry)
+            invocation.check_version(row.version)
             if entry.hard and not row.open:
                 await self._remove(row)
             return Plan([WithdrawPublication(row.id, hard=entry.hard, running_job=None, looked_up=True)])
