@@ -68,6 +68,7 @@ class DestinationHandlers:
         """Try the target. The destination is active if that succeeds, and stays as it is if not. The result has `fault`, None when
         all is well. `Conflict` if the destination is changed meanwhile."""
         tried = await self._known(key)
+        invocation.check_version(tried.version)
         fault = await self._trial.fault(tried.details.target, await self.configuration(tried))
 
         async def plan() -> Plan:
@@ -76,7 +77,7 @@ class DestinationHandlers:
             still = {name: getattr(tried.details, name) for name in ("target", "configuration_json", "secrets")}
             return Plan([AmendRecord(key, Destination, {"active": True}, still=still)], {"fault": None})
 
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        return await self._executor.execute(plan, invocation=invocation)
 
     async def configuration(self, row: RecordRow) -> dict[str, Any]:
         """The configuration with its secrets."""

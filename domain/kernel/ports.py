@@ -39,7 +39,8 @@ class Invocation:
         return replace(self, if_match=None)
 
     def check_version(self, current: int) -> None:
-        """For what acts outside before its append, such as at the target of a publication. Raises `PreconditionFailed`."""
+        """For what is done or refused before an append, such as a call to the target of a publication. Raises
+        `PreconditionFailed`."""
         if self.if_match is not None and current not in self.if_match:
             raise PreconditionFailed(current)
 

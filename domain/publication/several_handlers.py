@@ -86,7 +86,9 @@ class SeveralPublications:
     async def _shown(
         self, row: PublicationRow, *, fault: str | None, published: bool, invocation: Invocation
     ) -> Outcome[Publication]:
-        """Have the target make it public, or private, unless there is a fault already."""
+        """Have the target make it public, or private, unless there is a fault already. What the target has done is recorded at any
+        version."""
+        invocation.check_version(row.version)
         if fault is None:
             call = TargetCall.PUBLISH if published else TargetCall.UNPUBLISH
             answer = await self._contents.ask(call, row)

@@ -231,6 +231,7 @@ async def test_with_a_stale_if_match_the_target_is_not_called(
     for write in (
         handlers.delete(key, ACTIVE, hard=True, invocation=STALE),
         handlers.amend(key, ACTIVE, text='{"title":"Two"}', invocation=STALE),
+        handlers.show(key, ACTIVE, published=True, invocation=STALE),
     ):
         with pytest.raises(PreconditionFailed):
             await write

@@ -75,11 +75,17 @@ async def test_with_a_stale_if_match_the_target_is_not_called(
     memory: Memory, handlers: LivePublicationHandlers, contents: MemoryContents
 ) -> None:
     entry = await made(handlers)
-    with pytest.raises(PreconditionFailed):
-        await handlers.start(EVENT, entry, invocation=STALE)
+    for write in (
+        handlers.start(EVENT, entry, invocation=STALE),
+        handlers.show(EVENT, entry, published=True, invocation=STALE),
+    ):
+        with pytest.raises(PreconditionFailed):
+            await write
     assert (contents.asked, stored(memory, entry).state) == ([], PublicationState.Scheduled)
     fresh = Invocation(ME.cause, if_match=frozenset({stored(memory, entry).version}))
     await handlers.start(EVENT, entry, invocation=fresh)
+    with pytest.raises(PreconditionFailed):
+        await handlers.stop(EVENT, entry, invocation=fresh)
     await handlers.stop(EVENT, entry, invocation=ME)
     for write in (
         handlers.recreate(EVENT, entry, remove_original=True, invocation=STALE),
