@@ -12,7 +12,7 @@ from uuid import UUID
 
 from domain.destination.targets import Target
 from domain.kernel.command import Command
-from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
+from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.row import EventRow
@@ -21,6 +21,7 @@ from domain.publication.commands import (
     ClearTarget,
     CloseTarget,
     FailPublicationStart,
+    ReadPublication,
     RecreatePublication,
     SchedulePublication,
     StartPublication,
@@ -130,6 +131,13 @@ class LivePublicationHandlers(SeveralPublications):
             return Plan([await self._starting(row)])
 
         return await self._executor.execute(plan, invocation=invocation)
+
+    async def start_new(self, event_id: UUID, entry: Entry, *, version: int, invocation: Invocation) -> Outcome[Publication]:
+        """Start one that nothing has changed since its creation, which left it at `version`. Any other stays as it is."""
+        try:
+            return await self.start(event_id, entry, invocation=Invocation(invocation.cause, frozenset({version})))
+        except PreconditionFailed:
+            return await self._executor.execute(ReadPublication(entry.publication_id), invocation=Invocation(invocation.cause))
 
     async def _starting(self, row: PublicationRow) -> Command[Publication]:
         if row.state is not PublicationState.Scheduled:

@@ -41,7 +41,7 @@ _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing w
 async def streams_created(
     request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter, handlers: LivePublicationHandlers
 ) -> Response:
-    """What is to be started at once is started here: a repeated request starts what could not be started before."""
+    """What is to be started at once is started here. A repeated request starts what nothing has touched since its creation."""
     if outcome.result["start"]:
         outcome = await started_after(outcome, handlers, invocation=request.invocation)
     roots = [outcome.aggregates[place] for place in outcome.result["places"]]

@@ -98,3 +98,20 @@ async def test_with_a_stale_if_match_the_target_is_not_called(
     with pytest.raises(PreconditionFailed):
         await handlers.delete(EVENT, entry, invocation=STALE)
     assert [call for call, _ in contents.asked] == [TargetCall.OPEN, TargetCall.CLOSE, TargetCall.DELETE]
+
+
+async def test_a_new_one_is_started_once_whatever_becomes_of_it(
+    memory: Memory, handlers: LivePublicationHandlers, contents: MemoryContents
+) -> None:
+    entry = await made(handlers)
+    created = stored(memory, entry).version
+
+    async def start_new() -> PublicationState:
+        return (await handlers.start_new(EVENT, entry, version=created, invocation=ME)).aggregate.state
+
+    assert (await start_new(), await start_new()) == (PublicationState.InProgress, PublicationState.InProgress)
+    await handlers.stop(EVENT, entry, invocation=ME)
+    assert await start_new() is PublicationState.Completed
+    await handlers.recreate(EVENT, entry, remove_original=False, invocation=ME)
+    assert await start_new() is PublicationState.Scheduled
+    assert [call for call, _ in contents.asked] == [TargetCall.OPEN, TargetCall.CLOSE]
