@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from domain.configuration.secrets import opened
+from domain.destination.custom_stream import NAME, NEEDS_NAME, is_elsewhere
 from domain.destination.targets import Target
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused, Unavailable
@@ -34,7 +36,7 @@ from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPort
 from domain.publication.sources import ChannelSources, LiveSource
 from domain.publication.texts import SentText
 from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState
-from domain.records.kinds.destination import Destination
+from domain.records.kinds.destination import Destination, DestinationDetails
 
 _NO_SOURCE: Final = "the Event is not on the air, or its channel has no HLS address: there is no stream to publish"
 _FILES_ONLY: Final = frozenset({Target.S3, Target.SFTP, Target.HTTP, Target.FILESYSTEM})
@@ -96,6 +98,8 @@ class LivePublicationHandlers(SeveralPublications):
     ) -> list[Command[Any]]:
         """The commands for one publication; its own is the last."""
         destination = await self._destination(one.destination_id)
+        if destination.details.target is Target.CUSTOM:
+            _check_stream(destination.details, sent)
         client = invocation.cause.actor
         settled = await self._texts.settle(sent, None, key=key, client=client)
         fault = None
@@ -272,3 +276,10 @@ class LivePublicationHandlers(SeveralPublications):
         if row is None or row.kind is not PublicationKind.LIVE or row.content_id != str(event_id):
             raise NotFound(Publication.KIND, str(entry.publication_id))
         return row
+
+
+def _check_stream(destination: DestinationDetails, sent: SentText) -> None:
+    """An address of its own needs a key of its own."""
+    own, configured = sent.all_options(), opened(destination.configuration_json, {}, members=Destination.MEMBERS)
+    if isinstance(configured, dict) and is_elsewhere(configured, own) and not own.get(NAME):
+        raise Malformed.at(f"{sent.field}.{NAME}", NEEDS_NAME)

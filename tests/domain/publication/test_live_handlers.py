@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from domain.destination.targets import Target
-from domain.kernel.errors import PreconditionFailed
+from domain.kernel.errors import Malformed, PreconditionFailed
 from domain.kernel.ports import Invocation
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
 from domain.media_event.values import EventState
@@ -27,7 +27,7 @@ from tests.domain.publication.memory_publications import MemoryContents, NoServe
 
 ME = Invocation.by("studio")
 STALE = Invocation(ME.cause, if_match=frozenset({7}))
-EVENT, CHANNEL, TUBE = UUID(int=1), UUID(int=2), UUID(int=11)
+EVENT, CHANNEL, TUBE, SERVER = UUID(int=1), UUID(int=2), UUID(int=11), UUID(int=12)
 STREAM = {"streamProtocol": "HLS", "liveOriginPrimaryUrl": "https://origin.test/live/{contentId}/master.m3u8"}
 
 
@@ -98,6 +98,27 @@ async def test_with_a_stale_if_match_the_target_is_not_called(
     with pytest.raises(PreconditionFailed):
         await handlers.delete(EVENT, entry, invocation=STALE)
     assert [call for call, _ in contents.asked] == [TargetCall.OPEN, TargetCall.CLOSE, TargetCall.DELETE]
+
+
+@pytest.mark.parametrize("name", [{}, {"cstm_streamName": None}, {"cstm_streamName": ""}])
+async def test_another_server_needs_a_key_of_its_own(
+    memory: Memory, handlers: LivePublicationHandlers, name: dict[str, Any]
+) -> None:
+    server = configuration({"cstm_streamUrl": "rtmp://partner.test/live", "cstm_streamName": None})
+    await memory.given(
+        RegisterRecord(SERVER, Destination, {"name": "S", "target": Target.CUSTOM, "configuration_json": server}, new=True)
+    )
+    elsewhere = {"cstm_streamUrl": "rtmp://other.test/live"}
+
+    async def create(text: dict[str, Any]) -> Any:
+        return await handlers.create(EVENT, [NewStream(SERVER, json.dumps(text))], start=False, invocation=ME)
+
+    with pytest.raises(Malformed) as refused:
+        await create({**elsewhere, **name})
+    assert [one.field for one in refused.value.errors] == ["publications[0].publicationJson.cstm_streamName"]
+    assert memory.topics == []
+    await create({**elsewhere, "cstm_streamName": "own"})
+    await create({"cstm_streamUrl": "rtmp://partner.test:1935/other", **name})
 
 
 async def test_a_new_one_is_started_once_whatever_becomes_of_it(
