@@ -50,6 +50,7 @@ class DestinationHandlers:
 
     async def change(self, key: UUID, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
         """Change the fields that `values` names. `active` can only be reset."""
+        self._check(values, values.get("target"))
 
         async def plan() -> Plan:
             before = await self._known(key)
@@ -95,15 +96,21 @@ class DestinationHandlers:
     def _checked(
         self, values: Mapping[str, Any], target: Target, *, key: UUID
     ) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
-        if (refusal := self._trial.refusal(target)) is not None:
-            raise Malformed.at("target", refusal)
-        text = values.get("configuration_json")
-        if text is None:
+        self._check(values, target)
+        if values.get("configuration_json") is None:
             return values, ()
-        parse_config(target, text)
         stored, secrets = without_secrets(Destination, values, stream=Destination.stream(key), vault=self._vault)
         required = [path_of((name,)) for name in config_model(target).REQUIRED]
         return {**stored, "configuration_json": replace(stored["configuration_json"], required=required)}, secrets
+
+    def _check(self, values: Mapping[str, Any], target: Target | None) -> None:
+        """All that needs no look-up. Without a target the configuration must be one of any target."""
+        if target is not None and (refusal := self._trial.refusal(target)) is not None:
+            raise Malformed.at("target", refusal)
+        text = values.get("configuration_json")
+        if text is not None:
+            parse_config(target, text)
+            Destination.split(text)
 
     async def _known(self, key: UUID) -> RecordRow:
         row = await self._records.find(Destination.KIND, key)

@@ -32,7 +32,7 @@ from domain.publication.commands import (
 )
 from domain.publication.ports import StreamingServers, TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, parsed, transaction_of
+from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, transaction_of
 from domain.publication.sources import ChannelSources, LiveSource
 from domain.publication.texts import SentText
 from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState
@@ -77,7 +77,7 @@ class LivePublicationHandlers(SeveralPublications):
     ) -> Outcome[Publication]:
         """All or none. `start`: each is to be started then, so there must be a stream. The outcome has other aggregates too;
         `places` in the result are those of the publications, `start` is in it too."""
-        sent = parsed(wanted)
+        sent = self._parsed(wanted)
         source = await self._checked(event_id, wanted)
         if start and not source.urls:
             raise Refused(_NO_SOURCE)

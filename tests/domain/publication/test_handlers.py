@@ -151,6 +151,18 @@ async def test_a_film_of_an_event_must_be_available(memory: Memory, handlers: Pu
         await handlers.publish_event(UUID(int=99), wanted(ACTIVE), invocation=ME)
 
 
+async def test_bad_texts_are_told_before_what_is_not_there(handlers: PublicationHandlers) -> None:
+    nowhere, address = UUID(int=99), '{"callbackUrls": ["ftp://x"]}'
+    for write in (
+        handlers.publish_event(nowhere, [NewPublication("", ACTIVE, "[]")], invocation=ME),
+        handlers.publish_event(EVENT, wanted(ACTIVE, callbackUrls=["ftp://x"]), invocation=ME),
+        handlers.create(wanted(nowhere, callbackUrls=["ftp://x"]), invocation=ME),
+        handlers.amend(nowhere, ACTIVE, text=address, invocation=ME),
+    ):
+        with pytest.raises(Malformed):
+            await write
+
+
 async def test_a_destination_with_a_running_publication_cannot_be_deleted(memory: Memory, handlers: PublicationHandlers) -> None:
     (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
     with pytest.raises((InUse, LinkBroken)):
