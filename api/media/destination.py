@@ -136,7 +136,7 @@ async def destination_tried(request: Request, outcome: Outcome[Record]) -> Respo
     return Response(200, body)
 
 
-@routes.put("/activate/{id}", WRITE, response_model=Activation, absent=404, if_match=False, respond=destination_tried)
+@routes.put("/activate/{id}", WRITE, response_model=Activation, absent=404, respond=destination_tried)
 async def activate_destination(request: Request, id: UUID, handlers: DestinationHandlers) -> Outcome[Record]:
     """Try the target as it is configured: reach it, log in, write and remove what a publication would need.
 

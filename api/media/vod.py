@@ -53,7 +53,7 @@ async def metadata_synced(request: Request, outcome: Outcome[MediaEvent], handle
     return Response(200, await handlers.metadata(UUID(outcome.aggregate.key)))
 
 
-@routes.put("/{id}/metadata", WRITE, response_model=VodMetadata, absent=None, if_match=False, respond=metadata_synced)
+@routes.put("/{id}/metadata", WRITE, response_model=VodMetadata, absent=None, respond=metadata_synced)
 async def sync_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHandlers) -> Outcome[MediaEvent]:
     """Take over what the metadata file says: the MP4 state of the Event, its length, and its assets."""
     return await handlers.sync_metadata(id, invocation=request.invocation)

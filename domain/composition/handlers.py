@@ -121,6 +121,9 @@ class CompositionHandlers:
         """`changes` are members of the playlist; the others stay. A film is made anew where something changes; the job of the one
         before is broken off. An Event without a playlist gets one for its encoder. Raises `NotFound`, `Refused` for one of the
         other kind."""
+        sent = "items" in changes
+        if sent:
+            check_playlist(Playlist(items=changes["items"]), kind=kind, event_id=event_id, field="items")
 
         async def plan() -> Plan:
             event = await self._existing(event_id)
@@ -130,7 +133,8 @@ class CompositionHandlers:
             if row is not None and row.kind is not kind:
                 raise Refused(f"the playlist of the Event is one for {_made_for(row.kind)}, not for {_made_for(kind)}")
             playlist = (row.playlist if row is not None else Playlist()).model_copy(update=dict(changes))
-            check_playlist(playlist, kind=kind, event_id=event_id, field="items")
+            if not sent:
+                check_playlist(playlist, kind=kind, event_id=event_id, field="items")
             if row is None or playlist.items != row.playlist.items:
                 await self._check_items(playlist, field="items")
             if kind is CompositionKind.ENCODER:

@@ -50,6 +50,7 @@ class DestinationHandlers:
 
     async def change(self, key: UUID, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
         """Change the fields that `values` names. `active` can only be reset."""
+        self._check(values, values.get("target"))
 
         async def plan() -> Plan:
             before = await self._known(key)
@@ -68,6 +69,7 @@ class DestinationHandlers:
         """Try the target. The destination is active if that succeeds, and stays as it is if not. The result has `fault`, None when
         all is well. `Conflict` if the destination is changed meanwhile."""
         tried = await self._known(key)
+        invocation.check_version(tried.version)
         fault = await self._trial.fault(tried.details.target, await self.configuration(tried))
 
         async def plan() -> Plan:
@@ -76,7 +78,7 @@ class DestinationHandlers:
             still = {name: getattr(tried.details, name) for name in ("target", "configuration_json", "secrets")}
             return Plan([AmendRecord(key, Destination, {"active": True}, still=still)], {"fault": None})
 
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        return await self._executor.execute(plan, invocation=invocation)
 
     async def configuration(self, row: RecordRow) -> dict[str, Any]:
         """The configuration with its secrets."""
@@ -94,15 +96,21 @@ class DestinationHandlers:
     def _checked(
         self, values: Mapping[str, Any], target: Target, *, key: UUID
     ) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
-        if (refusal := self._trial.refusal(target)) is not None:
-            raise Malformed.at("target", refusal)
-        text = values.get("configuration_json")
-        if text is None:
+        self._check(values, target)
+        if values.get("configuration_json") is None:
             return values, ()
-        parse_config(target, text)
         stored, secrets = without_secrets(Destination, values, stream=Destination.stream(key), vault=self._vault)
         required = [path_of((name,)) for name in config_model(target).REQUIRED]
         return {**stored, "configuration_json": replace(stored["configuration_json"], required=required)}, secrets
+
+    def _check(self, values: Mapping[str, Any], target: Target | None) -> None:
+        """All that needs no look-up. Without a target the configuration must be one of any target."""
+        if target is not None and (refusal := self._trial.refusal(target)) is not None:
+            raise Malformed.at("target", refusal)
+        text = values.get("configuration_json")
+        if text is not None:
+            parse_config(target, text)
+            Destination.split(text)
 
     async def _known(self, key: UUID) -> RecordRow:
         row = await self._records.find(Destination.KIND, key)

@@ -193,6 +193,6 @@ def config_model(target: Target) -> type[DestinationConfig]:
     return _CONFIGS[target]
 
 
-def parse_config(target: Target, text: str, *, field: str = FIELD) -> DestinationConfig:
-    """Raises `Malformed` with the path of every member that is missing or wrong."""
-    return checked(config_model(target), text, field=field)
+def parse_config(target: Target | None, text: str, *, field: str = FIELD) -> DestinationConfig:
+    """Of any target where it is None. Raises `Malformed` with the path of every member that is missing or wrong."""
+    return checked(DestinationConfig if target is None else config_model(target), text, field=field)

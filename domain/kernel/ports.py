@@ -11,6 +11,7 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.errors import PreconditionFailed
 from domain.kernel.idempotency import IdempotencyKey
 
 R = TypeVar("R", bound=AggregateRoot)
@@ -36,6 +37,12 @@ class Invocation:
     def at_any_version(self) -> Self:
         """For a unit of work on several aggregates, to which a single version cannot refer."""
         return replace(self, if_match=None)
+
+    def check_version(self, current: int) -> None:
+        """For what is done or refused before an append, such as a call to the target of a publication. Raises
+        `PreconditionFailed`."""
+        if self.if_match is not None and current not in self.if_match:
+            raise PreconditionFailed(current)
 
 
 @dataclass(frozen=True, slots=True)

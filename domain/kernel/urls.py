@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 from domain.kernel.errors import Malformed
 
 LONGEST_URL: Final = 2048
+_PORTS: Final = {"http": 80, "https": 443, "rtmp": 1935, "rtmps": 443}
 
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -56,7 +57,7 @@ def origin(url: str) -> str:
         return url.split("/")[0].strip().casefold()
     try:
         split = urlsplit(url.strip())
-        port = split.port or {"http": 80, "https": 443}.get(split.scheme, 0)
+        port = split.port or _PORTS.get(split.scheme, 0)
     except ValueError:
         return url
     return f"{split.scheme}://{(split.hostname or '').removesuffix('.')}:{port}"

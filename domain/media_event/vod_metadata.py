@@ -31,6 +31,7 @@ class VodMetadataHandlers:
         if event is None:
             raise Malformed.at("id", "there is no such Event")
         check_has_metadata(event.details.state)
+        invocation.check_version(event.version)
         metadata = await self._read(key)
         if metadata is None:
             raise Refused(f"the Event has no {NAME}")

@@ -172,6 +172,14 @@ class ClearTarget(_PublicationCommand):
 
 
 @dataclass(frozen=True)
+class ReadPublication(_PublicationCommand):
+    """Changes nothing: the outcome has the publication as it is."""
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        return None
+
+
+@dataclass(frozen=True)
 class StartPublication(_PublicationCommand):
     """`details` are what the target says of what it has made for the live stream."""
 

@@ -36,8 +36,8 @@ from domain.publication.commands import (
 )
 from domain.publication.ports import TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, parsed, transaction_of
-from domain.publication.texts import SentText, parse_text
+from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, transaction_of
+from domain.publication.texts import SentText
 from domain.publication.values import (
     PublicationKind,
     PublicationState,
@@ -77,20 +77,26 @@ class PublicationHandlers(SeveralPublications):
         self, event_id: UUID, wanted: Sequence[NewPublication], *, invocation: Invocation
     ) -> Outcome[Publication]:
         """Publications of the film of an Event, which must have one."""
+        sent = self._parsed(wanted)
         event = await self._events.by_id(event_id)
         if event is None:
             raise NotFound(MediaEvent.KIND, str(event_id))
         if event.details.mp4_state is not Mp4State.AVAILABLE:
             raise Refused("the Event has no MP4 file that is available")
-        return await self.create([replace(one, content_id=str(event_id)) for one in wanted], invocation=invocation)
+        return await self._scheduled([replace(one, content_id=str(event_id)) for one in wanted], sent, invocation=invocation)
 
     async def create(self, wanted: Sequence[NewPublication], *, invocation: Invocation) -> Outcome[Publication]:
         """All or none, each with a job of its own. To a destination that is not active they fail at once. The outcome has other
         aggregates too; `places` in the result are those of the publications."""
-        sent = parsed(wanted)
+        sent = self._parsed(wanted)
         for index, one in enumerate(wanted):
             if not _is_content_id(one.content_id):
                 raise Malformed.at(f"{FIELD}[{index}].contentId", _CONTENT_ID)
+        return await self._scheduled(wanted, sent, invocation=invocation)
+
+    async def _scheduled(
+        self, wanted: Sequence[NewPublication], sent: Sequence[SentText], *, invocation: Invocation
+    ) -> Outcome[Publication]:
         scheduling = partial(self._scheduling, transaction=transaction_of(invocation), invocation=invocation)
         return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation)
 
@@ -130,8 +136,9 @@ class PublicationHandlers(SeveralPublications):
     async def amend(self, key: UUID, destination_id: UUID, *, text: str, invocation: Invocation) -> Outcome[Publication]:
         """Store another text; a completed publication is changed at its target, where that can be. What the target refuses fails
         the publication. Raises `Unavailable` where it cannot be reached, and nothing is changed then."""
-        sent = parse_text(text, field="publicationJson")
+        sent = self._texts.parsed(text, field="publicationJson")
         row = await self._known(key, destination_id)
+        invocation.check_version(row.version)
         settled = await self._texts.settle(sent, row.text, key=key, client=row.client)
         refusal = None
         if row.state is PublicationState.Completed and settled.text != row.text:
@@ -160,6 +167,7 @@ class PublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(key, destination_id)
+            invocation.check_version(row.version)
             if hard and row.running_job is None and row.job is not None:
                 await self._remove(row)
             return Plan(withdrawal(row, hard=hard))

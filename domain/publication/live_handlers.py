@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from domain.configuration.secrets import opened
+from domain.destination.custom_stream import NAME, NEEDS_NAME, is_elsewhere
 from domain.destination.targets import Target
 from domain.kernel.command import Command
-from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
+from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.row import EventRow
@@ -21,6 +23,7 @@ from domain.publication.commands import (
     ClearTarget,
     CloseTarget,
     FailPublicationStart,
+    ReadPublication,
     RecreatePublication,
     SchedulePublication,
     StartPublication,
@@ -29,11 +32,11 @@ from domain.publication.commands import (
 )
 from domain.publication.ports import StreamingServers, TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, parsed, transaction_of
+from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, transaction_of
 from domain.publication.sources import ChannelSources, LiveSource
 from domain.publication.texts import SentText
 from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState
-from domain.records.kinds.destination import Destination
+from domain.records.kinds.destination import Destination, DestinationDetails
 
 _NO_SOURCE: Final = "the Event is not on the air, or its channel has no HLS address: there is no stream to publish"
 _FILES_ONLY: Final = frozenset({Target.S3, Target.SFTP, Target.HTTP, Target.FILESYSTEM})
@@ -74,7 +77,7 @@ class LivePublicationHandlers(SeveralPublications):
     ) -> Outcome[Publication]:
         """All or none. `start`: each is to be started then, so there must be a stream. The outcome has other aggregates too;
         `places` in the result are those of the publications, `start` is in it too."""
-        sent = parsed(wanted)
+        sent = self._parsed(wanted)
         source = await self._checked(event_id, wanted)
         if start and not source.urls:
             raise Refused(_NO_SOURCE)
@@ -95,6 +98,8 @@ class LivePublicationHandlers(SeveralPublications):
     ) -> list[Command[Any]]:
         """The commands for one publication; its own is the last."""
         destination = await self._destination(one.destination_id)
+        if destination.details.target is Target.CUSTOM:
+            _check_stream(destination.details, sent)
         client = invocation.cause.actor
         settled = await self._texts.settle(sent, None, key=key, client=client)
         fault = None
@@ -126,9 +131,17 @@ class LivePublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(event_id, entry)
+            invocation.check_version(row.version)
             return Plan([await self._starting(row)])
 
         return await self._executor.execute(plan, invocation=invocation)
+
+    async def start_new(self, event_id: UUID, entry: Entry, *, version: int, invocation: Invocation) -> Outcome[Publication]:
+        """Start one that nothing has changed since its creation, which left it at `version`. Any other stays as it is."""
+        try:
+            return await self.start(event_id, entry, invocation=Invocation(invocation.cause, frozenset({version})))
+        except PreconditionFailed:
+            return await self._executor.execute(ReadPublication(entry.publication_id), invocation=Invocation(invocation.cause))
 
     async def _starting(self, row: PublicationRow) -> Command[Publication]:
         if row.state is not PublicationState.Scheduled:
@@ -185,6 +198,7 @@ class LivePublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(event_id, entry)
+            invocation.check_version(row.version)
             if row.state is PublicationState.InProgress:
                 return Plan([RecreatePublication(row.id)])  # which refuses
             closing = await self._closed(row) if row.open else None
@@ -206,6 +220,7 @@ class LivePublicationHandlers(SeveralPublications):
 
         async def plan() -> Plan:
             row = await self._known(event_id, entry)
+            invocation.check_version(row.version)
             if entry.hard and not row.open:
                 await self._remove(row)
             return Plan([WithdrawPublication(row.id, hard=entry.hard, running_job=None, looked_up=True)])
@@ -261,3 +276,10 @@ class LivePublicationHandlers(SeveralPublications):
         if row is None or row.kind is not PublicationKind.LIVE or row.content_id != str(event_id):
             raise NotFound(Publication.KIND, str(entry.publication_id))
         return row
+
+
+def _check_stream(destination: DestinationDetails, sent: SentText) -> None:
+    """An address of its own needs a key of its own."""
+    own, configured = sent.all_options(), opened(destination.configuration_json, {}, members=Destination.MEMBERS)
+    if isinstance(configured, dict) and is_elsewhere(configured, own) and not own.get(NAME):
+        raise Malformed.at(f"{sent.field}.{NAME}", NEEDS_NAME)

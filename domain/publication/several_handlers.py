@@ -17,7 +17,7 @@ from domain.publication.commands import ShowPublication
 from domain.publication.ports import PublicationLookup, PublishedContents, TargetCall
 from domain.publication.row import PublicationRow
 from domain.publication.stored_texts import PublicationTexts
-from domain.publication.texts import SentText, parse_text
+from domain.publication.texts import SentText
 from domain.publication.values import MOST_AT_ONCE
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
@@ -60,6 +60,12 @@ class SeveralPublications:
         self._texts = ports.texts
         self._contents = ports.contents
 
+    def _parsed(self, wanted: Sequence[Wanted]) -> list[SentText]:
+        """Their texts. Raises `Malformed`, also for none and for too many."""
+        if not 0 < len(wanted) <= MOST_AT_ONCE:
+            raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
+        return [self._texts.parsed(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
+
     async def _created(
         self,
         wanted: Sequence[W],
@@ -86,7 +92,9 @@ class SeveralPublications:
     async def _shown(
         self, row: PublicationRow, *, fault: str | None, published: bool, invocation: Invocation
     ) -> Outcome[Publication]:
-        """Have the target make it public, or private, unless there is a fault already."""
+        """Have the target make it public, or private, unless there is a fault already. What the target has done is recorded at any
+        version."""
+        invocation.check_version(row.version)
         if fault is None:
             call = TargetCall.PUBLISH if published else TargetCall.UNPUBLISH
             answer = await self._contents.ask(call, row)
@@ -102,13 +110,6 @@ class SeveralPublications:
         if found is None:
             raise NotFound(Destination.KIND, str(key))
         return found
-
-
-def parsed(wanted: Sequence[Wanted]) -> list[SentText]:
-    """Their texts. Raises `Malformed`, also for none and for too many."""
-    if not 0 < len(wanted) <= MOST_AT_ONCE:
-        raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
-    return [parse_text(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
 
 
 def transaction_of(invocation: Invocation) -> UUID:

@@ -12,7 +12,7 @@ from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.named_callback import NamedCallback
 from domain.kernel.ports import Vault
 from domain.publication.aggregate import Publication
-from domain.publication.texts import SentText, TextSecrets
+from domain.publication.texts import SentText, TextSecrets, parse_text
 from domain.publication.values import PublicationText
 from domain.webhook.callback_url import CallbackUrl
 from domain.webhook.naming import CallbackNaming
@@ -28,11 +28,17 @@ class SettledText:
 
 
 class PublicationTexts:
-    """Makes of a checked publicationJson what is stored."""
+    """Checks a publicationJson, and makes of it what is stored."""
 
     def __init__(self, callbacks: CallbackNaming, vault: Vault) -> None:
         self._callbacks = callbacks
         self._vault = vault
+
+    def parsed(self, text: str, *, field: str) -> SentText:
+        """Raises `Malformed` with the path of what is wrong."""
+        sent = parse_text(text, field=field)
+        self._callbacks.checked("", sent.callback_urls)  # what is wrong with an address is so for every client
+        return sent
 
     async def settle(self, sent: SentText, stored: PublicationText | None, *, key: UUID, client: str) -> SettledText:
         held = TextSecrets(self._vault, Publication.stream(key))

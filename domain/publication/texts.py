@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as hidden
 from typing import Any, Final
 
 from domain.configuration.secrets import Split, opened, settled, split
@@ -24,12 +25,18 @@ _CALLBACKS: Final = "callbackUrls"
 
 @dataclass(frozen=True, slots=True)
 class SentText:
-    """A checked publicationJson. `callback_urls` come with the paths of their fields."""
+    """A checked publicationJson. `field` is its path in the request; `callback_urls` come with the paths of theirs."""
 
+    field: str
     title: str
     description: str
-    callback_urls: Sequence[tuple[str, str]] = field(repr=False)
-    options: Split = field(repr=False)
+    callback_urls: Sequence[tuple[str, str]] = hidden(repr=False)
+    options: Split = hidden(repr=False)
+
+    def all_options(self) -> dict[str, Any]:
+        """The options with the secrets that were sent."""
+        document = opened(self.options.text, self.options.sent, members=SECRETS)
+        return document if isinstance(document, dict) else {}
 
 
 def parse_text(text: str, *, field: str) -> SentText:
@@ -49,6 +56,7 @@ def parse_text(text: str, *, field: str) -> SentText:
         raise Malformed(*(FieldError(f"{field}.{_CALLBACKS}[{index}]", "must be a string") for index in faults))
     options = {name: value for name, value in members.items() if name not in (*_SHARED, _CALLBACKS)}
     return SentText(
+        field,
         members.get("title") or "",
         members.get("description") or "",
         [(f"{field}.{_CALLBACKS}[{index}]", url) for index, url in enumerate(urls)],

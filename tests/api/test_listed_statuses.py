@@ -58,7 +58,7 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
     "POST /api/vodpublications/": {
         "publications": [{"contentId": "film", "destinationId": UNKNOWN, "publicationJson": "{}"}],
     },
-    "POST /api/media/vodpublication/": {"eventId": UNKNOWN, "publications": []},
+    "POST /api/media/vodpublication/": {**VALID["POST /api/media/vodpublication/"], "eventId": UNKNOWN},
     "POST /api/media/livepublication/": {**VALID["POST /api/media/livepublication/"], "eventId": UNKNOWN},
     **{
         f"PUT /api/media/livepublication/{path}/": {"eventId": UNKNOWN, "publicationId": UNKNOWN, "destinationId": UNKNOWN}

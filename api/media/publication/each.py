@@ -46,7 +46,7 @@ async def started_after(
     made: Outcome[Publication], handlers: LivePublicationHandlers, *, invocation: Invocation
 ) -> Outcome[Publication]:
     """The outcome of a creation, with the publications as their starts have left them. One that cannot be started now is Scheduled,
-    and says so. A repeated request starts what it did not start before, and answers what goes on as it is."""
+    and says so. A repeated request starts what nothing has touched since its creation, and answers all others as they are."""
     roots = {place: made.aggregates[place] for place in made.result["places"]}
     entries = {
         Entry(UUID(root.key), root.destination_id): place
@@ -54,12 +54,11 @@ async def started_after(
         if root.state is PublicationState.Scheduled
     }
     aggregates = list(made.aggregates)
-    plain = replace(invocation, if_match=None, idempotency=None)
 
     async def start(entry: Entry) -> None:
         place = entries[entry]
-        event_id = UUID(roots[place].content_id)
-        aggregates[place] = (await handlers.start(event_id, entry, invocation=plain)).aggregate
+        event_id, version = UUID(roots[place].content_id), roots[place].version
+        aggregates[place] = (await handlers.start_new(event_id, entry, version=version, invocation=invocation)).aggregate
 
     if entries:
         await each(list(entries), start)

@@ -41,7 +41,7 @@ _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing w
 async def streams_created(
     request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter, handlers: LivePublicationHandlers
 ) -> Response:
-    """What is to be started at once is started here: a repeated request starts what could not be started before."""
+    """What is to be started at once is started here. A repeated request starts what nothing has touched since its creation."""
     if outcome.result["start"]:
         outcome = await started_after(outcome, handlers, invocation=request.invocation)
     roots = [outcome.aggregates[place] for place in outcome.result["places"]]
@@ -59,9 +59,7 @@ async def publish_event_live(request: Request, body: PublishLiveRequest, handler
     return await handlers.create(body.event_id, body.wanted(), start=body.start_instantly, invocation=request.invocation)
 
 
-@routes.put(
-    "/recreate/", WRITE, response_model=LivePublication, absent=404, if_match=False, respond=stream_written, errors=_TARGET_DOWN
-)
+@routes.put("/recreate/", WRITE, response_model=LivePublication, absent=404, respond=stream_written, errors=_TARGET_DOWN)
 async def recreate_live_publication(
     request: Request, body: RecreateRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
@@ -69,9 +67,7 @@ async def recreate_live_publication(
     return await handlers.recreate(body.event_id, body.entry(), remove_original=body.remove_original, invocation=request.invocation)
 
 
-@routes.put(
-    "/start/", WRITE, response_model=LivePublication, absent=404, if_match=False, respond=stream_written, errors=_TARGET_DOWN
-)
+@routes.put("/start/", WRITE, response_model=LivePublication, absent=404, respond=stream_written, errors=_TARGET_DOWN)
 async def start_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
@@ -79,7 +75,7 @@ async def start_live_publication(
     return await handlers.start(body.event_id, body.entry(), invocation=request.invocation)
 
 
-@routes.put("/stop/", WRITE, response_model=LivePublication, absent=404, if_match=False, respond=stream_written)
+@routes.put("/stop/", WRITE, response_model=LivePublication, absent=404, respond=stream_written)
 async def stop_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
@@ -108,7 +104,7 @@ async def stop_live_publications(request: Request, body: SeveralStreamsRequest, 
     return _results(await each(body.entries(), stop))
 
 
-@routes.put("/publish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+@routes.put("/publish/", WRITE, response_model=OperationResult, absent=404, respond=operation_done)
 async def publish_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
@@ -116,7 +112,7 @@ async def publish_live_publication(
     return await handlers.show(body.event_id, body.entry(), published=True, invocation=request.invocation)
 
 
-@routes.put("/unpublish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+@routes.put("/unpublish/", WRITE, response_model=OperationResult, absent=404, respond=operation_done)
 async def unpublish_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:

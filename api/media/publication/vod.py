@@ -67,7 +67,7 @@ async def operation_done(request: Request, outcome: Outcome[Publication]) -> Res
     return Response(200, OperationResult.model_construct(description=fault or "Done.", is_successful=fault is None))
 
 
-@routes.put("/publish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+@routes.put("/publish/", WRITE, response_model=OperationResult, absent=404, respond=operation_done)
 async def publish_vod_publication(
     request: Request, query: PairQuery, handlers: PublicationHandlers, body: PairRequest | None = None
 ) -> Outcome[Publication]:
@@ -76,7 +76,7 @@ async def publish_vod_publication(
     return await handlers.show(key, destination, published=True, invocation=request.invocation)
 
 
-@routes.put("/unpublish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+@routes.put("/unpublish/", WRITE, response_model=OperationResult, absent=404, respond=operation_done)
 async def unpublish_vod_publication(
     request: Request, query: PairQuery, handlers: PublicationHandlers, body: PairRequest | None = None
 ) -> Outcome[Publication]:

@@ -133,6 +133,15 @@ async def test_an_activation_that_fails_says_why_and_leaves_the_destination_as_i
     assert_problem(await http.put(f"{PATH}/activate/{UNKNOWN}"), 404)
 
 
+async def test_if_match_counts_for_an_activation(http: httpx.AsyncClient, inner: Core, target: MemoryTarget) -> None:
+    key = await add_destination(http)
+    before = await last(inner)
+    assert_problem(await http.put(f"{PATH}/activate/{key}", headers={"If-Match": '"9"'}), 412)
+    assert (target.opened, await last(inner)) == ([], before)
+    assert (await http.put(f"{PATH}/activate/{key}", headers={"If-Match": '"1"'})).status_code == 200
+    assert (await shown(http, key))["active"] is True
+
+
 async def test_what_was_changed_while_it_was_tried_is_not_active(http: httpx.AsyncClient, target: MemoryTarget) -> None:
     key = await add_destination(http)
 

@@ -205,6 +205,11 @@ async def test_a_repeated_request_makes_nothing_twice_and_starts_what_was_not_st
     target.fault = None
     assert (first, await asked(), await asked()) == (1, (key, 2), (key, 2))
     assert await topics(inner, f"publication:{key}") == ["publication.scheduled", "publication.started"]
+    one = {"eventId": event, "publicationId": key, "destinationId": destination}
+    await put(http, "stop", one)
+    await put(http, "recreate", one)
+    before = await last(inner)
+    assert (await asked(), await last(inner)) == ((key, 1), before), "a repeat puts nothing on the air again"
 
 
 async def test_a_start_fails_by_what_is_at_fault(http: httpx.AsyncClient, inner: Core, target: MemoryLiveTarget) -> None:

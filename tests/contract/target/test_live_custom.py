@@ -46,6 +46,25 @@ async def test_a_publication_may_have_an_address_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    "own",
+    [
+        "rtmp://other.example/live",
+        "rtmps://host.example/live",
+        "rtmp://host.example:1936/live",
+        "rtmp://host.example@other.example/live",
+    ],
+)
+async def test_the_key_of_the_destination_goes_to_its_own_server_only(own: str) -> None:
+    config = {"cstm_streamUrl": "rtmp://host.example/live", "cstm_streamName": KEY}
+    with pytest.raises(TargetFailed, match="cstm_streamName of the publication is required") as caught:
+        await opened(config, cstm_streamUrl=own)
+    assert (caught.value.kind, KEY in str(caught.value)) == ("publication", False)
+    assert (await opened(config, cstm_streamUrl=own, cstm_streamName="own")).stream_name == "own"
+    same = await opened(config, cstm_streamUrl="rtmp://HOST.example:1935/other")
+    assert (same.url, same.stream_name) == ("rtmp://HOST.example:1935/other", KEY)
+
+
+@pytest.mark.parametrize(
     "url", ["", "file:///etc/passwd", "srt://host.example:9000", "http://host.example/live", "rtmp://", "rtmp://host:99999/live"]
 )
 async def test_what_is_no_address_of_a_stream_is_the_destinations_fault(url: str) -> None:

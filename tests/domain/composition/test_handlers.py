@@ -365,6 +365,14 @@ class TestReplacing:
         with pytest.raises(PreconditionFailed):
             await handlers.replace(EVENT, CompositionKind.STANDARD, changes={"name": "b"}, invocation=stale)
 
+    async def test_bad_items_are_told_before_what_is_not_there(self, memory: Memory, handlers: CompositionHandlers) -> None:
+        for items in ((), (item(UUID(int=77)),), FILE.items):
+            with pytest.raises(Malformed):
+                await handlers.replace(UUID(int=77), CompositionKind.STANDARD, changes={"items": items}, invocation=ME)
+        await handlers.compose(FILM, invocation=ME)
+        with pytest.raises(Malformed):
+            await handlers.replace(EVENT, CompositionKind.ENCODER, changes={"items": ()}, invocation=ME)
+
     async def test_an_encoder_gets_its_first_or_another_one(self, memory: Memory, handlers: CompositionHandlers) -> None:
         with pytest.raises(Refused, match="no channel"):
             await handlers.replace(EVENT, CompositionKind.ENCODER, changes={"items": FILE.items}, invocation=ME)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from domain.kernel.errors import DomainError, Malformed, NotFound, Refused
+from domain.kernel.errors import DomainError, Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation
 from domain.media_event import events
@@ -139,6 +140,16 @@ class TestSync:
         memory.meanwhile(meanwhile)
         with pytest.raises(Malformed):
             await handlers(memory, files).sync_metadata(EVENT, invocation=ME)
+
+    async def test_an_outdated_if_match_is_told_before_what_is_wrong_with_the_file(
+        self, memory: Memory, files: MemoryMediaFiles
+    ) -> None:
+        await an_event(memory)
+        for content in (b"{", text()):
+            files.put(PATH, content)
+            with pytest.raises(PreconditionFailed):
+                await handlers(memory, files).sync_metadata(EVENT, invocation=replace(ME, if_match=frozenset({7})))
+        assert memory.topics == []
 
     @pytest.mark.parametrize("content", [None, b"{"])
     async def test_a_missing_or_broken_file_is_refused(

@@ -1,4 +1,4 @@
-"""In-memory twins of what the handlers of publications need: look-ups, and what is at the targets."""
+"""In-memory twins of what the handlers of publications need: look-ups, what is at the targets, and streaming servers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from uuid import UUID
 from domain.publication.aggregate import Publication
 from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
+from domain.publication.several_handlers import PublicationPorts
+from domain.publication.stored_texts import PublicationTexts
 from domain.publication.values import PublicationKind, PublicationState
-from tests.domain.memory import MemoryLog
+from domain.webhook.naming import CallbackNaming
+from tests.domain.memory import Memory, MemoryLog
 
 
 class MemoryPublications:
@@ -45,3 +48,35 @@ class MemoryContents:
     async def ask(self, call: TargetCall, publication: PublicationRow) -> TargetAnswer:
         self.asked.append((call, publication.id))
         return self.answer
+
+
+class NoServers:
+    """The twin of the streaming servers where no channel has one."""
+
+    async def channel_of(self, publication: PublicationRow) -> UUID | None:
+        return None
+
+    async def start(self, publication: PublicationRow, channel_id: UUID) -> TargetAnswer:
+        return TargetAnswer(able=False)
+
+    async def stop(self, publication: PublicationRow) -> TargetAnswer:
+        return TargetAnswer()
+
+    async def statistics(self, publication: PublicationRow) -> TargetAnswer:
+        return TargetAnswer()
+
+
+def texts_of(memory: Memory) -> PublicationTexts:
+    naming = CallbackNaming(memory.vault, memory.records, clock=lambda: memory.now, new_signing_secret=lambda: "whsec_1")
+    return PublicationTexts(naming, memory.vault)
+
+
+def ports_of(memory: Memory, contents: MemoryContents) -> PublicationPorts:
+    return PublicationPorts(
+        executor=memory.executor,
+        publications=MemoryPublications(memory.log),
+        records=memory.records,
+        events=memory.events,
+        texts=texts_of(memory),
+        contents=contents,
+    )

@@ -13,26 +13,24 @@ from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.owners import OwnersOfRooms
 from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.errors import InUse, LinkBroken, Malformed, NotFound, Refused, Unavailable
+from domain.kernel.errors import InUse, LinkBroken, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.kernel.ports import Invocation, Outcome
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.publication.aggregate import Publication
 from domain.publication.commands import CompletePublication
 from domain.publication.handlers import NewPublication, PublicationHandlers, PublicationJobOwners
 from domain.publication.ports import TargetAnswer, TargetCall
-from domain.publication.several_handlers import PublicationPorts
-from domain.publication.stored_texts import PublicationTexts
 from domain.publication.values import PublicationState
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.destination import Destination
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
-from domain.webhook.naming import CallbackNaming
 from tests.domain.asset.memory_assets import AssetWorkflows, Numbers
 from tests.domain.memory import Memory
-from tests.domain.publication.memory_publications import MemoryContents, MemoryPublications
+from tests.domain.publication.memory_publications import MemoryContents, ports_of
 
 TRANSACTION = "0b1c2d3e-0000-4000-8000-000000000001"
 ME = Invocation.by("studio", correlation_id=TRANSACTION)
+STALE = Invocation(ME.cause, if_match=frozenset({7}))
 EVENT, ACTIVE, INACTIVE, LIVE = UUID(int=1), UUID(int=11), UUID(int=12), UUID(int=13)
 
 
@@ -50,11 +48,6 @@ async def memory() -> Memory:
 
 def _registered(key: UUID, values: dict[str, Any]) -> RegisterRecord:
     return RegisterRecord(key, Destination, {**values, "configuration_json": SentConfiguration("{}", {}, {})})
-
-
-def texts_of(memory: Memory) -> PublicationTexts:
-    naming = CallbackNaming(memory.vault, memory.records, clock=lambda: memory.now, new_signing_secret=lambda: "whsec_1")
-    return PublicationTexts(naming, memory.vault)
 
 
 @pytest.fixture
@@ -79,15 +72,7 @@ def handlers(memory: Memory, contents: MemoryContents) -> PublicationHandlers:
         callbacks=callbacks,
         owners=OwnersOfRooms(PublicationJobOwners()),
     )
-    ports = PublicationPorts(
-        executor=memory.executor,
-        publications=MemoryPublications(memory.log),
-        records=memory.records,
-        events=memory.events,
-        texts=texts_of(memory),
-        contents=contents,
-    )
-    return PublicationHandlers(ports, jobs=jobs)
+    return PublicationHandlers(ports_of(memory, contents), jobs=jobs)
 
 
 def wanted(*destinations: UUID, **text: Any) -> list[NewPublication]:
@@ -166,6 +151,18 @@ async def test_a_film_of_an_event_must_be_available(memory: Memory, handlers: Pu
         await handlers.publish_event(UUID(int=99), wanted(ACTIVE), invocation=ME)
 
 
+async def test_bad_texts_are_told_before_what_is_not_there(handlers: PublicationHandlers) -> None:
+    nowhere, address = UUID(int=99), '{"callbackUrls": ["ftp://x"]}'
+    for write in (
+        handlers.publish_event(nowhere, [NewPublication("", ACTIVE, "[]")], invocation=ME),
+        handlers.publish_event(EVENT, wanted(ACTIVE, callbackUrls=["ftp://x"]), invocation=ME),
+        handlers.create(wanted(nowhere, callbackUrls=["ftp://x"]), invocation=ME),
+        handlers.amend(nowhere, ACTIVE, text=address, invocation=ME),
+    ):
+        with pytest.raises(Malformed):
+            await write
+
+
 async def test_a_destination_with_a_running_publication_cannot_be_deleted(memory: Memory, handlers: PublicationHandlers) -> None:
     (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
     with pytest.raises((InUse, LinkBroken)):
@@ -235,6 +232,26 @@ async def test_an_update_goes_to_the_target_of_a_completed_publication(
     contents.answer = TargetAnswer(fault="no such category")
     failed = (await handlers.amend(key, ACTIVE, text='{"title":"Three"}', invocation=ME)).aggregate
     assert (failed.text.title, failed.state, failed.reason) == ("Three", PublicationState.FailedPublication, "no such category")
+
+
+async def test_with_a_stale_if_match_the_target_is_not_called(
+    memory: Memory, handlers: PublicationHandlers, contents: MemoryContents
+) -> None:
+    (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
+    await completed(memory, one)
+    key, before = UUID(one.key), len(memory.topics)
+    for write in (
+        handlers.delete(key, ACTIVE, hard=True, invocation=STALE),
+        handlers.amend(key, ACTIVE, text='{"title":"Two"}', invocation=STALE),
+        handlers.show(key, ACTIVE, published=True, invocation=STALE),
+    ):
+        with pytest.raises(PreconditionFailed):
+            await write
+    assert (contents.asked, len(memory.topics)) == ([], before)
+    root: Any = memory.log.load(one.id)
+    fresh = Invocation(ME.cause, if_match=frozenset({root.version}))
+    gone = (await handlers.delete(key, ACTIVE, hard=True, invocation=fresh)).aggregate
+    assert (gone.withdrawn, contents.asked) == (True, [(TargetCall.DELETE, key)])
 
 
 async def test_showing_is_for_completed_ones_and_targets_that_can(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from domain.destination.custom_stream import NAME, NEEDS_NAME, URL, is_elsewhere, stream_of
 from workers.adapters.encoders.point import NotSent
 from workers.adapters.encoders.rtmp import Publication
 from workers.adapters.outbound_http import GuardedClient
@@ -16,7 +17,6 @@ from workers.live_ports import LIVE, LiveIngest
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 _STREAMS: Final = ("rtmp", "rtmps")
-_ADDRESS: Final = ("cstm_streamUrl", "cstm_streamName")
 _PORTS: Final = {"rtmp": 1935, "rtmps": 443, "http": 80, "https": 443}
 SECONDS: Final = 5.0
 _NO_SRT: Final = (
@@ -69,8 +69,9 @@ class WithoutUpload:
 
 
 class CustomTarget(WithoutUpload):
-    """Its configuration: `cstm_streamUrl`, of RTMP or RTMPS, and `cstm_streamName`. A publication may have its own ones. The
-    receiver takes what comes: nothing is made there before a stream, and nothing is left after it."""
+    """Its configuration: `cstm_streamUrl`, of RTMP or RTMPS, and `cstm_streamName`. A publication may have its own ones, and must
+    have its own name for another origin. The receiver takes what comes: nothing is made there before a stream, and nothing is left
+    after it."""
 
     capabilities: frozenset[str] = frozenset({LIVE})
 
@@ -92,8 +93,10 @@ class CustomTarget(WithoutUpload):
             await self._greet(parts, port)
 
     async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
-        config = {**self._config, **{name: order.options[name] for name in _ADDRESS if order.options.get(name)}}
-        url, name = (named.text(config, member) for member in _ADDRESS)
+        stream = stream_of(self._config, order.options)
+        if NAME not in stream and is_elsewhere(self._config, order.options):
+            raise TargetFailed("publication", f"The {NAME} of the publication {NEEDS_NAME}.")
+        url, name = (named.text(stream, member) for member in (URL, NAME))
         parts = _parsed(url)
         if parts.scheme not in _STREAMS:
             raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp:// or rtmps://.")
