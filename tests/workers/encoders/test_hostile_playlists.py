@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.properties.bounds import bounded
 from tests.properties.test_origin_parsers import spoilt
 from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, sounds_in, split_lines
-from workers.jobs.workflows.capture import hls
+from workers.jobs.workflows.capture import dash, hls
 from workers.jobs.workflows.capture.segments import SourceFault
 from workers.kernel.hls_text import LongLine, attributes
 
@@ -97,6 +97,19 @@ def test_a_capture_refuses_what_would_hold_it_up() -> None:
                 hls.parse(f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n{text}".encode(), URL)
 
     bounded(refused)
+
+
+@pytest.mark.parametrize(
+    ("media", "periods", "why"), [("$Time$.m4s", 1_000, "more than 100000 segments"), ("$Time$" + "a" * 1_000_000, 1, "too long")]
+)
+def test_a_manifest_lists_so_many_segments_at_most_over_all_periods(media: str, periods: int, why: str) -> None:
+    """Each period lists 60,000 in one line."""
+    line = '<SegmentTimeline><S d="1" r="59999"/></SegmentTimeline>'
+    template = f'<SegmentTemplate media="{media}">{line}</SegmentTemplate>'
+    one = f'<AdaptationSet contentType="video"><Representation>{template}</Representation></AdaptationSet>'
+    period = f'<Period start="PT0S" duration="PT9H">{one}</Period>'
+    with pytest.raises(SourceFault, match=why):
+        dash.parse(f"<MPD>{period * periods}</MPD>".encode(), URL, now=0.0)
 
 
 @pytest.mark.parametrize("told", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
