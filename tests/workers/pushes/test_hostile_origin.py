@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 
 from tests.properties.bounds import MIB, bounded
 from tests.properties.test_origin_parsers import spoilt
-from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
+from tests.workers.origin.mp4 import AAC, AVC, SCALE, box, fragment, init
+from tests.workers.pushes.rtmp_receiver import rtmp_receiver
 from workers.adapters.encoders import cmaf
 from workers.adapters.encoders.cmaf import NotCmaf
 from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.rtmp import Publication, Target
+from workers.adapters.encoders.rtmp_point import Interleaved
 from workers.adapters.encoders.tracks import Track
-from workers.adapters.pushes.live_stream import PICTURE, OpenStream
+from workers.adapters.pushes import rtmp_push
+from workers.adapters.pushes.live_stream import PICTURE, SOUND, OpenStream
 from workers.adapters.pushes.track_feed import TrackFeed
+from workers.live_ports import LiveIngest
+from workers.push_ports import Push, PushFailed, PushRecord, Sound
 
 HEADER = init(AVC)
 TRACK = Track(PICTURE, cmaf.header(HEADER))
@@ -103,3 +109,41 @@ def test_any_bytes_are_cmaf_or_not(data: bytes) -> None:
         cmaf.header(data)
     with suppress(NotCmaf):
         cmaf.fragment(data, box("mdat", bytes(100)))
+
+
+async def test_a_track_whose_other_one_does_not_come_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rtmp_push, "_MOST_HELD", MIB)
+    picture = [Queued(TRACK, fragment_of(number)) for number in range(100)]
+    stream, sound = OpenStream([TRACK], silent=60.0), Track(SOUND, cmaf.header(init(AAC)))
+
+    async def only_pictures() -> None:
+        for each in picture:
+            await stream.put(each)
+
+    async with rtmp_receiver() as receiver:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
+        publication = Publication(reader, writer)
+        await publication.publish(Target(receiver.url, "live", "a"))
+        connection = rtmp_push._Connection(publication)
+        connection.watch()
+        push = Push((), Sound(), LiveIngest(receiver.url, "a", {}), 7, lambda: True, lambda: None)
+        sending = rtmp_push._Sending(push, PushRecord(), connection, tracks=[TRACK, sound])
+        stream.read(only_pictures())
+        with pytest.raises(PushFailed, match="too late for the other"):
+            await sending.all(stream, await stream.next())
+        await asyncio.gather(connection.close(), stream.close())
+        writer.transport.abort()
+
+
+async def test_what_waited_for_another_track_is_not_counted_once_it_was_sent() -> None:
+    sound = Track(SOUND, cmaf.header(init(AAC)))
+    order = Interleaved([TRACK, sound])
+    assert not [tag for number in range(3) for tag in order.add(Queued(TRACK, fragment_of(number)))]
+    assert order.held > 3 * 100_000
+    assert len(list(order.add(Queued(sound, fragment_of(9))))) == 3
+    assert order.held < 110_000
+
+
+def fragment_of(number: int) -> cmaf.Fragment:
+    """Second `number`, one frame of 100,000 bytes."""
+    return cmaf.Fragment(number * SCALE, SCALE, bytes(100_000), (cmaf.Sample(100_000, SCALE, 0, True),))
