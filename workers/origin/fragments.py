@@ -10,10 +10,11 @@ from workers.origin.boxes import Fields, boxes, child, malformed, needed
 from workers.origin.codecs import codec_name
 
 _NOT_SYNC: Final = 0x10000
-_MOST_SAMPLES: Final = 100_000
+MOST_SAMPLES: Final = 100_000
+"""Of one `trun`."""
 MOST_TRACKS: Final = 8
 _LONGEST: Final = 600.0
-_PER_SAMPLE: Final = (0x100, 0x200, 0x400, 0x800)
+PER_SAMPLE: Final = (0x100, 0x200, 0x400, 0x800)
 """Of a `trun`: each sample has a duration, a size, flags, an offset, of four bytes each, in this order."""
 
 
@@ -182,11 +183,11 @@ def _trun(body: memoryview, duration: int, flags: int) -> tuple[int, bool]:
     fields = Fields(body)
     present = fields.whole(4)
     count = fields.whole(4)
-    if not 0 < count <= _MOST_SAMPLES:
+    if not 0 < count <= MOST_SAMPLES:
         raise malformed("a fragment has no samples, or too many")
     fields.skip(4 if present & 0x01 else 0)
     first = fields.whole(4) if present & 0x04 else None
-    told = [bool(present & flag) for flag in _PER_SAMPLE]
+    told = [bool(present & flag) for flag in PER_SAMPLE]
     rest, step = fields.rest(), 4 * sum(told)
     if len(rest) < count * step:
         raise malformed("a box is too short")

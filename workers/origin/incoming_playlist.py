@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from re import compile as regex
 from typing import Final
 
+from workers.kernel.hls_text import LongLine, attributes, time_of_day, whole
 from workers.origin.names import relative
 from workers.origin.refusals import UploadRefused, Why
 
 MOST_BYTES: Final = 256 * 1024
 _MOST_ENTRIES: Final = 2_000
 _LONGEST: Final = 120.0
-_ATTRIBUTE: Final = regex(r'([A-Z0-9-]{1,40})=("[^"]{0,400}"|[^",\s]{0,400})(?:,|$)')
 _SECONDS: Final = regex(r"[0-9]{1,4}(?:\.[0-9]{1,12})?")
-_NUMBER: Final = regex(r"[0-9]{1,18}")
 _CODECS: Final = regex(r"[A-Za-z0-9.,+-]{1,200}")
 _RESOLUTION: Final = regex(r"([0-9]{1,5})x([0-9]{1,5})")
 
@@ -98,7 +96,7 @@ def _master(lines: list[str], path: str) -> Master:
             found[relative(path, line).path] = Described(
                 audio=known is not None and known.audio,
                 language=known.language if known is not None else "",
-                bandwidth=_whole(stream.get("BANDWIDTH", "")),
+                bandwidth=whole(stream.get("BANDWIDTH", "")) or 0,
                 codecs=codecs if _CODECS.fullmatch(codecs) else "",
                 width=int(size[1]) if size else 0,
                 height=int(size[2]) if size else 0,
@@ -136,13 +134,13 @@ class _Media:
             case "#EXTINF":
                 self._lasts = _seconds(value.partition(",")[0])
             case "#EXT-X-MEDIA-SEQUENCE":
-                self._sequence = _whole(value)
+                self._sequence = whole(value) or 0
             case "#EXT-X-ENDLIST":
                 self._ended = True
             case "#EXT-X-DISCONTINUITY":
                 self._breaks = True
             case "#EXT-X-PROGRAM-DATE-TIME":
-                self._at = _time(value)
+                self._at = time_of_day(value)
             case "#EXT-X-MAP":
                 self._init = relative(self._path, _attributes(f":{value}").get("URI", "")).path
             case "#EXT-X-BYTERANGE":
@@ -167,11 +165,10 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _attributes(line: str) -> dict[str, str]:
-    return {found[1]: found[2].strip('"') for found in _ATTRIBUTE.finditer(line.partition(":")[2])}
-
-
-def _whole(text: str) -> int:
-    return int(text) if _NUMBER.fullmatch(text.strip()) else 0
+    try:
+        return attributes(line)
+    except LongLine as fault:
+        raise _refused(str(fault)) from None
 
 
 def _seconds(text: str) -> float:
@@ -179,14 +176,6 @@ def _seconds(text: str) -> float:
     if not 0 < found <= _LONGEST:
         raise _refused(f"a duration is not between 0 and {_LONGEST:g} seconds")
     return found
-
-
-def _time(text: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _refused(what: str) -> UploadRefused:

@@ -33,7 +33,8 @@ class Session:
 @dataclass
 class Foreign:
     """`arrived` are the sessions of the pieces at each point; `broken` are points that take nothing. `deaf`: it answers nothing.
-    `dumb`: of these methods it carries out the requests, and does not answer."""
+    `dumb`: of these methods it carries out the requests, and does not answer. `said`: its status, where it is not that of the
+    session."""
 
     url: str = ""
     sessions: dict[int, Session] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Foreign:
     broken: set[int] = field(default_factory=set)
     deaf: bool = False
     dumb: set[str] = field(default_factory=set)
+    said: str = ""
     stops: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
@@ -73,7 +75,7 @@ class Foreign:
             session.state = "ended"
             return web.Response(status=204)
         session.renewed = time.monotonic()
-        return web.json_response(self._status(session))
+        return web.Response(text=self.said) if self.said else web.json_response(self._status(session))
 
     def _status(self, session: Session) -> dict[str, Any]:
         points = [{"index": index, **told} for index, told in session.points.items()]

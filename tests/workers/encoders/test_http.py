@@ -77,6 +77,21 @@ async def test_what_it_says_is_shown_without_its_key(encoder: HttpEncoder, forei
     assert await encoder.check(http_plan(foreign)) is None
 
 
+async def test_numbers_that_cannot_be_stored_are_left_out(encoder: HttpEncoder, foreign: Foreign) -> None:
+    """Statistics of all sessions are written together, and audio inputs are in the log for ever."""
+    foreign.said = (
+        '{"state": "running", "frames": 7, "fps": NaN, "bitrate": 1e999, "bytes": 9' + "9" * 4_000 + ', "points": [{"index": 0, '
+        '"bytes": 9223372036854775808, "dropped": 3}], "audioInputs": [' + ",".join(["{}"] * 1_000) + "]}"
+    )
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    await until(lambda: run.statistics().frames == 7)
+    found = run.statistics()
+    assert (found.fps, found.bitrate, found.bytes) == (0.0, 0.0, 0)
+    assert [(point.bytes, point.dropped) for point in found.points][:1] == [(0, 3)]
+    assert len(run.audio_inputs() or ()) == 16
+    await run.stop()
+
+
 async def test_an_encoder_that_is_gone_has_ended_when_its_lease_has(encoder: HttpEncoder, foreign: Foreign) -> None:
     run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
     del foreign.sessions[9]

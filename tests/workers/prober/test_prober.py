@@ -131,6 +131,22 @@ async def test_the_points_of_live_events_are_sampled_and_no_others(
         await until(lambda: quiet(inner))
 
 
+async def test_a_point_with_a_time_that_cannot_be_stored_takes_nothing_from_the_others(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    """The samples of all points are written together."""
+    counting(server, "/a/archive")
+    server.pages["/b/status.php"] = answers(r'{"state": "started", "lastUpdated": "\u0000\ud8001"}')
+    key = await live(http, configuration(f"{server.url}/a", f"{server.url}/b"))
+
+    async def sampled() -> bool:
+        first, second = await shown(http, key)
+        return (first["state"], second["state"]) == ("started", "started")
+
+    async with running(prober(inner, outbound)):
+        await until(sampled)
+
+
 async def on_air(http: httpx.AsyncClient, key: str, point: int) -> bool:
     url = (await shown(http, key))[point]
     return bool(url["hasStarted"] and url["receivingData"])

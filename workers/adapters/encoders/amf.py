@@ -9,6 +9,8 @@ Value = float | bool | str | None | Mapping[str, "Value"]
 
 _END = b"\0\0\x09"
 _DEEPEST = 8
+_MOST = 256
+"""Values of a command, and members of an object."""
 
 
 def encoded(*values: Value) -> bytes:
@@ -16,11 +18,11 @@ def encoded(*values: Value) -> bytes:
 
 
 def decoded(data: bytes) -> list[Value]:
-    """As far as it can be read."""
+    """As far as it can be read, and 256 values at most."""
     found: list[Value] = []
     at = 0
     try:
-        while at < len(data):
+        while at < len(data) and len(found) < _MOST:
             value, at = _decoded(data, at, deep=0)
             found.append(value)
     except (IndexError, struct.error, ValueError):
@@ -73,7 +75,11 @@ def _read_text(data: bytes, at: int) -> tuple[str, int]:
 
 def _read_object(data: bytes, at: int, *, deep: int) -> tuple[Value, int]:
     found: dict[str, Value] = {}
+    members = 0
     while data[at : at + 3] != _END:
         key, at = _read_text(data, at)
         found[key], at = _decoded(data, at, deep=deep + 1)
+        members += 1
+        if members > _MOST:
+            raise ValueError("too many members")
     return found, at + 3

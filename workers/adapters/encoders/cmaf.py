@@ -9,15 +9,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from workers.origin.fragments import MOST_SAMPLES, PER_SAMPLE
+
 LARGEST: Final = 64 * 1024 * 1024
-"""Bytes of one box. A fragment is half a second of media."""
+"""Bytes of one box: ten seconds of 50 Mbit/s. An encoder here writes half a second."""
+_LARGEST_MOOF: Final = 4 * 1024 * 1024
+_LARGEST_SAMPLE: Final = 8 * 1024 * 1024
+"""Bytes of one frame. FLV has no place for 16 MiB."""
+_MOST_BOXES: Final = 10_000
+_DEEPEST: Final = 8
+_SIZE_BYTES: Final = 4
+"""Of the size of a descriptor."""
+_OVERHEAD: Final = 200
+"""Bytes of memory for each sample, beside its media."""
 _HEAD: Final = 8
 _NOT_SYNC: Final = 0x10000
 _CONTAINERS: Final = frozenset({b"moov", b"trak", b"mdia", b"minf", b"stbl", b"moof", b"traf", b"mvex"})
 
 
 class NotCmaf(ValueError):
-    """What came from the pipe is not what ffmpeg writes."""
+    """What came from a pipe or an origin cannot be read. The rest of a sentence that begins with what it is."""
 
 
 class Boxes:
@@ -65,6 +76,11 @@ class Fragment:
     def key(self) -> bool:
         return bool(self.samples) and self.samples[0].key
 
+    @property
+    def weight(self) -> int:
+        """Bytes of memory."""
+        return len(self.data) + _OVERHEAD * len(self.samples)
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -84,11 +100,15 @@ def header(data: bytes) -> Header:
     try:
         at, _ = boxes[b"mdhd"]
         timescale = struct.unpack_from(">I", data, at + (20 if data[at] else 12))[0]
+        if not timescale:
+            raise NotCmaf("a track without a timescale")
         entry = boxes[b"stsd"][0] + 8
         kind = data[entry + 4 : entry + 8]
         if kind == b"avc1":
             width, height = struct.unpack_from(">HH", data, entry + 32)
             configuration = _inside(data, entry + 86, name=b"avcC")
+            if len(configuration) < 4:
+                raise NotCmaf("a configuration of H.264 that is cut")
             return Header(data, timescale, f"avc1.{configuration[1:4].hex()}", configuration, width, height)
         if kind == b"mp4a":
             descriptor = _inside(data, entry + 36, name=b"esds")
@@ -99,7 +119,9 @@ def header(data: bytes) -> Header:
 
 
 def fragment(moof: bytes, mdat: bytes, *, shift: int = 0) -> Fragment:
-    """`shift`, in ticks, is added to its time."""
+    """`shift`, in ticks, is added to its time. What it costs is bounded by the bytes that are there, not by what they claim."""
+    if len(moof) > _LARGEST_MOOF:
+        raise NotCmaf(f"a description of {len(moof)} bytes")
     data = bytearray(moof)
     boxes = {kind: (at, end) for kind, at, end in _walk(moof, 0, end=len(moof))}
     try:
@@ -109,22 +131,35 @@ def fragment(moof: bytes, mdat: bytes, *, shift: int = 0) -> Fragment:
         time = struct.unpack_from(">Q", moof, at + 4)[0] + shift
         struct.pack_into(">Q", data, at + 4, time)
         defaults = _defaults(moof, boxes[b"tfhd"][0])
-        samples, offset = _samples(moof, boxes[b"trun"][0], defaults=defaults)
+        samples, offset = _samples(moof, *boxes[b"trun"], defaults=defaults, most=min(MOST_SAMPLES, len(mdat)))
     except (KeyError, IndexError, struct.error) as fault:
         raise NotCmaf("a fragment that cannot be read") from fault
+    if offset < 0 or offset + sum(one.size for one in samples) > len(moof) + len(mdat):
+        raise NotCmaf("a fragment with less media than it claims")
     return Fragment(time, sum(one.duration for one in samples), bytes(data) + mdat, samples, offset)
 
 
 def _walk(data: bytes, at: int, *, end: int) -> Iterator[tuple[bytes, int, int]]:
     """Each box: its type, where its content begins and ends."""
-    while at + _HEAD <= end:
+    count, ends = 0, [end]
+    while ends:
+        if at + _HEAD > ends[-1]:
+            at = ends.pop()
+            continue
         size, kind = struct.unpack_from(">I4s", data, at)
-        if size < _HEAD or at + size > end:
+        if size < _HEAD or at + size > ends[-1]:
             raise NotCmaf("a box that is longer than what it is in")
+        count += 1
+        if count > _MOST_BOXES:
+            raise NotCmaf("too many boxes")
         yield kind, at + _HEAD, at + size
-        if kind in _CONTAINERS:
-            yield from _walk(data, at + _HEAD, end=at + size)
-        at += size
+        if kind not in _CONTAINERS:
+            at += size
+            continue
+        ends.append(at + size)
+        at += _HEAD
+        if len(ends) > _DEEPEST:
+            raise NotCmaf("boxes that are too deep in each other")
 
 
 def _inside(data: bytes, at: int, *, name: bytes) -> bytes:
@@ -132,6 +167,8 @@ def _inside(data: bytes, at: int, *, name: bytes) -> bytes:
     while True:
         size, kind = struct.unpack_from(">I4s", data, at)
         if kind == name:
+            if size < _HEAD or at + size > len(data):
+                raise NotCmaf("a sample entry that is cut")
             return data[at + _HEAD : at + size]
         if size < _HEAD:
             raise NotCmaf("a sample entry that cannot be read")
@@ -144,11 +181,13 @@ def _specific_config(descriptor: bytes) -> bytes:
     while at < len(descriptor):
         tag, at = descriptor[at], at + 1
         size = 0
-        while True:
+        for _ in range(_SIZE_BYTES):
             byte, at = descriptor[at], at + 1
             size = size << 7 | byte & 0x7F
             if not byte & 0x80:
                 break
+        else:
+            raise NotCmaf("a descriptor without an end")
         if tag == 5:
             return descriptor[at : at + size]
         at += {3: 3, 4: 13}.get(tag, size)
@@ -166,7 +205,7 @@ def _defaults(moof: bytes, at: int) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-def _samples(moof: bytes, at: int, *, defaults: tuple[int, int, int]) -> tuple[Sequence[Sample], int]:
+def _samples(moof: bytes, at: int, end: int, /, *, defaults: tuple[int, int, int], most: int) -> tuple[Sequence[Sample], int]:
     """And where in the fragment the first of them begins."""
     flags = int.from_bytes(moof[at + 1 : at + 4])
     count, place = struct.unpack_from(">I", moof, at + 4)[0], at + 8
@@ -175,12 +214,17 @@ def _samples(moof: bytes, at: int, *, defaults: tuple[int, int, int]) -> tuple[S
         offset, place = struct.unpack_from(">i", moof, place)[0], place + 4
     if flags & 0x4:
         first, place = struct.unpack_from(">I", moof, place)[0], place + 4
+    told = [bool(flags & bit) for bit in PER_SAMPLE]
+    if count > most or count * 4 * sum(told) > end - place:
+        raise NotCmaf("a fragment with fewer samples than it claims, or too many")
     samples = []
     for index in range(count):
         values = []
-        for bit, usual in ((0x100, defaults[0]), (0x200, defaults[1]), (0x400, defaults[2]), (0x800, 0)):
-            values.append(struct.unpack_from(">i" if bit == 0x800 else ">I", moof, place)[0] if flags & bit else usual)
-            place += 4 if flags & bit else 0
+        for present, usual, kind in zip(told, (*defaults, 0), (">I", ">I", ">I", ">i"), strict=True):
+            values.append(struct.unpack_from(kind, moof, place)[0] if present else usual)
+            place += 4 if present else 0
+        if values[1] > _LARGEST_SAMPLE:
+            raise NotCmaf(f"a sample of {values[1]} bytes")
         own = first if first is not None and index == 0 else values[2]
         samples.append(Sample(values[1], values[0], values[3], not own & _NOT_SYNC))
     return samples, offset

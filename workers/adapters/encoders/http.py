@@ -36,7 +36,9 @@ _MOST: Final = 262_144
 _LONGEST: Final = 300
 
 Headers = Callable[[str, int], Mapping[str, str]]
-_Count = Annotated[StrictInt, Field(ge=0)]
+_MOST_INPUTS: Final = 16
+_Count = Annotated[StrictInt, Field(ge=0, lt=2**63)]
+_Rate = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 
 
 class PointStatus(Section):
@@ -60,8 +62,8 @@ class Status(Section):
     reason: StrictStr | None = None
     bytes: _Count | None = None
     frames: _Count | None = None
-    fps: float | None = None
-    bitrate: float | None = None
+    fps: _Rate | None = None
+    bitrate: _Rate | None = None
     points: tuple[PointStatus, ...] | None = None
     audio_inputs: tuple[AudioInputStatus, ...] | None = None
 
@@ -183,7 +185,7 @@ class RunningHttp:
         if self._status.audio_inputs is None:
             return None
         found = []
-        for place, one in enumerate(self._status.audio_inputs):
+        for place, one in enumerate(self._status.audio_inputs[:_MOST_INPUTS]):
             index = place if one.index is None else one.index
             texts = {"id": one.id or str(index), "name": one.name or "", "language": one.language or ""}
             found.append(AudioInput(index=index, **{key: self._remote.plain(text)[:80] for key, text in texts.items()}))

@@ -23,7 +23,7 @@ async def probed(
     """Its streams as ffprobe shows them. Reads `descriptor`, which it takes, or what is `given`. Raises `EncoderFailed`."""
     output = bytearray()
     pipes = Pipes()
-    shown = pipes.open(output.extend)
+    shown = pipes.open(lambda piece: output.extend(piece[: _MOST - len(output)]))
     if descriptor is not None:
         pipes.hand(descriptor)
     source = ("-fd", str(descriptor), "fd:") if descriptor is not None else ("pipe:0",)
@@ -59,7 +59,7 @@ async def probed(
     finally:
         await process.kill()
     with suppress(ValueError):
-        found = json.loads(output[:_MOST] if status == 0 else b"")
+        found = json.loads(output if status == 0 else b"")
         if isinstance(found, dict):
             return found
     said = process.last_line.rstrip(".")

@@ -26,6 +26,11 @@ class Queued:
         return self.fragment.time / self.track.header.timescale
 
     @property
+    def weight(self) -> int:
+        """Bytes of memory."""
+        return self.fragment.weight
+
+    @property
     def opens(self) -> bool:
         """Whether a decoder can begin with it."""
         return not self.track.plan.video or self.fragment.key

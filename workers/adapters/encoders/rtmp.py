@@ -4,6 +4,7 @@ Spoken here and not by ffmpeg, so that host and stream key are in no argument of
 
 from __future__ import annotations
 
+import asyncio
 import os
 import struct
 from asyncio import StreamReader, StreamWriter
@@ -19,6 +20,10 @@ DATA: Final = 18
 _SET_CHUNK_SIZE, _CONTROL, _WINDOW, _COMMAND = 1, 4, 5, 20
 _CHUNK: Final = 4_096
 _LARGEST: Final = 1_048_576
+"""Bytes of a message of the server, and of all that are not complete."""
+_MOST_CHANNELS: Final = 64
+_TURN: Final = 64
+"""Chunks after which others have their turn: a server may send empty ones as fast as they are read."""
 _HANDSHAKE: Final = 1_536
 _EXTENDED: Final = 0xFFFFFF
 _PING, _PONG = 6, 7
@@ -62,7 +67,7 @@ class Publication:
         self._command("FCPublish", 3.0, None, target.key)
         self._command("createStream", 4.0, None)
         made = await self._result(4.0, "It makes no stream.")
-        self._stream = int(made) if isinstance(made, float) else 1
+        self._stream = _stream_number(made)
         self._command("publish", 5.0, None, target.key, "live", stream=self._stream)
         await self._published()
 
@@ -117,6 +122,7 @@ class Publication:
         kind, body = await self._chunks.message()
         if kind == _CONTROL and body[:2] == struct.pack(">H", _PING):
             self._send(_CONTROL, struct.pack(">H", _PONG) + body[2:6], stream=0)
+            await self._writer.drain()  # a server that asks and takes nothing would fill the memory
         return kind, body
 
     def _command(self, *values: Value, stream: int = 0) -> None:
@@ -140,6 +146,7 @@ class _ChunkReader:
         self._reader = reader
         self._size = 128
         self._known: dict[int, _Message] = {}
+        self._held = self._count = 0
 
     async def message(self) -> tuple[int, bytes]:
         while True:
@@ -148,9 +155,13 @@ class _ChunkReader:
                 if message.kind == _SET_CHUNK_SIZE and len(message.body) >= 4:
                     self._size = min(max(struct.unpack_from(">I", message.body)[0] & 0x7FFFFFFF, 1), _LARGEST)
                 body, message.body = bytes(message.body), bytearray()
+                self._held -= len(body)
                 return message.kind, body
 
     async def _chunk(self) -> _Message | None:
+        self._count += 1
+        if self._count % _TURN == 0:
+            await asyncio.sleep(0)
         first = (await self._reader.readexactly(1))[0]
         shape, channel = first >> 6, first & 0x3F
         if channel < 2:
@@ -158,7 +169,7 @@ class _ChunkReader:
             channel = 64 + int.from_bytes(more, "little")
         head = await self._reader.readexactly((11, 7, 3, 0)[shape])
         message = self._known.setdefault(channel, _Message())
-        if len(self._known) > 64:
+        if len(self._known) > _MOST_CHANNELS or (shape < 2 and message.body):
             raise NotSent("It does not speak RTMP as it should.")
         if shape < 3:
             message.extended = int.from_bytes(head[:3]) == _EXTENDED
@@ -168,7 +179,11 @@ class _ChunkReader:
             await self._reader.readexactly(4)
         if message.length > _LARGEST:
             raise NotSent("It sends a message that is too long.")
-        message.body += await self._reader.readexactly(min(self._size, message.length - len(message.body)))
+        piece = await self._reader.readexactly(min(self._size, message.length - len(message.body)))
+        message.body += piece
+        self._held += len(piece)
+        if self._held > _LARGEST:
+            raise NotSent("It sends messages that are too long.")
         return message if len(message.body) >= message.length else None
 
 
@@ -178,6 +193,15 @@ class _Message:
     length: int = 0
     extended: bool = False
     body: bytearray = field(default_factory=bytearray)
+
+
+def _stream_number(told: Value) -> int:
+    """Raises `NotSent`."""
+    if not isinstance(told, float):
+        return 1
+    if not 0 <= told <= 0xFFFFFFFF:
+        raise NotSent("It makes no stream.")
+    return int(told)
 
 
 def _status(body: bytes) -> str:

@@ -20,6 +20,8 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
+_OVERHEAD: Final = 250
+"""Bytes of memory for each tag, beside its media."""
 PORTS: Final = {"rtmp": 1935, "rtmps": 443}
 
 
@@ -138,6 +140,8 @@ class Interleaved:
         self._zero: float | None = None
         self._heap: list[tuple[float, int, int, bytes]] = []
         self._count = 0
+        self.held = 0
+        """Bytes of memory of what waits for another track."""
 
     def add(self, queued: Queued) -> Iterator[Tag]:
         """Those that nothing can come before any more."""
@@ -150,6 +154,7 @@ class Interleaved:
             if time >= self._zero:
                 self._count += 1
                 heapq.heappush(self._heap, (time, self._count, kind_of(track), data))
+                self.held += _OVERHEAD + len(data)
         self._known[track.name] = (fragment.time + fragment.duration) / track.header.timescale
         yield from self._until(min(self._known.values()))
 
@@ -159,6 +164,7 @@ class Interleaved:
     def _until(self, time: float) -> Iterator[Tag]:
         while self._heap and self._heap[0][0] < time:
             at, _, kind, data = heapq.heappop(self._heap)
+            self.held -= _OVERHEAD + len(data)
             yield round((at - (self._zero or 0.0)) * 1000), kind, data
 
 

@@ -25,6 +25,9 @@ _TAGS_OF_A_SEGMENT: Final = 20
 _TIMELINES: Final = 4
 """Those of one period end at about the same time."""
 _MOST_ENTRIES: Final = 30_000
+_MOST_PERIODS: Final = 2_000
+_MOST_TEMPLATES: Final = 16
+"""Of one element; a manifest has one."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -96,7 +99,9 @@ def _periods(root: etree._Element) -> list[tuple[etree._Element, float]]:
     """Each with its start, in seconds. One that does not say when it begins is left out."""
     found = []
     after: float | None = 0.0
-    for period in root.iterchildren("{*}Period"):
+    for count, period in enumerate(root.iterchildren("{*}Period")):
+        if count >= _MOST_PERIODS:
+            raise PointSilent("answer", f"Its manifest has more than {_MOST_PERIODS} periods.")
         said = seconds_of(period.get("start") or "-")
         start = after if said is None else said
         lasts = seconds_of(period.get("duration") or "-")
@@ -135,7 +140,7 @@ def _given(line: etree._Element, name: str) -> str | None:
     parent = line.getparent()
     holder = parent
     while holder is not None:
-        for one in (parent, *holder.iterchildren("{*}SegmentTemplate", "{*}SegmentList")):
+        for one in (parent, *islice(holder.iterchildren("{*}SegmentTemplate", "{*}SegmentList"), _MOST_TEMPLATES)):
             if one is not None and (value := one.get(name)) is not None:
                 return str(value)
         holder = holder.getparent()

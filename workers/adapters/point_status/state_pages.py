@@ -54,7 +54,7 @@ def smil_page(body: bytes) -> StatePage:
     if etree.QName(root).localname != "smil":
         raise PointSilent("answer", "It answered with XML that is not SMIL.")
     told = {str(meta.get("name")).lower(): str(meta.get("content") or "") for meta in root.iter("{*}meta")}
-    return StatePage(_state(told.get("state", "")), told.get("updated", "").strip()[:_LONGEST_MARK], newest=_newest(root))
+    return StatePage(_state(told.get("state", "")), _mark(told.get("updated", "")), newest=_newest(root))
 
 
 def status_page(body: bytes) -> StatePage:
@@ -70,7 +70,7 @@ def status_page(body: bytes) -> StatePage:
     if not state:
         raise PointSilent("answer", "Its answer does not say a state.")
     receiving = _TRUTH.get(_plain(told.get("receivingdata")).lower())
-    return StatePage(state, _plain(told.get("lastupdated"))[:_LONGEST_MARK], receiving)
+    return StatePage(state, _mark(_plain(told.get("lastupdated"))), receiving)
 
 
 def _members(text: str) -> Mapping[str, Any]:
@@ -88,6 +88,11 @@ def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def _mark(text: str) -> str:
+    """As the page has it, without what no text can be stored with: half a character, and the character 0."""
+    return "".join(one if one.isprintable() else " " for one in text[:_LONGEST_MARK]).strip()
 
 
 def _state(text: str) -> str:

@@ -30,6 +30,8 @@ _BEGIN: Final = 20.0
 _MP4: Final = ("-f", "mp4", "-movflags", "+cmaf+delay_moov+frag_keyframe", "-frag_duration", "500000")
 _MOST_WAITING: Final = 240
 """Fragments of a track, two minutes of media, that wait for a target that takes them slower than they are shown."""
+_MOST_BYTES: Final = 96 * 1024 * 1024
+"""Of both."""
 _AAC: Final = ("-bsf:a", "aac_adtstoasc")
 Put = Callable[[Queued], Awaitable[None]]
 
@@ -141,7 +143,8 @@ class Copy:
                     output.take(piece)
             except NotCmaf as fault:
                 self._why, self._over = f"{fault}.", True
-            if len(output.waiting) > _MOST_WAITING:
+            waiting = sum(each.weight for one in self._outputs for each in one.waiting)
+            if len(output.waiting) > _MOST_WAITING or waiting > _MOST_BYTES:
                 self._why, self._over = "its target takes it too slowly.", True
             self._more.set()
 

@@ -14,7 +14,7 @@ from typing import Final
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.cmaf import Header, NotCmaf, header
-from workers.adapters.encoders.hls_reading import NotRead, ReadSound, best_variant, lines_of, media_playlist, sounds_in
+from workers.adapters.encoders.hls_reading import SECONDS, NotRead, ReadSound, best_variant, lines_of, media_playlist, sounds_in
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
@@ -31,6 +31,8 @@ _LIVE_EDGE: Final = 3
 _LARGEST_HEADER: Final = 1_048_576
 _WAITING: Final = 64
 """Fragments that are read ahead of what is sent."""
+_MOST_AHEAD: Final = 96 * 1024 * 1024
+"""Bytes of them, or one fragment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class OpenStream:
         self.tracks = tracks
         self._silent = silent
         self._waiting: asyncio.Queue[Queued | PushFailed] = asyncio.Queue(_WAITING)
+        self._held = 0
+        self._room = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
 
     def read(self, *sources: Awaitable[None]) -> None:
@@ -56,6 +60,10 @@ class OpenStream:
         self._tasks = [start_task(self._watched(source), what="source of a push") for source in sources]
 
     async def put(self, queued: Queued) -> None:
+        """Waits for room."""
+        async with self._room:
+            await self._room.wait_for(lambda: not self._held or self._held + queued.weight <= _MOST_AHEAD)
+            self._held += queued.weight
         await self._waiting.put(queued)
 
     async def next(self) -> Queued:
@@ -67,6 +75,9 @@ class OpenStream:
             raise PushFailed("source", f"The stream of the Event brought nothing for {self._silent:g} s.") from None
         if isinstance(found, PushFailed):
             raise found
+        async with self._room:
+            self._held -= found.weight
+            self._room.notify_all()
         return found
 
     async def close(self) -> None:
@@ -150,13 +161,16 @@ class LiveStreams:
             raise NotRead("it has no segments yet.")
         if not segments[-1].header:
             return None
-        body = b""
-        async with aclosing(self.client.stream(segments[-1].header)) as pieces:
-            async for piece in pieces:
-                body += piece
-                if len(body) > _LARGEST_HEADER:
-                    raise NotRead("its header is too long.")
-        return header(body) if body.count(b"trak") == 1 else None
+        body = bytearray()
+        try:
+            async with asyncio.timeout(SECONDS), aclosing(self.client.stream(segments[-1].header)) as pieces:
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > _LARGEST_HEADER:
+                        raise NotRead("its header is too long.")
+        except TimeoutError:
+            raise NotRead(f"its header did not come within {SECONDS:g} s.") from None
+        return header(bytes(body)) if body.count(b"trak") == 1 else None
 
     async def _follow(self, feed: TrackFeed, url: str, stream: OpenStream, /) -> None:
         """The segments of one track, from near the live edge on. One that begins anew, with another header, is another stream."""

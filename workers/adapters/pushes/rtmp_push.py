@@ -27,6 +27,8 @@ _LONGEST_JUMP: Final = 30.0
 _GOODBYE: Final = 1.0
 """Seconds in which a server is told that the stream has ended."""
 _MOST_EARLY: Final = 512
+_MOST_HELD: Final = 128 * 1024 * 1024
+"""Bytes of one track that wait for the other."""
 _H264, _AAC = 7.0, 10.0
 """The numbers of codecs in FLV."""
 
@@ -112,6 +114,7 @@ class _Sending:
         self._begun: float | None = None
         self._latest = 0.0
         self._early: list[Queued] = []
+        self._early_bytes = 0
 
     async def all(self, stream: OpenStream, first: Queued, /) -> None:
         """Until something fails."""
@@ -120,6 +123,8 @@ class _Sending:
         while True:
             for tag in self._in_order(queued):
                 await self._send_in_time(tag)
+            if self._order.held > _MOST_HELD:
+                raise PushFailed("source", "One track of the stream of the Event comes too late for the other.")
             queued = await stream.next()
 
     async def _head(self) -> None:
@@ -141,7 +146,8 @@ class _Sending:
         """Sound that comes before the first key frame waits for it."""
         if self._begun is None and not (queued.track.plan.video and queued.opens):
             self._early.append(queued)
-            if len(self._early) > _MOST_EARLY:
+            self._early_bytes += queued.weight
+            if len(self._early) > _MOST_EARLY or self._early_bytes > _MOST_HELD:
                 raise PushFailed("source", "The stream of the Event has no key frame.")
             return
         early, self._early = self._early, []

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from workers.adapters.encoders.cmaf import Boxes, NotCmaf, fragment
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track
+
+_MOST_A_SECOND: Final = 1_000
+"""Samples of one track: AAC at 96 kHz has 188 at most. What takes no time is not slowed down by the time that it is shown at."""
+_MORE: Final = 16
 
 
 class TrackFeed:
@@ -25,5 +30,8 @@ class TrackFeed:
             elif kind == b"mdat":
                 if not self._moof:
                     raise NotCmaf("media without what describes it")
-                yield Queued(self._track, fragment(self._moof, box))
+                found = fragment(self._moof, box)
+                if (len(found.samples) - _MORE) * self._track.header.timescale > _MOST_A_SECOND * found.duration:
+                    raise NotCmaf(f"more than {_MOST_A_SECOND} samples a second")
+                yield Queued(self._track, found)
                 self._moof = b""

@@ -14,6 +14,8 @@ from workers.jobs.workflows.capture.dash_times import byte_range, duration, fill
 from workers.jobs.workflows.capture.segments import MOST_ENTRIES, Kind, Resource, SourceFault, joined
 
 _LONGEST_WINDOW: Final = 24 * 3600.0
+_MOST_ADDRESSES: Final = 64 * 1024 * 1024
+"""Characters of the addresses of all segments."""
 _TRICK: Final = "trickmode"
 _DEFAULT_UPDATE: Final = 2.0
 
@@ -69,6 +71,7 @@ class _Reader:
         if self._dynamic and available is None:
             raise SourceFault("The MPD is live and has no availabilityStartTime.", final=True)
         self._clock = available
+        self._addresses = 0
         self._now = now - (available or 0.0)
         self._window = min(duration(root.get("timeShiftBufferDepth")) or _LONGEST_WINDOW, _LONGEST_WINDOW)
 
@@ -76,13 +79,23 @@ class _Reader:
         tracks: dict[Kind, list[Listed]] = {}
         for period in self._periods():
             for kind, sets in self._chosen(period).items():
-                tracks.setdefault(kind, []).extend(self._segments(period, sets))
+                self._add(tracks.setdefault(kind, []), self._segments(period, sets))
         if not tracks.get("main"):
             if not self._dynamic:
                 raise SourceFault("The MPD lists no segment of video.", final=True)
             tracks.setdefault("main", [])
         update = duration(self._root.get("minimumUpdatePeriod")) or _DEFAULT_UPDATE
         return Mpd(not self._dynamic, self._clock is not None, update, tracks)
+
+    def _add(self, track: list[Listed], segments: Iterator[Listed]) -> None:
+        """A line of the MPD can list as many segments as all may be, each with an address as long as the MPD is."""
+        for one in segments:
+            self._addresses += len(one.resource.url)
+            if len(track) >= MOST_ENTRIES:
+                raise _too_many()
+            if self._addresses > _MOST_ADDRESSES:
+                raise SourceFault("The addresses of the segments of the MPD are too long.", final=True)
+            track.append(one)
 
     def _periods(self) -> list[_Period]:
         elements = list(_children(self._root, "Period"))

@@ -5,16 +5,13 @@ Of what a playlist may say, only what a capture needs is read; what would make a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from re import compile as regex
 from typing import Final
 
-from domain.kernel.iso_8601 import moment_of
 from workers.jobs.workflows.capture.segments import LONGEST, MOST_ENTRIES, Part, Resource, SourceFault, joined
+from workers.kernel.hls_text import LongLine, attributes, time_of_day, whole, within
 
-_ATTRIBUTE: Final = regex(r'([A-Z0-9-]+)=("[^"]*"|[^",\s]*)(?:,|$)')
-_NUMBER: Final = regex(r"\d{1,18}")
 _SECONDS: Final = regex(r"\d{1,9}(?:\.\d{1,18})?")
 _RANGE: Final = regex(r"(\d{1,18})(?:@(\d{1,18}))?")
 
@@ -81,9 +78,9 @@ def _variants(lines: list[str], url: str) -> tuple[Variant, ...]:
             stream = _attributes(line)
         elif line and not line.startswith("#") and stream is not None:
             width, _, height = stream.get("RESOLUTION", "").partition("x")
-            pixels = _whole(width) * _whole(height)
+            pixels = (whole(width) or 0) * (whole(height) or 0)
             found.append(
-                Variant(joined(url, line), _whole(stream.get("BANDWIDTH", "")), pixels, audio.get(stream.get("AUDIO", "")))
+                Variant(joined(url, line), whole(stream.get("BANDWIDTH", "")) or 0, pixels, audio.get(stream.get("AUDIO", "")))
             )
             stream = None
             if len(found) > MOST_ENTRIES:
@@ -147,7 +144,7 @@ class _Media:
             case "#EXT-X-TARGETDURATION":
                 self._target = _duration(value)
             case "#EXT-X-MEDIA-SEQUENCE":
-                self._sequence = _whole(value)
+                self._sequence = whole(value) or 0
             case "#EXT-X-ENDLIST":
                 self._ended = True
             case "#EXT-X-BYTERANGE":
@@ -157,7 +154,7 @@ class _Media:
             case "#EXT-X-GAP":
                 self._absent = True
             case "#EXT-X-PROGRAM-DATE-TIME":
-                self._time = _time(value)
+                self._time = time_of_day(value)
             case "#EXT-X-MAP":
                 self._init = self._map(_attributes(f":{value}"))
             case "#EXT-X-KEY":
@@ -172,6 +169,10 @@ class _Media:
             raise SourceFault("A segment of the playlist has no duration (EXTINF).", final=True)
         if len(self._entries) >= MOST_ENTRIES:
             raise _too_many()
+        try:
+            within(uri)
+        except LongLine as fault:
+            raise _long(fault) from None
         part = self._part(uri) if self._range else None
         number = self._sequence + len(self._entries)
         self._entries.append(Entry(number, uri, part, self._lasts, self._init, self._breaks, self._absent, self._time))
@@ -201,16 +202,10 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _attributes(line: str) -> dict[str, str]:
-    return dict(_pairs(line.partition(":")[2]))
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for found in _ATTRIBUTE.finditer(text):
-        yield found[1], found[2].strip('"')
-
-
-def _whole(text: str) -> int:
-    return int(text) if _NUMBER.fullmatch(text.strip()) else 0
+    try:
+        return attributes(line)
+    except LongLine as fault:
+        raise _long(fault) from None
 
 
 def _duration(text: str) -> float:
@@ -220,9 +215,8 @@ def _duration(text: str) -> float:
     return found
 
 
-def _time(text: str) -> float | None:
-    moment = moment_of(text)
-    return None if moment is None else moment.timestamp()
+def _long(fault: LongLine) -> SourceFault:
+    return SourceFault(f"The playlist cannot be read: {fault}.", final=True)
 
 
 def _too_many() -> SourceFault:

@@ -1,0 +1,149 @@
+"""Media that an origin of somebody else sends to a push: they are read or refused, in time and memory that its size bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from struct import pack
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.bounds import MIB, bounded
+from tests.properties.test_origin_parsers import spoilt
+from tests.workers.origin.mp4 import AAC, AVC, SCALE, box, fragment, init
+from tests.workers.pushes.rtmp_receiver import rtmp_receiver
+from workers.adapters.encoders import cmaf
+from workers.adapters.encoders.cmaf import NotCmaf
+from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.rtmp import Publication, Target
+from workers.adapters.encoders.rtmp_point import Interleaved
+from workers.adapters.encoders.tracks import Track
+from workers.adapters.pushes import rtmp_push
+from workers.adapters.pushes.live_stream import PICTURE, SOUND, OpenStream
+from workers.adapters.pushes.track_feed import TrackFeed
+from workers.live_ports import LiveIngest
+from workers.push_ports import Push, PushFailed, PushRecord, Sound
+
+HEADER = init(AVC)
+TRACK = Track(PICTURE, cmaf.header(HEADER))
+LONG_DESCRIPTOR = ("mp4a", "esds", bytes(4) + b"\3" + b"\xff" * MIB)
+
+
+def feed(*pieces: bytes) -> list[Queued]:
+    found = TrackFeed(TRACK)
+    return [queued for piece in pieces for queued in found.feed(piece)]
+
+
+def moof(flags: int, samples: int, *fields: int, before: bytes = b"") -> bytes:
+    times = (box("tfhd", pack(">IIII", 0x020018, 1, 40, 5)), box("tfdt", pack(">IQ", 0x01000000, 0)))
+    run = box("trun", pack(f">II{len(fields)}I", flags, samples, *fields))
+    return box("moof", before, box("traf", *times, run))
+
+
+def nested(deep: int) -> bytes:
+    return b"".join(pack(">I", size) + b"traf" for size in range(8 * deep, 0, -8))
+
+
+FRAGMENTS: dict[str, tuple[bytes, ...]] = {
+    "more samples than there is memory": (moof(0, 0xFFFFFFFF), box("mdat", b"media")),
+    "more samples than media": (moof(0, 90_000), box("mdat", b"media")),
+    "more samples than its box has": (moof(0x700, 2, 40, 5, 0), box("mdat", bytes(10))),
+    "samples that are shown for no time": (moof(0x300, 5_000, *(0, 1) * 5_000), box("mdat", bytes(5_000))),
+    "more media than there is": (moof(0x200, 1, 600), box("mdat", b"media")),
+    "media before the fragment": (moof(0x001, 1, 0x80000000), box("mdat", b"media")),
+    "a frame that FLV has no place for": (moof(0x200, 1, 9 * MIB), box("mdat", bytes(9 * MIB))),
+    "boxes in boxes": (box("moof", nested(50_000)), box("mdat")),
+    "many boxes": (moof(0, 1, before=box("free") * 400_000), box("mdat", b"media")),
+    "a long description": (moof(0, 1, before=box("free", bytes(5 * MIB))), box("mdat", b"media")),
+    "a box of no size": (b"\0\0\0\0mdat",),
+    "a box of 64 bits": (b"\0\0\0\1mdat" + pack(">Q", 2**62),),
+}
+HEADERS: dict[str, bytes] = {
+    "a descriptor without an end": init(LONG_DESCRIPTOR),
+    "boxes in boxes": box("moov", nested(50_000)),
+    "no timescale": HEADER.replace(pack(">6I", 0, 0, 0, 1000, 0, 0x55C40000), bytes(24)),
+    "a configuration that is cut": init(("avc1", "avcC", b"\1")),
+    "a box that is longer than all": HEADER[:-40],
+}
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_a_fragment_that_is_to_waste_time_and_memory_is_refused(name: str) -> None:
+    def refused() -> None:
+        with pytest.raises(NotCmaf):
+            feed(*FRAGMENTS[name])
+
+    bounded(refused)
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_that_is_to_waste_time_is_refused(name: str) -> None:
+    def refused() -> None:
+        with pytest.raises(NotCmaf):
+            cmaf.header(HEADERS[name])
+
+    bounded(refused)
+
+
+async def test_fragments_are_read_ahead_up_to_a_number_of_bytes() -> None:
+    """Each is 40 MiB: ten seconds of 33 Mbit/s. One that alone is larger than the limit would still go through."""
+    big = Queued(TRACK, cmaf.Fragment(0, 1, bytes(40 * MIB), ()))
+    stream = OpenStream([TRACK], silent=60.0)
+    putting = [asyncio.create_task(stream.put(big)) for _ in range(4)]
+    done, _ = await asyncio.wait(putting, timeout=0.2)
+    assert len(done) == 2
+    for _ in range(4):
+        assert await stream.next() is big
+    await asyncio.gather(*putting)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=300) | spoilt(HEADER + fragment(0) + fragment(1)) | spoilt(init(AAC)))
+@example(fragment(0)[:80])
+def test_any_bytes_are_cmaf_or_not(data: bytes) -> None:
+    with suppress(NotCmaf):
+        feed(data)
+    with suppress(NotCmaf):
+        cmaf.header(data)
+    with suppress(NotCmaf):
+        cmaf.fragment(data, box("mdat", bytes(100)))
+
+
+async def test_a_track_whose_other_one_does_not_come_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rtmp_push, "_MOST_HELD", MIB)
+    picture = [Queued(TRACK, fragment_of(number)) for number in range(100)]
+    stream, sound = OpenStream([TRACK], silent=60.0), Track(SOUND, cmaf.header(init(AAC)))
+
+    async def only_pictures() -> None:
+        for each in picture:
+            await stream.put(each)
+
+    async with rtmp_receiver() as receiver:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
+        publication = Publication(reader, writer)
+        await publication.publish(Target(receiver.url, "live", "a"))
+        connection = rtmp_push._Connection(publication)
+        connection.watch()
+        push = Push((), Sound(), LiveIngest(receiver.url, "a", {}), 7, lambda: True, lambda: None)
+        sending = rtmp_push._Sending(push, PushRecord(), connection, tracks=[TRACK, sound])
+        stream.read(only_pictures())
+        with pytest.raises(PushFailed, match="too late for the other"):
+            await sending.all(stream, await stream.next())
+        await asyncio.gather(connection.close(), stream.close())
+        writer.transport.abort()
+
+
+async def test_what_waited_for_another_track_is_not_counted_once_it_was_sent() -> None:
+    sound = Track(SOUND, cmaf.header(init(AAC)))
+    order = Interleaved([TRACK, sound])
+    assert not [tag for number in range(3) for tag in order.add(Queued(TRACK, fragment_of(number)))]
+    assert order.held > 3 * 100_000
+    assert len(list(order.add(Queued(sound, fragment_of(9))))) == 3
+    assert order.held < 110_000
+
+
+def fragment_of(number: int) -> cmaf.Fragment:
+    """Second `number`, one frame of 100,000 bytes."""
+    return cmaf.Fragment(number * SCALE, SCALE, bytes(100_000), (cmaf.Sample(100_000, SCALE, 0, True),))
