@@ -6,11 +6,14 @@ samples are compared here, so that the comparison goes on when another process b
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from psycopg import DataError
 
 from domain.configuration.points import UNKNOWN
 from projections.kernel.arrays import bigints, booleans, instants, texts, uuids
@@ -21,6 +24,10 @@ CONSUMER: Final = "prober"
 FRESH: Final = 15.0
 """Seconds after which a sample says nothing any more, and in which data must have come for a point to be receiving."""
 _KEPT: Final = 3600.0
+_REFUSED: Final = (DataError, UnicodeEncodeError)
+"""A text that the database cannot hold; the second one is found before it is asked."""
+
+_log = logging.getLogger(__name__)
 
 _WRITE = f"""
 WITH sample AS (
@@ -114,12 +121,30 @@ class Samples:
     def __init__(self, database: Database, *, member: UUID) -> None:
         self._database = database
         self._member = member
+        self._refused: set[PointKey] = set()
 
     async def write(self, samples: Sequence[Sample]) -> int:
         """Of several samples of one point there must be one at most. Returns how many were written: those of shards that the member
-        does not hold any more are left out."""
+        does not hold any more are left out, and so is one that the database refuses for what it holds: the halves of what it refuses
+        are written on their own."""
         if not samples:
             return 0
+        try:
+            return await self._write(samples)
+        except _REFUSED as fault:
+            if len(samples) == 1:
+                self._leave_out(samples[0].key, fault)
+                return 0
+        half = len(samples) // 2
+        return await self.write(samples[:half]) + await self.write(samples[half:])
+
+    def _leave_out(self, key: PointKey, fault: Exception) -> None:
+        if key not in self._refused:
+            self._refused.add(key)
+            point = f"publishing point {key.point} of encoder {key.encoder} of the channel {key.channel}"
+            _log.warning("the database refuses a sample of the %s: %s; it is left out", point, type(fault).__name__)
+
+    async def _write(self, samples: Sequence[Sample]) -> int:
         return await self._database.execute(
             _WRITE,
             {
@@ -151,5 +176,6 @@ class Samples:
         return {(PointKey(channel, encoder, point), address): age for channel, encoder, point, address, age in rows}
 
     async def forget(self) -> None:
-        """Delete what was sampled long ago."""
+        """Delete what was sampled long ago. Points whose samples are refused are told of again."""
+        self._refused.clear()
         await self._database.execute(_FORGET, (_KEPT,))
