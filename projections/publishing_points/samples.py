@@ -2,6 +2,9 @@
 
 Only the member with the lease on a point's shard writes: a process that was frozen until after its lease writes nothing. Two
 samples are compared here, so that the comparison goes on when another process becomes the prober.
+
+The clock of the database may be set back. A sample of the future counts as none, the next one takes its place, and nothing has
+moved or failed since later than the present.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ WITH sample AS (
     JOIN consumer_shards s ON s.consumer = '{CONSUMER}' AND s.shard = u.shard AND s.epoch = u.epoch AND s.owner = %(member)s
 ), compared AS (
     SELECT sample.*, b.mark AS mark_before, b.failing_since AS failing_before,
-        CASE WHEN sample.mark <> b.mark THEN sample.at ELSE b.moved_at END AS moved_at
+        CASE WHEN sample.mark <> b.mark OR b.moved_at > sample.at THEN sample.at ELSE b.moved_at END AS moved_at
     FROM sample LEFT JOIN publishing_point_probes b
         ON b.channel_id = sample.channel_id AND b.encoder = sample.encoder AND b.point = sample.point
         AND b.address = sample.address AND b.sampled_at > sample.at - interval '{FRESH} seconds'
@@ -53,14 +56,14 @@ INSERT INTO publishing_point_probes AS p (
     channel_id, encoder, point, address, strategy, state, receiving, last_updated, mark, moved_at, failing_since, fault, sampled_at
 )
 SELECT channel_id, encoder, point, address, strategy, state, receiving, last_updated, coalesce(mark, mark_before), moved_at,
-    CASE WHEN counted AND NOT (state = 'started' AND receiving) THEN coalesce(failing_before, at) END, fault, at
+    CASE WHEN counted AND NOT (state = 'started' AND receiving) THEN least(failing_before, at) END, fault, at
 FROM judged
 ON CONFLICT (channel_id, encoder, point) DO UPDATE SET
     address = excluded.address, strategy = excluded.strategy, state = excluded.state, receiving = excluded.receiving,
     last_updated = coalesce(excluded.last_updated, CASE WHEN p.address = excluded.address THEN p.last_updated END),
     mark = excluded.mark, moved_at = excluded.moved_at, failing_since = excluded.failing_since, fault = excluded.fault,
     sampled_at = excluded.sampled_at
-WHERE p.sampled_at < excluded.sampled_at
+WHERE p.sampled_at < excluded.sampled_at OR p.sampled_at > clock_timestamp()
 """
 _LIVE_CHANNELS = f"""
 WITH live AS MATERIALIZED (
@@ -125,8 +128,8 @@ class Samples:
 
     async def write(self, samples: Sequence[Sample]) -> int:
         """Of several samples of one point there must be one at most. Returns how many were written: those of shards that the member
-        does not hold any more are left out, and so is one that the database refuses for what it holds: the halves of what it refuses
-        are written on their own."""
+        does not hold any more are left out, and so is one that the database refuses for what it holds. The halves of what it
+        refuses are written on their own."""
         if not samples:
             return 0
         try:

@@ -1,4 +1,4 @@
-"""Samples of publishing points: what the database refuses."""
+"""Samples of publishing points: what the database refuses, and what a clock that was set back leaves behind."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from projections.publishing_points.samples import CONSUMER, PointKey, Sample, Sa
 
 CHANNEL = UUID(int=7)
 FIRST, SECOND = PointKey(CHANNEL, 0, 0), PointKey(CHANNEL, 0, 1)
+_SET_BACK = """
+UPDATE publishing_point_probes SET sampled_at = sampled_at + interval '1 hour', moved_at = moved_at + interval '1 hour',
+    failing_since = failing_since + interval '1 hour'
+"""
 
 
 @pytest.fixture
@@ -35,6 +39,11 @@ async def states(inner: Core) -> dict[int, str]:
     return {point: state.state for (_, point), state in (await PointStates(inner.database).of_points(CHANNEL)).items()}
 
 
+async def shown(inner: Core) -> tuple[str, bool]:
+    state = (await PointStates(inner.database).of_points(CHANNEL))[0, 0]
+    return state.state, state.receiving
+
+
 @pytest.mark.parametrize("odd", ["\0", "\ud83d"], ids=["NUL", "half of a surrogate pair"])
 async def test_a_sample_that_the_database_refuses_takes_no_other_with_it(
     inner: Core, samples: Samples, caplog: pytest.LogCaptureFixture, odd: str
@@ -46,3 +55,26 @@ async def test_a_sample_that_the_database_refuses_takes_no_other_with_it(
     assert await states(inner) == dict.fromkeys((0, 2, 3), "started")
     (line,) = caplog.messages
     assert f"point 1 of encoder 0 of the channel {CHANNEL}" in line
+
+
+async def test_after_the_clock_was_set_back_a_point_is_unknown_until_its_next_sample(inner: Core, samples: Samples) -> None:
+    await samples.write([sample(mark="a", age=2.0)])
+    await samples.write([sample(mark="b", age=1.0)])
+    assert await shown(inner) == ("started", True)
+    await inner.database.execute(_SET_BACK)
+    assert await shown(inner) == ("unknown", False)
+    assert (await PointStates(inner.database).counts())["on_air"] == 0
+    await samples.write([sample(state="stopped", mark="b")])
+    assert (await shown(inner))[0] == "stopped"
+    later = await inner.database.rows(
+        "SELECT FROM publishing_point_probes WHERE greatest(sampled_at, moved_at, failing_since) > clock_timestamp()"
+    )
+    assert not later, "what moved or failed after the present would count for an hour"
+
+
+async def test_after_the_clock_was_set_back_no_point_counts_as_failing(inner: Core, samples: Samples) -> None:
+    await samples.write([sample(state="stopped", mark="a")])
+    points = PointStates(inner.database)
+    assert await points.all_failing_since(CHANNEL) is not None
+    await inner.database.execute(_SET_BACK)
+    assert await points.all_failing_since(CHANNEL) is None
