@@ -212,7 +212,7 @@ async def test_link_leads_through_all_pages_of_each_list(http: httpx.AsyncClient
         everything = await ids(http, path, pageSize=2000, queryOrder="DESC")
         assert "link" not in (await http.get(path, params={"pageSize": 2000})).headers
         following: str | None = f"{path}?STARTINDEX=1&pageSize=2&queryOrder=DESC"
-        found = []
+        found: list[int] = []
         while following is not None and len(found) < 100:
             answer = await http.get(following)
             found += [entry["id"] for entry in answer.json()["results"]]
