@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, NoReturn
 
 FORMAT = "medialedger log export 1"
 REDACTED = "log.redacted"
+WITHHELD = "client.key_issued"
+"""The only type of event whose content an export may withhold: that has the hash of an API key."""
 REDACTED_STATE = '{"timestamp":"*","redacted":true}'
 REDACTED_METADATA = '{"actor":"redacted","correlation_id":"redacted","command_id":"00000000-0000-0000-0000-000000000000"}'
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -411,11 +413,17 @@ class Redactions:
     def __init__(self) -> None:
         self._erased: dict[str, list[int]] = {"content": [], "cause": []}
         self._named: dict[str, list[tuple[int, int]]] = {"content": [], "cause": []}
+        self.withheld = 0
 
     def see(self, event: dict[str, Any]) -> None:
         position = event["position"]
         if event.get("state_hash") is not None:
-            self._erased["content"].append(position)
+            if event.get("state_withheld") is not True:
+                self._erased["content"].append(position)
+            elif event["topic"] == WITHHELD:
+                self.withheld += 1
+            else:
+                raise DoesNotFit(position, f"the content of the event {position} is withheld, which only {WITHHELD} may be")
             if state_of(event) != REDACTED_STATE.replace("*", event["recorded_at"]).encode():
                 raise DoesNotFit(position, f"content of the event {position} stands where it was erased")
         if event.get("metadata_hash") is not None:
@@ -434,6 +442,10 @@ class Redactions:
             at, part = min(unnamed)
             raise DoesNotFit(at, f"the {part} of the event {at} is gone, and no redaction is recorded for it")
         return sum(map(len, self._erased.values()))
+
+    def show(self) -> None:
+        if self.withheld:
+            print(f"contents withheld, each with the hash of an API key: {self.withheld}; an export for an admin has them")
 
     def _unnamed(self, part: str) -> Iterator[tuple[int, str]]:
         ranges, reach, at = sorted(self._named[part]), 0, 0
@@ -665,6 +677,7 @@ def verify_log(args: argparse.Namespace) -> None:
     print(f"fits: {events} of the log {opened.log_id}, each in its place; chain hash {replay.chain.hex()}")
     if replay.redactions_found:
         print(f"erased parts, as events of the log say: {replay.redactions_found}")
+    replay.redactions.show()
     if replay.signed is None:
         print("WARNING: no checkpoint is in it, so nobody has signed for any of this.")
     else:
@@ -760,7 +773,8 @@ class Proof:
     def show(self) -> None:
         for event in self.events:
             metadata = json.loads(event["metadata"]) if event.get("metadata") else {"actor": "(erased)"}
-            state = (state_of(event) or b"(erased)").decode("utf-8", "replace")
+            content = b"(withheld)" if event.get("state_withheld") is True else state_of(event)
+            state = (content or b"(erased)").decode("utf-8", "replace")
             text = f"{event['position']}  {event['recorded_at']}  {event['topic']}  by {metadata.get('actor')}  {state}"
             print("".join(character if character.isprintable() else "?" for character in text))
 
@@ -780,6 +794,7 @@ def verify_stream(args: argparse.Namespace) -> None:
         f"fits: these are all {len(proof.events)} events of {proof.stream['stream']} in the log {opened.log_id} up to position "
         f"{proof.checkpoint.events}, signed at {proof.checkpoint.time}; none is left out, changed or added"
     )
+    proof.redactions.show()
     if args.show:
         proof.show()
     same = [one for one in kept if one.commits == proof.checkpoint.commits]

@@ -15,6 +15,7 @@ from projections.kernel.page import Page, Window
 
 _FURTHEST = 2**40
 _NUMBER = "pageNumber"
+_START = "startIndex"
 _IN_PATH = "%/:@!$&'()*+,;=~"
 
 Whole = Annotated[Integer, Between(1)]
@@ -73,6 +74,12 @@ def next_page(request: Request, page: Page[Any]) -> tuple[tuple[str, str], ...]:
     pairs = split_pairs(request.scope["query_string"], where="query")
     number = next((int(value) for name, value in reversed(pairs) if name.lower() == _NUMBER.lower()), 1)
     return () if page.size * number >= page.total else (_next(request, _NUMBER, str(number + 1)),)
+
+
+def next_from(request: Request, page: Page[Any], *, start: int) -> tuple[tuple[str, str], ...]:
+    """The same of a page that begins at an index: the same query, but its startIndex."""
+    following = start + page.size
+    return () if following >= page.total else (_next(request, _START, str(following)),)
 
 
 def next_after(request: Request, place: str) -> tuple[str, str]:

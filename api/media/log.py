@@ -12,7 +12,7 @@ from api.http.body import JSON, PLAIN
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import AUDIT, READ, WRITE
-from api.kernel.pages import Descending, Whole, next_page
+from api.kernel.pages import Descending, Whole, next_from
 from api.kernel.parsing import Validator
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
@@ -213,25 +213,25 @@ async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Logb
 @routes.get("/", READ, response_model=LogEntryCollection, absent=204)
 async def list_logs(request: Request, query: LogQuery, logbook: Logbook) -> Response:
     """All entries of the log store."""
-    return _listed(request, await logbook.page(_filter(query)))
+    return _listed(request, await logbook.page(_filter(query)), query=query)
 
 
 @routes.get("/event/{eventId}", READ, response_model=LogEntryCollection, absent=204)
 async def list_logs_of_event(request: Request, event_id: UUID, query: LogQuery, logbook: Logbook) -> Response:
     """The entries about an Event, of callers and of the service itself."""
-    return _listed(request, await logbook.page(_filter(query, subject=str(event_id))))
+    return _listed(request, await logbook.page(_filter(query, subject=str(event_id))), query=query)
 
 
 @routes.get("/useraudit/", AUDIT, response_model=LogEntryCollection, absent=204)
 async def list_user_audit_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
     """Every change, and the client that made it. The id is the position in the event log."""
-    return _listed(request, await audit.all(_filter(query)))
+    return _listed(request, await audit.all(_filter(query)), query=query)
 
 
 @routes.get("/usermanagement/", AUDIT, response_model=LogEntryCollection, absent=204)
 async def list_user_management_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
     """Every change of a client, its roles or its keys. The id is the position in the event log."""
-    return _listed(request, await audit.of_clients(_filter(query)))
+    return _listed(request, await audit.of_clients(_filter(query)), query=query)
 
 
 @routes.get("/{id}", READ, response_model=LogEntry, absent=204)
@@ -267,6 +267,8 @@ def _added(entry: StoredEntry) -> Outcome[Any]:
     return Outcome(result={"id": entry.id}, recorded=True)
 
 
-def _listed(request: Request, page: Page[StoredEntry]) -> Response:
+def _listed(request: Request, page: Page[StoredEntry], *, query: LogQuery) -> Response:
     """A page without entries is 204, also after the last one: a client that reads page by page stops there."""
-    return Response(200, LogEntryCollection.of(page), headers=next_page(request, page)) if page.results else Response(204)
+    if not page.results:
+        return Response(204)
+    return Response(200, LogEntryCollection.of(page), headers=next_from(request, page, start=query.start_index))

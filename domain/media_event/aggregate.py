@@ -44,6 +44,7 @@ class MediaEvent(EncodedEvent):
 
     KIND: ClassVar[str] = "event"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+    SNAPSHOT_VERSION: ClassVar[int] = 2
 
     left_unchanged: tuple[str, ...] = ()
     """The fields that the last command could not change, because the Event streams or is being provisioned."""
@@ -371,6 +372,7 @@ class MediaEvent(EncodedEvent):
 
     def _when_restored(self, event: events.Restored) -> None:
         self.details.date_deleted = None
+        self.details.count_as_done(until=event.timestamp)
 
     # --- links
 

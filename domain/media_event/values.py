@@ -190,11 +190,13 @@ class EventDetails(Particulars, Capture):
     vod_file: VodFile | None = None
     provision: ProvisionSummary | None = None
     started_for: datetime | None = None
-    """The `scheduled_start` for which the schedule has started the Event: it does so once for each."""
+    """The `scheduled_start` for which the schedule has started the Event, or which was over when the Event was restored: it is
+    started once for each."""
     ended_for: datetime | None = None
     """The same for `scheduled_end`."""
     provisioned_for: datetime | None = None
-    """The `scheduled_provision_at` for which the schedule has had the infrastructure provisioned, or found it provisioned."""
+    """The `scheduled_provision_at` for which the schedule has had the infrastructure provisioned, or found it provisioned, or which
+    was over when the Event was restored."""
     terminated_for: datetime | None = None
     """The same for `scheduled_terminate_at`."""
     encoding: Encoding | None = None
@@ -228,6 +230,13 @@ class EventDetails(Particulars, Capture):
             if self.published_start is not None and self.published_start <= at:
                 times["published_end"] = at
         return times
+
+    def count_as_done(self, *, until: datetime) -> None:
+        """Count the times at which the schedule was to start or to provision something as done, where they have come by then."""
+        if self.scheduled_start is not None and self.scheduled_start <= until:
+            self.started_for = self.scheduled_start
+        if self.scheduled_provision_at is not None and self.scheduled_provision_at <= until:
+            self.provisioned_for = self.scheduled_provision_at
 
     @property
     def on_air_channel_id(self) -> UUID | None:

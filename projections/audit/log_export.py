@@ -3,6 +3,9 @@
 A whole export, or a range of it, has the commits with their events, and the checkpoints. The export of one stream has its events
 with the proofs that they are in the log and that they are all. PostgreSQL makes the lines of events, a slice at a time, so an
 export of any length takes little memory and keeps no old row from VACUUM for long.
+
+For readers who are not to see them, hashes of API keys are withheld: in the place of the content of such an event stands its hash,
+as where it was erased, so the export can be verified all the same.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import psycopg
 from psycopg import sql
 from pydantic_core import to_json
 
+from domain.client.events import KeyIssued
 from domain.kernel.errors import NotFound, Unavailable
 from projections.audit.chain import Link
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
@@ -31,7 +35,7 @@ _LINK: Final = "SELECT last_position, number, chain_hash FROM commits WHERE last
 _EPOCHS: Final = "SELECT epoch, since_position FROM log_epochs ORDER BY epoch"
 _TIME: Final = """to_char(e.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 _ERASED: Final = """CASE WHEN num_nulls(e.state_hash, e.metadata_hash) = 2 THEN '' ELSE
-    coalesce(',"state_hash":"' || encode(e.state_hash, 'hex') || '","state_redaction":' || e.state_redaction, '') ||
+    coalesce(',"state_hash":"' || encode(e.state_hash, 'hex') || @GONE@, '') ||
     coalesce(',"metadata_hash":"' || encode(e.metadata_hash, 'hex') || '","metadata_redaction":' || e.metadata_redaction, '') END"""
 _TEXT: Final = """',"state":' || to_json(convert_from(e.state, 'UTF8'))"""
 _BYTES: Final = """',"state_base64":"' || translate(encode(e.state, 'base64'), E'\\n', '') || '"'"""
@@ -39,6 +43,19 @@ _EVENT: Final = f"""'{{"position":' || e.position || ',"originator_id":' || to_j
     || ',"originator_version":' || e.originator_version || ',"topic":' || to_json(e.topic) || ',"event_id":"' || e.event_id
     || '","recorded_at":"' || {_TIME} || '","metadata":' || to_json(e.metadata::text)
     || ',"salt":' || coalesce('"' || encode(e.salt, 'hex') || '"', 'null') || @STATE@ || {_ERASED} || '}}'"""
+_GONE: Final = """'","state_redaction":' || e.state_redaction"""
+_GONE_OR_WITHHELD: Final = f"""CASE WHEN e.withheld THEN '","state_withheld":true' ELSE {_GONE} END"""
+WITHHELD: Final = KeyIssued.TOPIC
+"""Its content has the hash of a key."""
+_WITHHOLDING: Final = f"""(
+    SELECT stored.position, originator_id, originator_version, topic, event_id, recorded_at, metadata, metadata_hash,
+        metadata_redaction, state_redaction, withheld,
+        CASE WHEN withheld THEN redacted_state(recorded_at) ELSE state END AS state,
+        CASE WHEN withheld THEN sha256(CASE WHEN metadata_hash IS NULL THEN sha256(salt || '\\x02'::bytea) ELSE salt END || state)
+            ELSE state_hash END AS state_hash,
+        CASE WHEN NOT withheld THEN salt WHEN metadata_hash IS NULL THEN sha256(salt || '\\x01'::bytea) END AS salt
+    FROM events stored CROSS JOIN LATERAL (SELECT topic = '{WITHHELD}' AND state_hash IS NULL AS withheld) AS said
+)"""
 _COMMIT: Final = """'{"commit":' || c.number || ',"first":' || c.first_position || ',"last":' || c.last_position
     || ',"recorded_micros":' || (extract(epoch FROM c.recorded_at) * 1000000)::bigint || ',"root":"' || encode(c.root, 'hex')
     || '","chain_hash":"' || encode(c.chain_hash, 'hex') || '"}'"""
@@ -48,16 +65,16 @@ WHERE c.last_position > %s AND c.first_position > %s AND c.first_position <= %s
     AND c.last_position <= (SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1)
 ORDER BY c.last_position
 """
-_WHOLE: Final = f"SELECT {_EVENT} FROM events e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ ORDER BY e.position"
+_WHOLE: Final = f"SELECT {_EVENT} FROM @EVENTS@ e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ ORDER BY e.position"
 _KIND: Final = f"""
-SELECT {_EVENT} FROM events e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ AND split_part(e.topic, '.', 1) = @KIND@
+SELECT {_EVENT} FROM @EVENTS@ e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ AND split_part(e.topic, '.', 1) = @KIND@
 ORDER BY e.position
 """
 _STREAM: Final = """
 SELECT position, state_redaction, metadata_redaction FROM stream_events
 WHERE stream = stream_key(%s) AND version > %s AND version <= %s ORDER BY version LIMIT 500
 """
-_ONE: Final = f"SELECT {_EVENT} FROM events e WHERE e.position = @POSITION@"
+_ONE: Final = f"SELECT {_EVENT} FROM @EVENTS@ e WHERE e.position = @POSITION@"
 _BEYOND: Final = """
 SELECT number, note FROM checkpoints WHERE position > (SELECT coalesce(max(last_position), 0) FROM commits) ORDER BY number
 """
@@ -79,15 +96,15 @@ class Selection:
         return None if self.kind is None else {"aggregate": self.kind}
 
 
-def export_log(stored: StoredLog, selection: Selection) -> Iterator[bytes]:
-    """In pieces. Blocks. Up to the end that the log has at the start."""
-    return _pieces(_LogExport(stored, selection).lines())
+def export_log(stored: StoredLog, selection: Selection, *, withholding: bool = False) -> Iterator[bytes]:
+    """In pieces. Blocks. Up to the end that the log has at the start. `withholding`: without hashes of API keys."""
+    return _pieces(_LogExport(stored, selection, withholding=withholding).lines())
 
 
-def export_stream(stored: StoredLog, name: str) -> Iterator[bytes]:
+def export_stream(stored: StoredLog, name: str, *, withholding: bool = False) -> Iterator[bytes]:
     """All events of a stream as of the last checkpoint. Raises `NotFound` for one that it does not know, and `Unavailable` where a
     redaction of it is newer."""
-    lines = _StreamExport(stored, name).lines()
+    lines = _StreamExport(stored, name, withholding=withholding).lines()
     first = next(lines)  # so that it fails before it begins
     return _pieces(_after(first, lines))
 
@@ -109,9 +126,10 @@ def _pieces(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _LogExport:
-    def __init__(self, stored: StoredLog, selection: Selection) -> None:
+    def __init__(self, stored: StoredLog, selection: Selection, *, withholding: bool) -> None:
         self._stored = stored
         self._kind = selection.kind
+        self._query = _of_events(_WHOLE if self._kind is None else _KIND, withholding=withholding)
         self._checkpoints = Checkpoints(stored)
         self._after, self._head = selection.after, stored.rows(_LINK, 1 << 62)
         end = self._head[0][0] if self._head else 0
@@ -187,14 +205,13 @@ class _LogExport:
 
     def _events(self, after: int, through: int) -> Iterator[bytes]:
         """The rest of a slice with a state that is no text has states as bytes."""
-        query = _WHOLE if self._kind is None else _KIND
         line = b""
         try:
-            for line in self._stored.copied(_filled(query, after=after, through=through, kind=self._kind)):
+            for line in self._stored.copied(_filled(self._query, after=after, through=through, kind=self._kind)):
                 yield line
         except (psycopg.errors.CharacterNotInRepertoire, psycopg.errors.UntranslatableCharacter):
             reached = int(line[len(_BEGINS) : line.index(b",")]) if line else after
-            yield from self._stored.copied(_filled(query, state=_BYTES, after=reached, through=through, kind=self._kind))
+            yield from self._stored.copied(_filled(self._query, state=_BYTES, after=reached, through=through, kind=self._kind))
 
 
 def _interleaved(events: Iterator[bytes], commits: Iterator[tuple[int, str]]) -> Iterator[bytes]:
@@ -223,9 +240,10 @@ def _mark(commit: tuple[int, str] | None) -> bytes:
 
 
 class _StreamExport:
-    def __init__(self, stored: StoredLog, name: str) -> None:
+    def __init__(self, stored: StoredLog, name: str, *, withholding: bool) -> None:
         self._stored = stored
         self._name = name
+        self._query = _of_events(_ONE, withholding=withholding)
         self._checkpoints = Checkpoints(stored)
 
     def lines(self) -> Iterator[bytes]:
@@ -268,13 +286,19 @@ class _StreamExport:
         return line[:-1] + b',"proof":' + proof + b"}"
 
     def _one(self, position: int) -> list[bytes]:
-        query = sql.SQL(_ONE.replace("@POSITION@", str(position)))
+        query = sql.SQL(self._query.replace("@POSITION@", str(position)))
         [(state,)] = self._stored.rows("SELECT state FROM events WHERE position = %s", position)
         try:
             text = _TEXT if "\0" not in bytes(state).decode() else _BYTES
         except UnicodeDecodeError:
             text = _BYTES
         return list(self._stored.copied(sql.SQL(query.as_string(None).replace("@STATE@", text))))
+
+
+def _of_events(query: str, *, withholding: bool) -> str:
+    """Of the events as they are stored, or without what is withheld."""
+    gone, events = (_GONE_OR_WITHHELD, _WITHHOLDING) if withholding else (_GONE, "events")
+    return query.replace("@GONE@", gone).replace("@EVENTS@", events)
 
 
 def _filled(query: str, *, after: int, through: int, kind: str | None, state: str = _TEXT) -> sql.Composable:

@@ -16,7 +16,9 @@ from projections.kernel.database import Database
 from projections.media_event.view import STREAMING_STATES
 from projections.publishing_points.samples import FRESH
 
-_FRESH: Final = f"p.sampled_at > clock_timestamp() - interval '{FRESH} seconds'"
+_FRESH: Final = f"""(p.sampled_at > clock_timestamp() - interval '{FRESH} seconds'
+    AND p.sampled_at < clock_timestamp() + interval '1 second')"""
+"""One from further ahead is from before the clock was set back. A second is left for clocks that differ, after a failover say."""
 _PROBES: Final = f"""
 p.encoder, p.point, p.address, p.strategy, CASE WHEN {_FRESH} THEN p.state ELSE '{UNKNOWN}' END, p.receiving AND {_FRESH},
 p.last_updated

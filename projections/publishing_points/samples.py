@@ -2,15 +2,21 @@
 
 Only the member with the lease on a point's shard writes: a process that was frozen until after its lease writes nothing. Two
 samples are compared here, so that the comparison goes on when another process becomes the prober.
+
+The clock of the database may be set back. A sample of the future counts as none, the next one takes its place, and nothing has
+moved or failed since later than the present.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from psycopg import DataError
 
 from domain.configuration.points import UNKNOWN
 from projections.kernel.arrays import bigints, booleans, instants, texts, uuids
@@ -21,6 +27,10 @@ CONSUMER: Final = "prober"
 FRESH: Final = 15.0
 """Seconds after which a sample says nothing any more, and in which data must have come for a point to be receiving."""
 _KEPT: Final = 3600.0
+_REFUSED: Final = (DataError, UnicodeEncodeError)
+"""A text that the database cannot hold; the second one is found before it is asked."""
+
+_log = logging.getLogger(__name__)
 
 _WRITE = f"""
 WITH sample AS (
@@ -33,7 +43,7 @@ WITH sample AS (
     JOIN consumer_shards s ON s.consumer = '{CONSUMER}' AND s.shard = u.shard AND s.epoch = u.epoch AND s.owner = %(member)s
 ), compared AS (
     SELECT sample.*, b.mark AS mark_before, b.failing_since AS failing_before,
-        CASE WHEN sample.mark <> b.mark THEN sample.at ELSE b.moved_at END AS moved_at
+        CASE WHEN sample.mark <> b.mark OR b.moved_at > sample.at THEN sample.at ELSE b.moved_at END AS moved_at
     FROM sample LEFT JOIN publishing_point_probes b
         ON b.channel_id = sample.channel_id AND b.encoder = sample.encoder AND b.point = sample.point
         AND b.address = sample.address AND b.sampled_at > sample.at - interval '{FRESH} seconds'
@@ -46,14 +56,14 @@ INSERT INTO publishing_point_probes AS p (
     channel_id, encoder, point, address, strategy, state, receiving, last_updated, mark, moved_at, failing_since, fault, sampled_at
 )
 SELECT channel_id, encoder, point, address, strategy, state, receiving, last_updated, coalesce(mark, mark_before), moved_at,
-    CASE WHEN counted AND NOT (state = 'started' AND receiving) THEN coalesce(failing_before, at) END, fault, at
+    CASE WHEN counted AND NOT (state = 'started' AND receiving) THEN least(failing_before, at) END, fault, at
 FROM judged
 ON CONFLICT (channel_id, encoder, point) DO UPDATE SET
     address = excluded.address, strategy = excluded.strategy, state = excluded.state, receiving = excluded.receiving,
     last_updated = coalesce(excluded.last_updated, CASE WHEN p.address = excluded.address THEN p.last_updated END),
     mark = excluded.mark, moved_at = excluded.moved_at, failing_since = excluded.failing_since, fault = excluded.fault,
     sampled_at = excluded.sampled_at
-WHERE p.sampled_at < excluded.sampled_at
+WHERE p.sampled_at < excluded.sampled_at OR p.sampled_at > clock_timestamp()
 """
 _LIVE_CHANNELS = f"""
 WITH live AS MATERIALIZED (
@@ -114,12 +124,30 @@ class Samples:
     def __init__(self, database: Database, *, member: UUID) -> None:
         self._database = database
         self._member = member
+        self._refused: set[PointKey] = set()
 
     async def write(self, samples: Sequence[Sample]) -> int:
         """Of several samples of one point there must be one at most. Returns how many were written: those of shards that the member
-        does not hold any more are left out."""
+        does not hold any more are left out, and so is one that the database refuses for what it holds. The halves of what it
+        refuses are written on their own."""
         if not samples:
             return 0
+        try:
+            return await self._write(samples)
+        except _REFUSED as fault:
+            if len(samples) == 1:
+                self._leave_out(samples[0].key, fault)
+                return 0
+        half = len(samples) // 2
+        return await self.write(samples[:half]) + await self.write(samples[half:])
+
+    def _leave_out(self, key: PointKey, fault: Exception) -> None:
+        if key not in self._refused:
+            self._refused.add(key)
+            point = f"publishing point {key.point} of encoder {key.encoder} of the channel {key.channel}"
+            _log.warning("the database refuses a sample of the %s: %s; it is left out", point, type(fault).__name__)
+
+    async def _write(self, samples: Sequence[Sample]) -> int:
         return await self._database.execute(
             _WRITE,
             {
@@ -151,5 +179,6 @@ class Samples:
         return {(PointKey(channel, encoder, point), address): age for channel, encoder, point, address, age in rows}
 
     async def forget(self) -> None:
-        """Delete what was sampled long ago."""
+        """Delete what was sampled long ago. Points whose samples are refused are told of again."""
+        self._refused.clear()
         await self._database.execute(_FORGET, (_KEPT,))

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, EndEventOnSchedule, StartEventOnSchedule
+from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, EndEventOnSchedule, RestoreEvent, StartEventOnSchedule
 from domain.media_event.values import EventState
 from projections.media_event.due import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
 from tests.conftest import NOON, HandClock
@@ -80,6 +80,20 @@ async def test_a_deleted_event_is_never_due(inner: Core) -> None:
     for at in (START_AT, END_AT):
         assert await due.due(at=at) == []
     assert await due.next_in(at=NOON) is None
+
+
+async def test_of_a_restored_event_what_has_passed_is_not_due(inner: Core, clock: HandClock) -> None:
+    flags = {"scheduled_provision_at": START_AT, "auto_provision_infrastructure": True}
+    before, after = [await planned(inner, number, **flags) for number in (1, 2)]
+    for key in (before, after):
+        await do(inner, DeleteEvent(key))
+    await do(inner, RestoreEvent(before))
+    clock.now = START_AT
+    await do(inner, RestoreEvent(after))
+    assert {(one.key, one.action) for one in await DueEvents(inner.database).due(at=START_AT)} == {
+        (before, START),
+        (before, PROVISION),
+    }
 
 
 async def test_an_end_before_the_start_is_stored_and_starts_nothing(inner: Core) -> None:

@@ -45,8 +45,8 @@ class Rhythm:
         return self._turns.keys()
 
     def set(self, points: Mapping[PointKey, float | None], *, now: float) -> None:
-        """These points and no others. With each new one how many seconds ago somebody sampled it; None: nobody, it is due at once.
-        Many that are new together are spread over the interval, and stay so."""
+        """These points and no others. With each new one how many seconds ago somebody sampled it; None: nobody, it is due at once;
+        below 0, since a clock was set back, counts as 0. Many that are new together are spread over the interval, and stay so."""
         for key in self._turns.keys() - points.keys():
             del self._turns[key]
         new = {key: age for key, age in points.items() if key not in self._turns}
@@ -55,7 +55,7 @@ class Rhythm:
             if age is None:
                 self._add(key, _Turn(now + over * _phase(key)))
             else:
-                self._add(key, _Turn(now + max(self._interval - age, 0.0), looks=_FIRST, told=2))
+                self._add(key, _Turn(now + max(self._interval - max(age, 0.0), 0.0), looks=_FIRST, told=2))
         if len(self._heap) > 2 * len(self._turns) + 100:
             self._heap = [entry for entry in self._heap if self._is_current(entry)]
             heapify(self._heap)

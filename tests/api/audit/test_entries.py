@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from api.cli import verify_export
+from api.wiring.catalogue import catalogue
 from api.wiring.core import Core
 from projections.audit.index import fill
+from projections.audit.log_export import WITHHELD
 from tests.api.asking import UNKNOWN, add, add_room, fields_of, last, logged, new_id, patch, replace
 from tests.conftest import introduce
+from tests.projections.audit.sealed import SealedLog, verdict
 
 
 async def entries(http: httpx.AsyncClient, **asked: Any) -> list[dict[str, Any]]:
@@ -201,6 +207,54 @@ async def test_the_hash_of_a_key_is_not_shown(http: httpx.AsyncClient) -> None:
         answer = await http.get(path)
         assert "client.key_issued" in answer.text
         assert key_hash not in answer.text
+
+
+async def test_an_export_has_the_hash_of_a_key_for_admins_only(
+    http: httpx.AsyncClient, inner: Core, database_url: str, tmp_path: Path
+) -> None:
+    """It fits all the same, as the whole log, as a part of it, and as all events of one client; also where the cause of such an
+    event was erased."""
+    key_hash = sha256(http.headers["API-KEY"].encode()).hexdigest()
+    auditor = {"API-KEY": await introduce(inner, "auditor", "auditor")}
+    exports: list[tuple[str, dict[str, Any]]] = [
+        ("log", {}),
+        ("log", {"through": 2}),
+        *(("stream", {"aggregate": "client", "id": name}) for name in ("admin", "studio")),
+    ]
+    studio = await http.post("/api/client/", json={"name": "studio", "roles": ["viewer"]})
+    hashes = {"admin": key_hash, "studio": sha256(studio.json()["key"].encode()).hexdigest()}
+    redaction = await http.post("/api/audit/redact", json={"reason": "asked for", "actor": "admin"})
+    assert redaction.json()["events"] >= 2, redaction.text
+    with SealedLog.opened(database_url, tmp_path) as log:
+        log.seal()
+        for mode, asked in (*exports, ("none", {"aggregate": "client"})):
+            for headers, told in (({}, True), (auditor, False)):
+                answer = await http.get("/api/audit/export", params=asked, headers=headers)
+                assert "client.key_issued" in answer.text
+                hash = hashes[asked.get("id", "admin")]
+                assert (hash in answer.text, "state_withheld" in answer.text) == (told, not told), (asked, told)
+                path = tmp_path / "export"
+                path.write_bytes(answer.content)
+                if mode != "none":
+                    code, said = verdict(mode, path, "--key", log.key)
+                    assert (code, "contents withheld" in said) == (0, not told), said
+        assert key_hash in log.export().read_text(), "what the operator exports is whole"
+
+
+async def test_an_export_withholds_nothing_but_hashes_of_keys(http: httpx.AsyncClient, inner: Core, tmp_path: Path) -> None:
+    auditor = {"API-KEY": await introduce(inner, "auditor", "auditor")}
+    await add(http)
+    with_hash = {event.TOPIC for event in catalogue().events.values() if "key_hash" in event.model_fields}
+    assert with_hash == {WITHHELD, verify_export.WITHHELD}
+    text = (await http.get("/api/audit/export", headers=auditor)).text
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert {line["topic"] for line in lines if "state_withheld" in line} == with_hash
+    other = next(line for line in lines if line.get("topic") == "event.registered")
+    other |= {"state": f'{{"timestamp":"{other["recorded_at"]}","redacted":true}}', "state_hash": "00" * 32, "state_withheld": True}
+    path = tmp_path / "export"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    code, said = verdict("log", path)
+    assert (code, "is withheld, which only client.key_issued may be" in said) == (3, True), said
 
 
 async def test_the_history_of_an_unknown_aggregate_is_404(http: httpx.AsyncClient) -> None:

@@ -203,6 +203,33 @@ async def test_a_repeated_post_at_the_same_time_adds_one_entry(http: httpx.Async
     assert await ids(http) == [1]
 
 
+async def test_link_leads_through_all_pages_of_each_list(http: httpx.AsyncClient) -> None:
+    event = str((await add(http))["id"])
+    for _ in range(4):
+        await write(http, "x", Id=event)
+    await http.post("/api/client/", json={"name": "studio", "roles": ["viewer"]})
+    for path in ("/api/log/", f"/api/log/event/{event}/", "/api/log/useraudit/", "/api/log/usermanagement/"):
+        everything = await ids(http, path, pageSize=2000, queryOrder="DESC")
+        assert "link" not in (await http.get(path, params={"pageSize": 2000})).headers
+        following: str | None = f"{path}?STARTINDEX=1&pageSize=2&queryOrder=DESC"
+        found: list[int] = []
+        while following is not None and len(found) < 100:
+            answer = await http.get(following)
+            found += [entry["id"] for entry in answer.json()["results"]]
+            following = answer.links["next"]["url"] if "next" in answer.links else None
+        assert found == everything[1:], path
+        assert len(found) > 2, path
+
+
+async def test_a_size_that_was_cut_counts_for_the_next_page(http: httpx.AsyncClient, inner: Core) -> None:
+    await inner.database.execute(
+        "INSERT INTO logbook (recorded_at, level, message, username) SELECT now(), 2, 'x', 'studio' FROM generate_series(1, 1001)"
+    )
+    answer = await http.get("/api/log/?pageSize=5000&startIndex=0")
+    assert answer.links["next"]["url"] == "/api/log/?pageSize=5000&startIndex=1000"
+    assert [entry["id"] for entry in (await http.get(answer.links["next"]["url"])).json()["results"]] == [1001]
+
+
 async def test_user_audit_shows_every_change_and_its_client(http: httpx.AsyncClient, inner: Core) -> None:
     headers = {"API-KEY": await introduce(inner, "studio", "operator")}
     event = (await http.post("/api/event/", json={"EventState": 1}, headers=headers)).json()["id"]

@@ -160,6 +160,12 @@ async def test_a_status_page_is_json_or_text(
     assert (report.state, report.last_updated, report.receiving) == (state, moment, receiving)
 
 
+async def test_a_status_page_tells_no_text_that_cannot_be_stored(outbound: GuardedClient, server: PointServer) -> None:
+    for odd in (r'{"state": "started", "lastUpdated": "\u0000a\ud83d"}', "state=started&lastUpdated=\0a"):
+        server.pages["/s"] = answers(odd)
+        assert (await asked(outbound, point(server, PHP, status_url=f"{server.url}/s"))).mark == "a"
+
+
 async def test_a_master_playlist_leads_to_a_playlist(outbound: GuardedClient, server: PointServer) -> None:
     server.pages = {
         "/live/a/master.m3u8": answers("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\nv/live.m3u8?x=1\n"),

@@ -100,6 +100,16 @@ def test_once_for_each_time() -> None:
     assert (again.auto_provision_at, again.auto_terminate_at) == (PROVISION + HOUR, TERMINATE + HOUR)
 
 
+def test_an_event_that_was_restored_is_provisioned_at_a_time_to_come_only() -> None:
+    restored = (fact(events.Deleted), fact(events.Restored))
+    planned(*restored).when(ReachProvisionTime(KEY, PROVISION)).then(provisioned())
+    passed = planned(*restored, scheduled_provision_at=THEN)
+    assert (details(passed).auto_provision_at, details(passed).auto_terminate_at) == (None, TERMINATE)
+    passed.when(ReachProvisionTime(KEY, THEN, ASKED)).then_refused(PlanOutdated)
+    again = fact(events.ProvisioningPlanChanged, scheduled_provision_at=PROVISION)
+    planned(*restored, again, scheduled_provision_at=THEN).when(ReachProvisionTime(KEY, PROVISION)).then(provisioned())
+
+
 @pytest.mark.parametrize(
     ("name", "end", "terminate", "until"),
     [

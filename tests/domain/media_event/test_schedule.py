@@ -41,6 +41,7 @@ def details(scenario: Scenario[MediaEvent]) -> EventDetails:
     return scenario.root.details
 
 
+RESTORED = (fact(events.Deleted), fact(events.Restored))
 STARTED = by_schedule(PRE_LIVE, UNPUBLISHED, actual_live_start=THEN)
 ENDED = by_schedule(UNPUBLISHED, STOPPED, actual_live_end=THEN)
 
@@ -109,9 +110,25 @@ class TestStart:
         rehearsed = planned(moved(PRE_LIVE, UNPUBLISHED, actual_live_start=THEN), moved(UNPUBLISHED, PRE_LIVE))
         rehearsed.when(start()).then(by_schedule(PRE_LIVE, UNPUBLISHED))
 
-    def test_an_event_that_comes_back_from_deletion_starts(self) -> None:
-        restored = planned(fact(events.Deleted), fact(events.Restored))
+    def test_an_event_that_was_restored_before_its_start_starts(self) -> None:
+        restored = planned(*RESTORED)
         restored.when(start()).then(by_schedule(PRE_LIVE, UNPUBLISHED, actual_live_start=NOW))
+
+    @pytest.mark.parametrize("passed", [THEN, THEN - LATER], ids=["at its start", "later"])
+    def test_an_event_that_was_restored_after_its_start_waits_for_another_one(self, passed: datetime) -> None:
+        restored = planned(*RESTORED, start=passed)
+        assert details(restored).auto_start_at is None
+        restored.when(start(passed)).then_nothing()
+        moved_start = planned(*RESTORED, fact(events.Rescheduled, scheduled_start=START), start=passed)
+        moved_start.when(start()).then(by_schedule(PRE_LIVE, UNPUBLISHED, actual_live_start=NOW))
+
+    def test_an_event_that_was_deleted_while_it_was_live_stays_as_it_is(self) -> None:
+        """It is shown as before, and takes no channel."""
+        restored = planned(moved(PRE_LIVE, PUBLISHED), *RESTORED, start=THEN)
+        assert (details(restored).state, details(restored).auto_start_at, details(restored).auto_end_at) == (PUBLISHED, None, END)
+        restored.when(start(THEN)).then_nothing()
+        put_back = planned(moved(PRE_LIVE, PUBLISHED), *RESTORED, moved(PUBLISHED, PRE_LIVE), start=THEN)
+        put_back.when(start(THEN)).then_nothing()
 
 
 class TestEnd:

@@ -43,6 +43,13 @@ def test_a_point_that_somebody_has_sampled_is_due_an_interval_later() -> None:
     assert taken(rhythm, 107.0) == [key(1)]
 
 
+def test_a_sample_of_the_future_puts_a_point_off_by_one_interval() -> None:
+    """The clock of the database was set back."""
+    rhythm = Rhythm(10.0)
+    rhythm.set({key(1): -3600.0}, now=100.0)
+    assert rhythm.due_at() == 110.0
+
+
 def test_a_late_sample_does_not_make_the_next_one_early() -> None:
     rhythm = Rhythm(10.0)
     rhythm.set({key(1): 0.0}, now=100.0)

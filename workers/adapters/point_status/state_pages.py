@@ -21,6 +21,8 @@ _ENDS: Final = ("end", "clipEnd", "begin", "clipBegin")
 _MEMBERS: Final = ("state", "lastupdated", "receivingdata")
 _WORD: Final = re.compile(r"""(?i)["']?\b(state|lastUpdated|receivingData)\b["']?\s*[:=]\s*["']?([^\s"'&;,<>]{1,64})""")
 _TRUTH: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
+"""What JSON can say and no text of the database can hold: NUL, and half of a surrogate pair."""
 _LONGEST_MARK: Final = 64
 _LATEST_SECOND: Final = 253_402_300_799
 """Of the year 9999."""
@@ -84,10 +86,10 @@ def _members(text: str) -> Mapping[str, Any]:
 
 
 def _plain(value: object) -> str:
-    """The text of a value that is no list and no object."""
+    """The text of a value that is no list and no object, without what cannot be stored."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value).strip() if isinstance(value, str | int | float) else ""
+    return _UNSTORABLE.sub("", str(value)).strip() if isinstance(value, str | int | float) else ""
 
 
 def _mark(text: str) -> str:
