@@ -16,11 +16,13 @@ from prometheus_client import CollectorRegistry
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from domain.configuration.points import WatchedPoint, watched_points
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
 from projections.consumers.leases import Assignment, MemberState, ShardLeases
 from projections.provision.queries import ProvisionQueries
+from projections.publishing_points import points
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
 from projections.publishing_points.samples import CONSUMER, LiveChannel, Sample, Samples
@@ -174,6 +176,34 @@ async def test_a_point_that_dies_is_shown_as_such_and_the_other_stays(
         counting(server, "/a/state")
         await until(lambda: on_air(http, key, 0))
         assert not await failing()
+
+
+async def test_a_fault_of_one_channel_costs_that_channel_only(
+    inner: Core,
+    http: httpx.AsyncClient,
+    outbound: GuardedClient,
+    server: PointServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def breaks(text: str) -> Sequence[WatchedPoint]:
+        if "broken" in text:
+            raise RecursionError(text)
+        return watched_points(text)
+
+    monkeypatch.setattr(points, "watched_points", breaks)
+    counting(server, "/a/archive")
+    broken = await live(http, configuration(f"{server.url}/broken"))
+    key = await live(http, configuration(f"{server.url}/a"))
+    async with running(prober(inner, outbound)):
+        await until(lambda: on_air(http, key, 0))
+        for _ in range(3):
+            everything = (await http.get(ADDRESS)).json()
+            assert [len(everything[one]["urls"]) for one in (broken, key)] == [0, 1]
+    told = [record.getMessage() for record in caplog.records if record.name == points.__name__]
+    assert told == ["publishing points of the channel 'Main channel' are not watched: RecursionError"] * 2, (
+        "by the API and the prober"
+    )
 
 
 async def test_the_key_comes_from_the_vault_and_changes_with_the_channel(
