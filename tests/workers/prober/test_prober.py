@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
@@ -352,3 +353,25 @@ async def test_the_host_of_a_point_is_that_which_is_provisioned_for_its_event(
         counting(server, "/a/archive")
         await until(lambda: on_air(http, key, 0))
         assert [path for path in server.asked[asked:] if not path.startswith("/a")] == []
+
+
+async def test_a_key_goes_to_a_host_that_was_made_and_to_none_that_a_profile_lists(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    port = server.url.rpartition(":")[2]
+    keys = {}
+    for deployment in ("static", "template"):
+        counting(server, f"/{deployment}/state")
+        api = f"http://{{dns}}:{port}/{deployment}"
+        text = configuration(server.url, resource="origin-1", srvaApi=api, srvaApiKey=f"key-{deployment}")
+        asked = json.dumps({**json.loads(text), "statusCheckStrategy": "SRVA_API"})
+        channel = await add_channel(http, configurationJson=asked)
+        settings = document(key=deployment, deploymentType=deployment)
+        key = keys[deployment] = await event_with(http, settings, channelId=channel)
+        await state(http, key, 2)
+        await provision(http, key)
+        await Ends(inner).tell(key, 1, {"name": "origin-1", "type": "origin", "dns": "localhost"})
+    async with running(prober(inner, outbound)):
+        for key in keys.values():
+            await until(partial(on_air, http, key, 0))
+    assert {name for name in keys for head in server.heads if f"key-{name}" in head} == {"template"}
