@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from domain.configuration.streams import StreamProtocol
-from domain.kernel.json_document import Section, WriteOnly, checked, named
+from domain.kernel.json_document import Address, Section, WriteOnly, checked, named
 
 
 class StatusCheckStrategy(IntEnum):
@@ -28,30 +28,30 @@ class StatusCheckStrategy(IntEnum):
 
 class OutputUrl(Section):
     stream_protocol: Annotated[StreamProtocol, named(StreamProtocol)] | None = None
-    live_cdn_primary_url: StrictStr | None = None
-    live_cdn_secondary_url: StrictStr | None = None
-    live_origin_primary_url: StrictStr | None = None
-    live_origin_secondary_url: StrictStr | None = None
-    vod_cdn_primary_url: StrictStr | None = None
-    vod_cdn_secondary_url: StrictStr | None = None
-    vod_origin_primary_url: StrictStr | None = None
-    vod_origin_secondary_url: StrictStr | None = None
-    vod_private_url: StrictStr | None = None
+    live_cdn_primary_url: Address | None = None
+    live_cdn_secondary_url: Address | None = None
+    live_origin_primary_url: Address | None = None
+    live_origin_secondary_url: Address | None = None
+    vod_cdn_primary_url: Address | None = None
+    vod_cdn_secondary_url: Address | None = None
+    vod_origin_primary_url: Address | None = None
+    vod_origin_secondary_url: Address | None = None
+    vod_private_url: Address | None = None
 
 
 class PublishingPoint(Section):
     resource: StrictStr | None = None
-    publishing_point_url: StrictStr | None = None
-    srva_api: StrictStr | None = None
+    publishing_point_url: Address | None = None
+    srva_api: Address | None = None
     srva_api_key: WriteOnly = None
-    status_url: StrictStr | None = None
+    status_url: Address | None = None
     dvr_window_length: Annotated[StrictInt, Field(ge=0)] | None = None
 
 
 class StreamingServerSpecific(Section):
     primary_publishing_point: PublishingPoint | None = None
     secondary_publishing_point: PublishingPoint | None = None
-    api_url: StrictStr | None = None
+    api_url: Address | None = None
     application: StrictStr | None = None
     stream_name: StrictStr | None = None
     user: StrictStr | None = None
@@ -81,11 +81,11 @@ class PlayoutProfile(Section):
 
 
 class RampServer(Section):
-    server_address: StrictStr | None = None
+    server_address: Address | None = None
     api_key: WriteOnly = None
     location: StrictStr | None = None
-    proxy_pass: StrictStr | None = None
-    player_address: StrictStr | None = None
+    proxy_pass: Address | None = None
+    player_address: Address | None = None
     proxy_pass_empty: StrictBool | None = None
 
 

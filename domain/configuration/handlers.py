@@ -60,7 +60,7 @@ class ConfigurationHandlers:
         text = values.get("configuration_json")
         if text is None:
             return values, ()
-        checked(kind.SCHEMA, text)
+        checked(kind.SCHEMA, text, is_new=True)
         return without_secrets(kind, values, stream=kind.stream(key), vault=self._vault)
 
 

@@ -16,6 +16,8 @@ Host = Mapping[str, str]
 """What is known of one resource, by the names of placeholders."""
 Hosts = Mapping[str, Host]
 """By the names of resources."""
+LISTED: Final = "listedHosts"
+"""The member of a resource that names its hosts of which a profile alone speaks."""
 NO_HOST: Final[Host] = MappingProxyType({})
 NO_HOSTS: Final[Hosts] = MappingProxyType({})
 
@@ -23,6 +25,14 @@ _NAMES: Final = {name.casefold(): name for name in ("ipAddress", "internalIpAddr
 _HOST: Final = re.compile(rf"\{{({'|'.join(_NAMES.values())})\}}", re.IGNORECASE)
 _PLACEHOLDER: Final = re.compile(r"\{[^{}]*\}")
 _NAME: Final = re.compile(r"[\w.-]{1,253}")
+
+
+class ListedHost(dict[str, str]):
+    """A host of which some names are as an operator wrote them in a profile, and no provisioner told them. No key is sent there."""
+
+    def __init__(self, known: Mapping[str, str], *, listed: Collection[str]) -> None:
+        super().__init__(known)
+        self.listed = listed
 
 
 class ProvisionedHosts(Protocol):
@@ -33,14 +43,29 @@ class ProvisionedHosts(Protocol):
         ...
 
 
-def hosts_in(resources: Iterable[Mapping[str, Any]]) -> Hosts:
-    """The hosts of provisioned resources, whose members may be spelled in any case."""
+def hosts_in(resources: Iterable[Mapping[str, Any]], *, static: bool = False) -> Hosts:
+    """The hosts of provisioned resources, whose members may be spelled in any case. `static`: all are as the profile lists them."""
     found: dict[str, Host] = {}
     for resource in resources:
         members = {key.casefold(): value for key, value in resource.items()}
         known = {name: host for spelled, name in _NAMES.items() if (host := _host(members.get(spelled)))}
-        found[str(members.get("name", ""))] = known
+        named = members.get(LISTED.casefold())
+        listed = [name for name in known if static or (isinstance(named, list) and name in named)]
+        found[str(members.get("name", ""))] = ListedHost(known, listed=listed) if listed else known
     return found
+
+
+def with_told(listed: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """A resource of a profile with what a provisioner tells of it, and the names of the hosts that it does not tell."""
+    spoken = {key.casefold() for key in told}
+    kept = {key: value for key, value in listed.items() if key in told or key.casefold() not in spoken & _NAMES.keys()}
+    untold = [_NAMES[key.casefold()] for key, value in kept.items() if key.casefold() in _NAMES.keys() - spoken and _host(value)]
+    return {**kept, **told, **({LISTED: untold} if untold else {})}
+
+
+def is_listed(url: str, host: Host) -> bool:
+    """Whether a placeholder in it is filled with what a profile alone says."""
+    return isinstance(host, ListedHost) and any(_NAMES[found[1].casefold()] in host.listed for found in _HOST.finditer(url))
 
 
 def filled(url: str, host: Host) -> str:

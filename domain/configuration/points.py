@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from domain.configuration.channel import ChannelDocument, Encoder, PublishingPoint, StatusCheckStrategy
-from domain.configuration.hosts import NO_HOST, Hosts, filled, is_open, names_host
+from domain.configuration.hosts import NO_HOST, Hosts, filled, is_listed, is_open, names_host
 from domain.configuration.secrets import entry_steps, path_of
 from domain.configuration.streams import StreamProtocol
 from domain.kernel.json_document import readable
@@ -28,8 +28,8 @@ _MANIFESTS: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
 @dataclass(frozen=True, slots=True)
 class WatchedPoint:
     """One publishing point. `shown` is its address without user info, query and secrets; `key_place` is where the configuration
-    has the key of `srva_api`; `manifests` are the addresses at which its origin plays the stream, where the channel says them.
-    `resource` fills the placeholders of all of them, such as `{dns}`."""
+    has the key of `srva_api`, empty where none may be sent; `manifests` are the addresses at which its origin plays the stream,
+    where the channel says them. `resource` fills the placeholders of all of them, such as `{dns}`."""
 
     encoder: int
     index: int
@@ -64,12 +64,20 @@ class WatchedPoint:
         return (self.url, self.srva_api, self.status_url, *self.manifests)
 
     def at(self, hosts: Hosts) -> WatchedPoint:
-        """With the placeholders filled as far as the host of its resource is known."""
+        """With the placeholders filled as far as the host of its resource is known. Who lists a host does not get the key."""
         host = hosts.get(self.resource, NO_HOST)
         if not host or not self.names_host:
             return self
         url, srva_api, status_url, *manifests = (filled(address, host) for address in self._addresses)
-        return replace(self, shown=masked(url), url=url, srva_api=srva_api, status_url=status_url, manifests=tuple(manifests))
+        return replace(
+            self,
+            shown=masked(url),
+            url=url,
+            srva_api=srva_api,
+            status_url=status_url,
+            manifests=tuple(manifests),
+            key_place="" if is_listed(self.srva_api, host) else self.key_place,
+        )
 
 
 def watched_points(text: str) -> tuple[WatchedPoint, ...]:

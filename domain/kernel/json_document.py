@@ -11,12 +11,23 @@ from enum import IntEnum
 from functools import cache
 from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.strict_json import NotStrict, path_inside, strict_json
+from domain.kernel.urls import LONGEST_URL
 
 UNSEEN: Final = "\0"
 """Begins a step of an error's location that the text does not have, such as the branch of a union. No key can begin so."""
@@ -26,6 +37,7 @@ MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<colon>\s*+:\s*+)(?P<value>{_
 """Finds the members of every object in a checked text, in order, and passes over all other strings. `value` is that of a string or
 null, and None of all else."""
 
+_IS_NEW: Final = "is_new"
 _MOST_ERRORS: Final = 50
 _MOST_VALUES: Final = 20_000  # several times what the largest site has; a text of empty objects took seconds to refuse
 _OBJECT: Final = "must be an object"
@@ -59,11 +71,12 @@ M = TypeVar("M", bound=BaseModel)
 S = TypeVar("S", bound=Section)
 
 
-def checked(model: type[M], text: str, *, field: str = "configurationJson") -> M:
-    """The text as `model`. `field` is where the text stands in the request."""
+def checked(model: type[M], text: str, *, field: str = "configurationJson", is_new: bool = False) -> M:
+    """The text as `model`. `field` is where the text stands in the request. `is_new`: it is to be stored. Limits of
+    new texts do not hold for stored ones."""
     data = json_object(text, field=field)
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context={_IS_NEW: is_new})
     except ValidationError as error:
         entries = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_ERRORS]
     raise Malformed(*dict.fromkeys(_field_error(entry, field) for entry in entries))
@@ -161,6 +174,16 @@ FILLED: Final = BeforeValidator(_filled)
 
 WriteOnly = Annotated[StrictStr | None, Field(repr=False, exclude=True)]
 """A key or a password: null keeps the stored value. Whether it is required, the model decides."""
+
+
+def _short_if_new(value: str, about: ValidationInfo) -> str:
+    if about.context and about.context[_IS_NEW] and len(value) > LONGEST_URL:
+        raise PydanticCustomError("address_too_long", "must have at most {most} characters", {"most": LONGEST_URL})
+    return value
+
+
+Address = Annotated[StrictStr, AfterValidator(_short_if_new)]
+"""A web address, or what becomes one when its placeholders are filled. A stored one may be longer than a new one."""
 
 
 def one_of(*names: str) -> BeforeValidator:

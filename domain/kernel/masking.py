@@ -25,6 +25,10 @@ _TELLING: Final = 8
 """A value in a query that is as long as this may be a credential, whatever it is called."""
 
 _DEEPEST: Final = 300
+_DECODED: Final = 3
+"""Percent-encodings inside one another that are looked through. A word with more of them is masked."""
+_DEEPEST_DECODED: Final = 24
+"""Levels of a document that is percent-encoded. What is below is masked."""
 _WITHOUT_TEXT: Final = frozenset((int, float, bool, type(None)))
 _RECORDED: Final = frozenset(
     ("accept", "client", "content-length", "content-type", "idempotency-key", "referer", "user-agent", "x-transaction-id")
@@ -37,6 +41,8 @@ _ESCAPED: Final = re.compile(r"""[^\x20-\x7e]|[\\"]""")
 """What JSON writes as more than one character."""
 _BRACKETS: Final = "[]{}()<>/,;"
 _MASKED: Final = re.compile(rf"""{re.escape(MASK)}[ \t"'-]*(?:[\[\]{{}}()<>/,;][\[\]{{}}()<>/,; \t"'-]*\Z|[\])}}]|\Z)""")
+_MASKED_AHEAD: Final = re.compile(rf"""[ \t"'\[\]{{}}()<>/,;-]*+{re.escape(MASK)}[ \t"'-]*+[\])}}]""")
+"""The beginning of a value that is masked, whatever follows: names in it are found without its end, which may be far."""
 _LABELS: Final = ("name", "key", "header")
 _PIECE: Final = re.compile(r"\S+")
 _AUTHORITY: Final = re.compile(r"[^/\\]*")
@@ -46,16 +52,17 @@ _QUERY: Final = re.compile(r"[?#]")
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
 )
-_TOKEN: Final = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}")
-"""A JSON web token."""
+_TOKEN: Final = re.compile(r"(?<![\w-])(?P<kept>(?:(?!\beyJ[\w-]{8})[\w-])*+)(?P<secret>eyJ[\w-]++(?:\.[\w-]*+){1,4}+)")
+"""A JSON web token, with what stands before it in its word: so a word is read once, however often a token seems to begin in it."""
 _SCHEME: Final = re.compile(r"\b(?P<kept>(?:Basic|Bearer|Digest)[ ]{1,8})(?P<secret>[\w.~+/=-]{12,})", re.IGNORECASE)
 _NAMED: Final = tuple(
     (re.compile(name), re.compile(value))
     for name, value in (
         # name: and lines below that are indented further, or entries of a list (YAML)
         (
-            r"(?m)^(?P<indent>[ \t]*)(?:- )?(?P<name>[\w.-]++)[ \t]*:[ \t]*(?:[>|][+-]?[0-9]?[+-]?)?[ \t]*\n(?=(?P=indent)[ \t-])",
-            r"(?:[ \t]*-?[ \t]+\S[^\n]*+(?:\n|\Z))+",
+            r"(?m)^(?P<indent>[ \t]*+)(?:- )?(?P<name>[\w.-]++)[ \t]*+:"
+            r"[ \t]*+(?:[>|][+-]?[0-9]?[+-]?[ \t]*+)?\n(?=(?P=indent)[ \t-])",
+            r"(?:-?[ \t]++\S[^\n]*+(?:\n|\Z))++",
         ),
         # name=value, name: value; in the second form up to the end of the line
         (
@@ -117,8 +124,9 @@ def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
 class _Masking:
     """One walk collects the masked document and the removed texts. One stack frame a level: a document may be 200 levels deep."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, decoded: int = 0) -> None:
         self.taken: set[str] = set()
+        self._decoded = decoded
 
     def of(self, value: Any, depth: int = 0) -> Any:
         if depth > _DEEPEST:
@@ -195,7 +203,7 @@ class _Masking:
         if "PRIVATE KEY-----" in text:
             text = _PRIVATE_KEY.sub(self._whole, text)
         if "eyJ" in text:
-            text = _TOKEN.sub(self._whole, text)
+            text = _TOKEN.sub(self._after, text)
         for name, value in _NAMED:
             text = self._values(text, name, value)
         if "%" in text:
@@ -217,7 +225,9 @@ class _Masking:
         """The text without the values of names that speak of a credential. Other values may hold names in turn."""
         shown, at = [], 0
         for found in name.finditer(text):
-            if found.start() >= at and speaks_of_credential(found["name"]):
+            if found.start() < at or _MASKED_AHEAD.match(text, found.end()):
+                continue
+            if speaks_of_credential(found["name"]):
                 secret = value.match(text, found.end())
                 if secret is not None and secret[0].strip() and not _is_masked(secret[0]):
                     for line in (secret[0], *secret[0].splitlines()):
@@ -230,9 +240,14 @@ class _Masking:
     def _encoded(self, found: re.Match[str]) -> str:
         """A word with percent-encoding is masked as a whole where masking would change what it means."""
         meant = unquote(found[0])
-        if meant == found[0] or MASK in meant or _Masking().of(meant) == meant:
+        if meant == found[0] or MASK in meant:
             return found[0]
-        self._mask(meant)
+        if self._decoded < _DECODED:
+            inner = _Masking(decoded=self._decoded + 1)
+            if inner.of(meant, _DEEPEST - _DEEPEST_DECODED) == meant:
+                return found[0]
+            inner._mask(meant)
+            self.taken |= inner.taken
         return self._whole(found)
 
     def _document(self, text: str, depth: int) -> str | None:
@@ -243,7 +258,8 @@ class _Masking:
         def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             object_ = dict(pairs)
             if len(object_) < len(pairs):
-                twins.append(self._mask([value for _, value in pairs]))
+                last = {name: at for at, (name, _) in enumerate(pairs)}
+                twins.append(self._mask([value for at, (name, value) in enumerate(pairs) if last[name] != at]))
             return object_
 
         try:

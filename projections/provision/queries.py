@@ -10,6 +10,7 @@ from uuid import UUID
 
 from domain.configuration.hosts import Hosts, hosts_in
 from domain.provision.row import ProvisionRow
+from domain.provision.values import Deployment
 from projections.consumers.timeline import EPOCH
 from projections.kernel.arrays import uuids
 from projections.kernel.database import Pool
@@ -18,7 +19,10 @@ from projections.provision.view import ROW
 
 _OF_EVENT: Final = "SELECT document FROM provision_view WHERE event_id = %s"
 _OF_KEY: Final = "SELECT document FROM provision_view WHERE infrastructure_key = %s ORDER BY id"
-_RESOURCES: Final = "SELECT event_id, (document::json -> 'resources')::text FROM provision_view WHERE event_id = ANY(%s)"
+_RESOURCES: Final = """
+SELECT event_id, (document::json -> 'resources')::text, (document::json -> 'plan') ->> 'deployment'
+FROM provision_view WHERE event_id = ANY(%s)
+"""
 _WORK: Final = """
 SELECT infrastructure_key, string_agg(concat_ws(' ', event_id, run, state), ',' ORDER BY event_id)
 FROM provision_view p
@@ -63,7 +67,7 @@ class ProvisionQueries:
         if not events:
             return {}
         rows = await self._database.rows(_RESOURCES, (uuids(list(events)),))
-        return {event: hosts_in(json.loads(resources)) for event, resources in rows}
+        return {event: hosts_in(json.loads(resources), static=made != Deployment.TEMPLATE) for event, resources, made in rows}
 
     async def number(self) -> int:
         """One that grows with the log, also where the log is restored. Asked before what is wanted, it is not too high for that."""

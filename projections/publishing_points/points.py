@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from domain.configuration.hosts import Hosts
 from domain.configuration.points import WatchedPoint, watched_points
 from domain.kernel.encryption import SecretRef
 from domain.records.kinds.channel import Channel
+from domain.records.row import RecordRow
 from projections.kernel.database import Database
 from projections.records.queries import RecordQueries
 
@@ -21,15 +23,28 @@ MOST: Final = 10_000
 _AT_ONCE: Final = 32
 """Channels that are parsed before others get a turn."""
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelPoints:
-    """The points of one version of a channel. `secrets` are by their place in the configuration."""
+    """The points of one version of a channel. `secrets` are by their place in the configuration. A fault of one is logged once and
+    hides it alone: all live channels are read together."""
 
     version: int
     name: str
     points: Sequence[WatchedPoint]
     secrets: Mapping[str, SecretRef] = field(repr=False)
+    _told: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, row: RecordRow) -> ChannelPoints:
+        found = cls(row.version, row.details.name, [], row.details.secrets)
+        try:
+            return replace(found, points=watched_points(row.details.configuration_json))
+        except Exception as fault:
+            found._tell(fault, "are not watched")
+            return found
 
     @property
     def names_host(self) -> bool:
@@ -37,7 +52,20 @@ class ChannelPoints:
         return any(point.names_host for point in self.points)
 
     def at(self, hosts: Hosts) -> ChannelPoints:
-        return replace(self, points=[point.at(hosts) for point in self.points])
+        return replace(self, points=[self._filled(point, hosts) for point in self.points])
+
+    def _filled(self, point: WatchedPoint, hosts: Hosts) -> WatchedPoint:
+        try:
+            return point.at(hosts)
+        except Exception as fault:
+            self._tell(fault, "do not get the hosts that are provisioned")
+            return point
+
+    def _tell(self, fault: Exception, what: str) -> None:
+        """Without the words of the fault, which may repeat an address."""
+        if what not in self._told:
+            self._told.add(what)
+            _log.error("publishing points of the channel %r %s: %s", self.name, what, type(fault).__name__)
 
 
 class ChannelPointsReader:
@@ -67,9 +95,7 @@ class ChannelPointsReader:
         rows = await self._records.linked([(Channel.KIND, str(channel)) for channel in channels])
         read: dict[UUID, ChannelPoints] = {}
         for number, row in enumerate(rows.values()):
-            details = row.details
-            points = watched_points(details.configuration_json)
-            read[UUID(row.id)] = ChannelPoints(row.version, details.name, points, details.secrets)
+            read[UUID(row.id)] = ChannelPoints.of(row)
             if number % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
         self._known.update(read)

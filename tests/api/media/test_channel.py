@@ -72,6 +72,10 @@ async def test_what_is_wrong_is_400_at_its_field_and_changes_nothing(http: httpx
             {"name": "x", "configurationJson": '{"encoders": [{"outputUrls": [{"streamProtocol": "RTMP"}]}]}'},
             "configurationJson.encoders[0].outputUrls[0].streamProtocol",
         ),
+        (
+            {"name": "x", "configurationJson": json.dumps({"rampServers": [{"playerAddress": "http://" + "a" * 2042}]})},
+            "configurationJson.rampServers[0].playerAddress",
+        ),
         ({"name": "x", "configurationJson": '{"rampServers": [{"apiKey": 7}]}'}, "configurationJson.rampServers[0].apiKey"),
     ]
     for body, field in wrong:

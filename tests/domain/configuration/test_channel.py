@@ -7,7 +7,7 @@ import json
 import pytest
 
 from domain.configuration.channel import ChannelDocument, StatusCheckStrategy, resource_names
-from domain.kernel.json_document import checked
+from domain.kernel.json_document import checked, readable
 from tests.domain.configuration.texts_given import CHANNEL, Place, changed, faults, field
 
 ENCODER: Place = ("encoders", 0)
@@ -100,6 +100,24 @@ def test_the_numbers_of_the_strategies() -> None:
         ("NONE", 4),
         ("SRVC_TIMESTAMP", 5),
     ]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *keys(POINT, "publishingPointUrl", "srvaApi", "statusUrl"),
+        (*SERVER, "streamingServerSpecific", "apiUrl"),
+        *keys(OUTPUT, "liveOriginPrimaryUrl", "vodPrivateUrl"),
+        *keys(RAMP, "serverAddress", "proxyPass", "playerAddress"),
+    ],
+    ids=field,
+)
+def test_a_new_address_has_a_limit_and_a_stored_one_is_read(place: Place) -> None:
+    longest, longer = (given(place, "https://a/" + "b" * (length - 10)) for length in (2048, 2049))
+    assert faults(ChannelDocument, longest, is_new=True) == []
+    assert faults(ChannelDocument, longer, is_new=True) == [(field(place), "must have at most 2048 characters")]
+    assert faults(ChannelDocument, longer) == []
+    assert "b" * 2039 in str(readable(ChannelDocument, json.loads(longer)))
 
 
 def test_a_window_of_zero_seconds_is_accepted() -> None:

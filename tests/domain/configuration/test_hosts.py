@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.configuration.hosts import filled, hosts_in, is_open
+from domain.configuration.hosts import LISTED, filled, hosts_in, is_listed, is_open, with_told
 
 
 def test_the_hosts_of_resources_are_found_in_any_case() -> None:
@@ -29,6 +29,23 @@ def test_the_hosts_of_resources_are_found_in_any_case() -> None:
 )
 def test_what_is_no_host_fills_nothing(value: object) -> None:
     assert hosts_in([{"name": "o", "dns": value}]) == {"o": {}}
+
+
+def test_what_a_profile_alone_says_of_a_host_is_marked() -> None:
+    listed = {"name": "o", "DNS": "evil.example", "dns": "evil.example", "IPAddress": "192.0.2.7", "internalDns": None}
+    some = with_told(listed, {"name": "o", "dns": "o.example"})
+    assert some == {"name": "o", "dns": "o.example", "IPAddress": "192.0.2.7", "internalDns": None, LISTED: ["ipAddress"]}
+    assert with_told({"name": "o"}, {"dns": "o.example"}) == {"name": "o", "dns": "o.example"}
+    forged = with_told({**listed, LISTED: []}, {})
+    for resource, static, of_profile in (
+        (some, False, ["http://{ipaddress}/"]),
+        (some, True, ["http://{DNS}/", "http://{ipaddress}/"]),
+        (forged, False, ["http://{DNS}/", "http://{ipaddress}/"]),
+        ({**some, LISTED: 7}, False, []),
+    ):
+        [host] = hosts_in([resource], static=static).values()
+        urls = ("http://{DNS}/", "http://{ipaddress}/", "http://{internalDns}/", "http://a/")
+        assert [url for url in urls if is_listed(url, host)] == of_profile
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from domain.configuration.channel import StatusCheckStrategy
+from domain.configuration.hosts import hosts_in
 from domain.configuration.points import WatchedPoint, watched_points
 from domain.configuration.secrets import split
 
@@ -91,6 +92,16 @@ def test_the_resource_of_a_point_fills_its_placeholders() -> None:
     assert (full.srva_api, full.status_url, full.resolved) == ("http://10.0.0.7:8080/api", "http://o.internal/status", True)
     assert len({point.fingerprint, some.fingerprint, full.fingerprint}) == 3
     assert (point.shown, point.at({"origin-2": {"dns": "o"}})) == ("http://{dns}/a", point)
+
+
+def test_the_key_of_a_point_does_not_go_to_a_host_that_a_profile_lists() -> None:
+    resources = [{"name": "origin-1", "dns": "o.example", "ipAddress": "192.0.2.7"}]
+    made, listed = hosts_in(resources), hosts_in(resources, static=True)
+    point = only(channel(encoder(at("http://{dns}/a", resource="origin-1", srvaApi="https://{dns}/api"))))
+    fixed = only(channel(encoder(at("http://{dns}/a", resource="origin-1", srvaApi="https://a.example/api"))))
+    assert point.at(made).key_place == point.key_place != ""
+    assert (point.at(listed).srva_api, point.at(listed).key_place) == ("https://o.example/api", "")
+    assert fixed.at(listed).key_place == fixed.key_place != ""
 
 
 def test_the_fingerprint_is_that_of_what_is_asked() -> None:

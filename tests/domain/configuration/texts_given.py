@@ -141,10 +141,10 @@ def field(place: Place) -> str:
     return "configurationJson" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
 
 
-def faults(model: type[Section], text: str) -> list[tuple[str, str]]:
+def faults(model: type[Section], text: str, *, is_new: bool = False) -> list[tuple[str, str]]:
     """Field and message of all that is wrong with the text; nothing for a good one."""
     try:
-        checked(model, text)
+        checked(model, text, is_new=is_new)
     except Malformed as refusal:
         return [(error.field, error.message) for error in refusal.errors]
     return []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -149,9 +151,59 @@ def test_no_depth_breaks_it() -> None:
     assert masked("[" * 50_000 + "]" * 50_000) == MASK
 
 
-def test_a_long_text_of_anything_is_masked_in_one_pass() -> None:
-    for piece in ("a://", "://", "?", "a@", ",a", "https://u:p@h/a?b ", "\u2028", "9", "{", "[", '"', "aA"):
-        masked({piece * (100_000 // len(piece)): piece * (100_000 // len(piece))})
+def _long(piece: str, size: int = 100_000) -> str:
+    return piece * (size // len(piece))
+
+
+def _encoded_within(levels: int) -> str:
+    text = "a"
+    for _ in range(levels):
+        text = json.dumps(quote(json.dumps([text, {"password": "x"}]), safe=""))
+    return text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *map(_long, ("a://", "://", "?", "a@", ",a", "https://u:p@h/a?b ", "\u2028", "9", "{", "[", '"', "aA")),
+        pytest.param(_long("eyJ-", 400_000), id="beginnings of tokens"),
+        *(pytest.param(f"{key}:{_long(blank, 400_000)}x", id=f"{key}:{blank}x") for key in ("a", "key") for blank in " \t"),
+        pytest.param("key:\n" + _long(" ", 400_000), id="an empty line below a key"),
+        pytest.param(_long("key=****]", 400_000), id="masked values"),
+        pytest.param(_long("key:\n- ****]\n", 400_000), id="masked lists"),
+        pytest.param('{"a":1,"a":' * 300 + f"[{_long('1,', 600_000)}1]" + "}" * 300, id="the same name on all levels"),
+        pytest.param("%" + "25" * 300, id="signs of percent"),
+        pytest.param("password%" + "25" * 300 + "3Dx", id="a password after signs of percent"),
+        pytest.param(_encoded_within(14), id="encoded documents in one another"),
+    ],
+)
+def test_a_long_text_of_anything_is_masked_in_one_pass(text: str) -> None:
+    """More than a minute of processor time is more than one pass."""
+
+    def late(*_: object) -> None:
+        raise AssertionError("the time grows faster than the text")
+
+    before = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 60)
+    try:
+        masked({text: text})
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def test_what_is_encoded_too_often_is_masked_as_a_whole() -> None:
+    assert masked("a %25253D b") == "a %25253D b"
+    assert masked("a password%25253Dhunter2 b") == masked("a password%2525252525253Dhunter2 b") == f"a {MASK} b"
+    assert masked("a %2525253D b") == f"a {MASK} b"
+    deep = "[" * 280 + json.dumps(quote("[" * 280 + '"hunter2"' + "]" * 280, safe="")) + "]" * 280
+    assert "hunter2" not in masked(deep)
+
+
+def test_a_token_is_found_after_a_hyphen_and_after_what_only_begins_like_one() -> None:
+    assert masked("a-eyJhbGciOiJIUzI1NiJ9.e30.c2ln b") == "a-**** b"
+    assert masked("eyJ.eyJ-eyJhbGciOiJIUzI1NiJ9.e30.c2ln") == "eyJ.****"
+    assert masked("aeyJhbGciOiJIUzI1NiJ9.e30") == "aeyJhbGciOiJIUzI1NiJ9.e30"
 
 
 def test_recorded_headers_show_no_credential() -> None:

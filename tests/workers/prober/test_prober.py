@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,11 +17,13 @@ from prometheus_client import CollectorRegistry
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from domain.configuration.points import WatchedPoint, watched_points
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
 from projections.consumers.leases import Assignment, MemberState, ShardLeases
 from projections.provision.queries import ProvisionQueries
+from projections.publishing_points import points
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
 from projections.publishing_points.samples import CONSUMER, LiveChannel, Sample, Samples
@@ -192,6 +195,34 @@ async def test_a_point_that_dies_is_shown_as_such_and_the_other_stays(
         assert not await failing()
 
 
+async def test_a_fault_of_one_channel_costs_that_channel_only(
+    inner: Core,
+    http: httpx.AsyncClient,
+    outbound: GuardedClient,
+    server: PointServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def breaks(text: str) -> Sequence[WatchedPoint]:
+        if "broken" in text:
+            raise RecursionError(text)
+        return watched_points(text)
+
+    monkeypatch.setattr(points, "watched_points", breaks)
+    counting(server, "/a/archive")
+    broken = await live(http, configuration(f"{server.url}/broken"))
+    key = await live(http, configuration(f"{server.url}/a"))
+    async with running(prober(inner, outbound)):
+        await until(lambda: on_air(http, key, 0))
+        for _ in range(3):
+            everything = (await http.get(ADDRESS)).json()
+            assert [len(everything[one]["urls"]) for one in (broken, key)] == [0, 1]
+    told = [record.getMessage() for record in caplog.records if record.name == points.__name__]
+    assert told == ["publishing points of the channel 'Main channel' are not watched: RecursionError"] * 2, (
+        "by the API and the prober"
+    )
+
+
 async def test_the_key_comes_from_the_vault_and_changes_with_the_channel(
     inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
 ) -> None:
@@ -338,3 +369,25 @@ async def test_the_host_of_a_point_is_that_which_is_provisioned_for_its_event(
         counting(server, "/a/archive")
         await until(lambda: on_air(http, key, 0))
         assert [path for path in server.asked[asked:] if not path.startswith("/a")] == []
+
+
+async def test_a_key_goes_to_a_host_that_was_made_and_to_none_that_a_profile_lists(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    port = server.url.rpartition(":")[2]
+    keys = {}
+    for deployment in ("static", "template"):
+        counting(server, f"/{deployment}/state")
+        api = f"http://{{dns}}:{port}/{deployment}"
+        text = configuration(server.url, resource="origin-1", srvaApi=api, srvaApiKey=f"key-{deployment}")
+        asked = json.dumps({**json.loads(text), "statusCheckStrategy": "SRVA_API"})
+        channel = await add_channel(http, configurationJson=asked)
+        settings = document(key=deployment, deploymentType=deployment)
+        key = keys[deployment] = await event_with(http, settings, channelId=channel)
+        await state(http, key, 2)
+        await provision(http, key)
+        await Ends(inner).tell(key, 1, {"name": "origin-1", "type": "origin", "dns": "localhost"})
+    async with running(prober(inner, outbound)):
+        for key in keys.values():
+            await until(partial(on_air, http, key, 0))
+    assert {name for name in keys for head in server.heads if f"key-{name}" in head} == {"template"}
