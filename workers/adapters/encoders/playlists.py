@@ -11,6 +11,7 @@ from typing import Final
 
 from domain.configuration.encoder_settings import LONGEST_DVR
 from workers.adapters.encoders.tracks import Segment, Track
+from workers.origin.limits import MOST_LISTED
 
 AUDIO: Final = "audio"
 _DISCONTINUITIES: Final = 10_000
@@ -29,8 +30,8 @@ class _Entry:
 
 
 class MediaPlaylist:
-    """The playlist of one track at one point: what the point has, as far as the window reaches back, at most `LONGEST_DVR`
-    seconds."""
+    """The playlist of one track at one point: what the point has, as far as the window reaches back, at most `LONGEST_DVR` seconds
+    and `MOST_LISTED` entries."""
 
     def __init__(self, track: str, *, session: int, segment: float, window: float) -> None:
         self.name = f"{track}.m3u8"
@@ -60,7 +61,7 @@ class MediaPlaylist:
             self._sequence = segment.number
         self._append(segment, gap=first or segment.number != before + 1)
         gone = []
-        while self._length - self._entries[0].duration >= self._window:
+        while self._length - self._entries[0].duration >= self._window or len(self._entries) > MOST_LISTED:
             entry = self._entries.popleft()
             self._length = self._length - entry.duration if self._entries else 0.0
             self._sequence += 1
