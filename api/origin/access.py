@@ -9,6 +9,7 @@ from typing import Final
 from api.http.errors import BadRequest, HttpError
 from api.http.request import Request
 from domain.kernel.errors import NotFound, Unavailable
+from workers.origin.limits import LONGEST_WINDOW
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.names import is_point
 from workers.origin.refusals import UploadRefused, Why
@@ -79,8 +80,8 @@ class OriginAccess:
         if _only(request, "x-session") not in (None, str(session)):
             raise BadRequest.at("X-Session", "must be the session of the token")
         window = _only(request, "x-dvr-window")
-        if window is not None and not (_SECONDS.fullmatch(window) and 1 <= float(window) <= 86_400):
-            raise BadRequest.at("X-Dvr-Window", "must be seconds, from 1 to 86400")
+        if window is not None and not (_SECONDS.fullmatch(window) and 1 <= float(window) <= LONGEST_WINDOW):
+            raise BadRequest.at("X-Dvr-Window", f"must be seconds, from 1 to {LONGEST_WINDOW}")
         return Writer(session, None if window is None else float(window))
 
     async def open(self, origin: LiveOrigin, path: str) -> OpenMedia | None:

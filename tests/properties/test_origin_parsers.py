@@ -15,7 +15,8 @@ from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
 from workers.origin.boxes import boxes
 from workers.origin.fragment_stream import FragmentStream, Piece
 from workers.origin.fragments import read_fragments, read_init
-from workers.origin.incoming_playlist import MOST_BYTES, Incoming, Master, read_playlist
+from workers.origin.incoming_playlist import Incoming, Master, read_playlist
+from workers.origin.limits import MOST_PLAYLIST
 from workers.origin.refusals import UploadRefused
 
 STREAM = init(AVC) + fragment(0) + fragment(1) + box("free", b"x" * 20) + fragment(2) + box("mfra")
@@ -154,12 +155,13 @@ HOSTILE: dict[str, Callable[[], object]] = {
     "boxes in boxes": lambda: read(_nested(20_000)),
     "a box that never ends": lambda: streamed(b"\x7f\xff\xff\xffmoov" + bytes(MIB), [7]),
     "a box in single bytes": lambda: streamed(init(AVC) + box("free", bytes(60_000)), [1]),
-    "long attributes": lambda: _playlist(b"#EXT-X-STREAM-INF:" + b"A" * (MOST_BYTES - 40)),
-    "open quotes": lambda: _playlist(b"#EXT-X-MEDIA:" + b'A="' * ((MOST_BYTES - 40) // 3)),
-    "many lines": lambda: _playlist(b"\n" * (MOST_BYTES - 40)),
-    "many segments": lambda: _playlist(b"#EXTINF:1,\na.m4s\n" * (MOST_BYTES // 17 - 1)),
-    "a long name": lambda: _playlist(b"#EXTINF:1,\n" + b"../" * (MOST_BYTES // 3 - 20)),
-    "a long number": lambda: _playlist(b"#EXT-X-MEDIA-SEQUENCE:" + b"9" * (MOST_BYTES - 40)),
+    "long attributes": lambda: _playlist(b"#EXT-X-STREAM-INF:" + b"A" * (MOST_PLAYLIST - 40)),
+    "open quotes": lambda: _playlist(b"#EXT-X-MEDIA:" + b'A="' * ((MOST_PLAYLIST - 40) // 3)),
+    "many lines": lambda: _playlist(b"\n" * (MOST_PLAYLIST - 40)),
+    "many segments": lambda: _playlist(b"#EXTINF:1,\na.m4s\n" * (MOST_PLAYLIST // 17 - 1)),
+    "a long name": lambda: _playlist(b"#EXTINF:1,\n" + b"../" * (MOST_PLAYLIST // 3 - 20)),
+    "many attributes": lambda: _playlist(b'#EXT-X-MAP:URI="i.mp4"\n' * (MOST_PLAYLIST // 24)),
+    "a long number": lambda: _playlist(b"#EXT-X-MEDIA-SEQUENCE:" + b"9" * (MOST_PLAYLIST - 40)),
 }
 
 

@@ -8,11 +8,19 @@ from re import compile as regex
 from typing import Final
 
 from workers.kernel.hls_text import LongLine, attributes, time_of_day, whole
+from workers.origin.limits import MOST_LISTED
 from workers.origin.names import relative
 from workers.origin.refusals import UploadRefused, Why
 
-MOST_BYTES: Final = 256 * 1024
-_MOST_ENTRIES: Final = 2_000
+_NEWEST: Final = 1_000
+"""Entries that are read. Those before were read when they were new: far fewer files are kept that no playlist has listed."""
+_OF_ENTRY: Final = ("#EXTINF:", "#EXT-X-PROGRAM-DATE-TIME:", "#EXT-X-DISCONTINUITY")
+"""Tags of one entry. Where that is left out they are, too."""
+_PARSED: Final = ("#EXT-X-MAP:", "#EXT-X-KEY:")
+_MOST_PARSED: Final = 256 * 1024
+"""Bytes of a master playlist, and of all tags with attributes of another one: they take far longer to read than entries do."""
+_MOST_LINES: Final = 5 * MOST_LISTED
+_LONGEST_NAME: Final = 512
 _LONGEST: Final = 120.0
 _SECONDS: Final = regex(r"[0-9]{1,4}(?:\.[0-9]{1,12})?")
 _CODECS: Final = regex(r"[A-Za-z0-9.,+-]{1,200}")
@@ -67,12 +75,18 @@ class Master:
 def read_playlist(body: bytes, path: str) -> Incoming | Master:
     """Raises `UploadRefused`."""
     try:
-        lines = [line.strip() for line in body.decode("utf-8-sig").splitlines()]
+        lines = body.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise _refused("it is not text in UTF-8") from None
+    if len(lines) > _MOST_LINES:
+        raise _refused(f"it has more than {_MOST_LINES} lines")
+    lines = [line.strip() for line in lines]
     if not lines or lines[0] != "#EXTM3U":
         raise _refused("it does not begin with #EXTM3U")
-    if any(line.startswith("#EXT-X-STREAM-INF:") for line in lines):
+    master = any(line.startswith("#EXT-X-STREAM-INF:") for line in lines)
+    if len(body) > _MOST_PARSED and (master or sum(len(line) for line in lines if line.startswith(_PARSED)) > _MOST_PARSED):
+        raise _refused(f"it has more than {_MOST_PARSED} bytes that are not of entries")
+    if master:
         return _master(lines, path)
     return _Media(path).read(lines)
 
@@ -114,6 +128,8 @@ class _Media:
         self._ended = False
         self._init: str | None = None
         self._segments: list[Listed] = []
+        self._older = 0
+        """Entries before the newest ones."""
         self._begin()
 
     def _begin(self) -> None:
@@ -122,8 +138,14 @@ class _Media:
         self._at: float | None = None
 
     def read(self, lines: list[str]) -> Incoming:
+        listed = sum(1 for line in lines if line and line[0] != "#")
+        if listed > MOST_LISTED:
+            raise _refused(f"it lists more than {MOST_LISTED} segments")
+        self._older = older = max(listed - _NEWEST, 0)
         for line in lines[1:]:
-            if line.startswith("#EXT"):
+            if older and line and (line[0] != "#" or line.startswith(_OF_ENTRY)):
+                older -= line[0] != "#"
+            elif line.startswith("#EXT"):
                 self._tag(*_split(line))
             elif line and not line.startswith("#"):
                 self._entry(line)
@@ -152,9 +174,9 @@ class _Media:
     def _entry(self, uri: str) -> None:
         if self._lasts is None:
             raise _refused("a segment has no duration")
-        if len(self._segments) >= _MOST_ENTRIES:
-            raise _refused(f"it lists more than {_MOST_ENTRIES} segments")
-        number = self._sequence + len(self._segments)
+        if len(uri) > _LONGEST_NAME:
+            raise _refused("the name of a segment is too long")
+        number = self._sequence + self._older + len(self._segments)
         self._segments.append(Listed(number, relative(self._path, uri).path, self._lasts, self._init, self._at, self._breaks))
         self._begin()
 

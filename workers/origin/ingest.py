@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from workers.origin.fragment_stream import FragmentStream
 from workers.origin.fragments import Fragment, Init, read_fragment
 from workers.origin.incoming_playlist import Master, read_playlist
-from workers.origin.limits import MOST_PLAYLIST, OriginLimits
+from workers.origin.limits import MOST_PLAYLIST, MOST_PLAYLISTS, OriginLimits
 from workers.origin.names import Upload
 from workers.origin.publishing import Publishing
 from workers.origin.recordings import INCOMING, Points, Recording
@@ -46,6 +46,7 @@ class Ingest:
         self._streams: dict[tuple[str, str], object] = {}
         self._paces: dict[str, tuple[int, int]] = {}
         self._uploads = 0
+        self._playlists = 0
 
     async def take(self, point: str, upload: Upload, *, session: int, body: Body, window: float | None = None) -> None:
         """One request. Raises `UploadRefused`."""
@@ -94,16 +95,27 @@ class Ingest:
         return recording
 
     async def _playlist(self, publishing: Publishing, upload: Upload, body: Body) -> None:
-        text = bytearray()
-        async for piece in body:
-            text += piece
-            if len(text) > MOST_PLAYLIST:
-                raise UploadRefused(Why.TOO_LARGE, f"A playlist has at most {MOST_PLAYLIST} bytes.")
-        found = read_playlist(bytes(text), upload.path)
+        text = await self._text(body)
+        found = read_playlist(text, upload.path)
         if isinstance(found, Master):
             await self._in_thread(partial(publishing.master, found))
         else:
             await self._publish(publishing, partial(publishing.playlist, upload, found, text=text.decode("utf-8-sig")))
+
+    async def _text(self, body: Body) -> bytes:
+        """That of a playlist. What others of this process hold meanwhile is counted with it."""
+        text = bytearray()
+        try:
+            async for piece in body:
+                text += piece
+                self._playlists += len(piece)
+                if len(text) > MOST_PLAYLIST:
+                    raise UploadRefused(Why.TOO_LARGE, f"A playlist has at most {MOST_PLAYLIST} bytes.")
+                if self._playlists > MOST_PLAYLISTS:
+                    raise UploadRefused(Why.BUSY, "Too many playlists are sent at a time.")
+            return bytes(text)
+        finally:
+            self._playlists -= len(text)
 
     async def _segment(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> None:
         with _draft(recording.folder / INCOMING) as draft:

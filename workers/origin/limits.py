@@ -7,7 +7,14 @@ from typing import Final
 
 from projections.kernel.sizes import GIB, MIB
 
-MOST_PLAYLIST: Final = 256 * 1024
+MOST_PLAYLIST: Final = 2 * MIB
+MOST_LISTED: Final = 15_000
+"""Entries of a playlist that is sent: two hours of segments of half a second. Encoders of the product list no more, and so many of
+theirs are shorter than `MOST_PLAYLIST`."""
+MOST_PLAYLISTS: Final = 64 * MIB
+"""Bytes of playlists that a process takes at a time."""
+LONGEST_WINDOW: Final = 86_400
+"""Seconds that an encoder may ask for as the DVR window."""
 LEAST_SEGMENTS: Final = 3
 """Of a live playlist, whatever its window."""
 

@@ -101,7 +101,7 @@ async def test_a_server_that_asks_without_end_and_takes_nothing_fills_no_memory(
     ping = chunk(0, 6, struct.pack(">HI", 6, 1), channel=2, kind=4) * 1_000
     async with answering(HANDSHAKE, endless=ping) as publication:
         await publication.shake_hands()
-        watching = asyncio.create_task(publication.watch())
+        watching = asyncio.create_task(publication._until_refused())
         transport = publication._writer.transport
         held: list[int] = []
         while not (len(held) > 50 and held[-1] == held[-50] > 0):

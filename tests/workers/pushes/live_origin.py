@@ -19,13 +19,14 @@ _VIDEO = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "12", "-b:v", "60k", 
 
 @dataclass
 class LiveOrigin:
-    """`gone`: it answers 404, as when nothing is on the air."""
+    """`gone`: it answers 404, as when nothing is on the air. `frozen`: playlists, by their path, that stay as they are."""
 
     folder: Path
     url: str = ""
     gone: bool = False
     process: asyncio.subprocess.Process | None = None
     asked: list[str] = field(default_factory=list)
+    frozen: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def cmaf(self) -> str:
@@ -40,7 +41,14 @@ class LiveOrigin:
         self.asked.append(request.path)
         if self.gone or not path.is_file():
             return web.Response(status=404)
+        if request.path in self.frozen:
+            return web.Response(body=self.frozen[request.path])
         return web.Response(body=path.read_bytes())
+
+    def freeze(self, sign: str) -> None:
+        """The playlists that were asked for and have this in their path."""
+        files = {path: self.folder / path.lstrip("/") for path in self.asked if sign in path and path.endswith(".m3u8")}
+        self.frozen = {path: file.read_bytes() for path, file in files.items() if file.is_file()}
 
     async def begin(self) -> None:
         """On the air, or on the air again: the files of before are gone."""

@@ -13,18 +13,13 @@ from hypothesis import strategies as st
 from tests.properties.bounds import MIB, bounded
 from tests.properties.test_origin_parsers import spoilt
 from tests.workers.origin.mp4 import AAC, AVC, SCALE, box, fragment, init
-from tests.workers.pushes.rtmp_receiver import rtmp_receiver
 from workers.adapters.encoders import cmaf
 from workers.adapters.encoders.cmaf import NotCmaf
 from workers.adapters.encoders.queued import Queued
-from workers.adapters.encoders.rtmp import Publication, Target
 from workers.adapters.encoders.rtmp_point import Interleaved
 from workers.adapters.encoders.tracks import Track
-from workers.adapters.pushes import rtmp_push
 from workers.adapters.pushes.live_stream import PICTURE, SOUND, OpenStream
 from workers.adapters.pushes.track_feed import TrackFeed
-from workers.live_ports import LiveIngest
-from workers.push_ports import Push, PushFailed, PushRecord, Sound
 
 HEADER = init(AVC)
 TRACK = Track(PICTURE, cmaf.header(HEADER))
@@ -109,30 +104,6 @@ def test_any_bytes_are_cmaf_or_not(data: bytes) -> None:
         cmaf.header(data)
     with suppress(NotCmaf):
         cmaf.fragment(data, box("mdat", bytes(100)))
-
-
-async def test_a_track_whose_other_one_does_not_come_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rtmp_push, "_MOST_HELD", MIB)
-    picture = [Queued(TRACK, fragment_of(number)) for number in range(100)]
-    stream, sound = OpenStream([TRACK], silent=60.0), Track(SOUND, cmaf.header(init(AAC)))
-
-    async def only_pictures() -> None:
-        for each in picture:
-            await stream.put(each)
-
-    async with rtmp_receiver() as receiver:
-        reader, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
-        publication = Publication(reader, writer)
-        await publication.publish(Target(receiver.url, "live", "a"))
-        connection = rtmp_push._Connection(publication)
-        connection.watch()
-        push = Push((), Sound(), LiveIngest(receiver.url, "a", {}), 7, lambda: True, lambda: None)
-        sending = rtmp_push._Sending(push, PushRecord(), connection, tracks=[TRACK, sound])
-        stream.read(only_pictures())
-        with pytest.raises(PushFailed, match="too late for the other"):
-            await sending.all(stream, await stream.next())
-        await asyncio.gather(connection.close(), stream.close())
-        writer.transport.abort()
 
 
 async def test_what_waited_for_another_track_is_not_counted_once_it_was_sent() -> None:

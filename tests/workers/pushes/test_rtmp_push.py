@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,9 +17,10 @@ from tests.workers.encoders.test_continuous_points import command_line, free_por
 from tests.workers.jobs.counted import probed, tool
 from tests.workers.outbound.test_client import certified
 from tests.workers.pushes.live_origin import LiveOrigin, live_origin
-from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
+from tests.workers.pushes.rtmp_receiver import RtmpReceiver, Taken, rtmp_receiver
 from tests.workers.sessions.memory import until
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
+from workers.adapters.encoders.rtmp_point import LATE
 from workers.adapters.ffmpeg import installed
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
@@ -207,3 +209,31 @@ async def test_without_permission_nothing_is_sent_any_more(origin: LiveOrigin, r
         assert (fault.fault, receiver.taken[-1].ended) == ("worker", False)
         await asyncio.sleep(0.3)
         assert receiver.media("a") <= count + 5, "what was on the way"
+
+
+async def test_a_sound_that_stops_keeps_no_picture_back_and_comes_back_in_sync(origin: LiveOrigin, receiver: RtmpReceiver) -> None:
+    """And a receiver that closes the connection is noticed where nothing is left to send."""
+    try:
+        async with pushing(origin.cmaf, to=receiver.url, silent=PATIENCE) as pushed:
+            await until(lambda: receiver.media("a") > 50 or pushed.task.done(), seconds=PATIENCE)
+            origin.freeze("/en.m3u8")
+            assert origin.frozen
+            (taken,) = receiver.taken
+            await until(lambda: times(taken, VIDEO)[-1] - times(taken, AUDIO)[-1] > 3_000 or pushed.task.done(), seconds=PATIENCE)
+            silent = times(taken, AUDIO)[-1]
+            origin.frozen.clear()
+            await until(lambda: times(taken, AUDIO)[-1] > silent + 5_000 or pushed.task.done(), seconds=PATIENCE)
+            assert not pushed.task.done(), pushed.fault
+            assert [at for _, at, _ in taken.tags] == sorted(at for _, at, _ in taken.tags)
+            assert abs(times(taken, AUDIO)[-1] - times(taken, VIDEO)[-1]) < 1_000
+            origin.freeze(".m3u8")
+            await until(lambda: time.monotonic() - receiver.sent[-1][0] > LATE + 1, seconds=PATIENCE)
+            receiver.drop()
+            fault = await pushed.ended()
+            assert (fault.fault, str(fault)) == ("target", "It closed the connection.")
+    finally:
+        origin.frozen.clear()
+
+
+def times(taken: Taken, kind: int) -> list[int]:
+    return [at for each, at, data in taken.tags if each == kind and data[1] == 1]

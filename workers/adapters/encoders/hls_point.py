@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
+from domain.configuration.encoder_settings import DVR
 from domain.configuration.encoding import PointPlan
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.playlists import MediaPlaylist, master
@@ -42,7 +43,7 @@ class HlsPoint(Point):
 
     def begin(self, tracks: Sequence[Track]) -> None:
         self._tracks = tracks
-        window = self.record.plan.dvr_length or self.record.sending.window
+        window = self._window()
         self._senders = {track.name: _TrackSender(track, self, window=window) for track in tracks}
         self._tasks = [start_task(each.run(), what="publishing point") for each in self._senders.values()]
 
@@ -85,6 +86,13 @@ class HlsPoint(Point):
         if not self._told and all(sender.sent for sender in self._senders.values()):
             await self.put(self._place.master, [master(self._tracks)])
             self._told = True
+
+    def _window(self) -> float:
+        """Seconds that its playlists reach back. The built-in origin makes the window itself of all that it has taken, so it is
+        told of the newest segments only."""
+        plan, sending = self.record.plan, self.record.sending
+        window = plan.dvr_length or sending.window
+        return min(window, DVR) if sending.built_in(plan.url) else window
 
     def forget(self) -> None:
         """It may have lost all that it had."""

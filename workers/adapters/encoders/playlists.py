@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from domain.configuration.encoder_settings import LONGEST_DVR
 from workers.adapters.encoders.tracks import Segment, Track
+from workers.origin.limits import MOST_LISTED
 
 AUDIO: Final = "audio"
 _DISCONTINUITIES: Final = 10_000
@@ -18,21 +20,27 @@ _DISCONTINUITIES: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    segment: Segment
+    """Without the media of the segment. `text` are its lines."""
+
+    number: int
+    duration: float
     uri: str
     gap: bool
+    text: str
 
 
 class MediaPlaylist:
-    """The playlist of one track at one point: what the point has, as far as the window reaches back."""
+    """The playlist of one track at one point: what the point has, as far as the window reaches back, at most `LONGEST_DVR` seconds
+    and `MOST_LISTED` entries."""
 
     def __init__(self, track: str, *, session: int, segment: float, window: float) -> None:
         self.name = f"{track}.m3u8"
         self.header = f"{track}-{session}.mp4"
         self._stem = f"{track}-{session}"
         self._target = math.ceil(segment)
-        self._window = max(window, 3 * segment)
+        self._window = max(min(window, LONGEST_DVR), 3 * segment)
         self._entries: deque[_Entry] = deque()
+        self._length = 0.0
         self._sequence: int | None = None
         self._discontinuities = session * _DISCONTINUITIES
         self.ended = False
@@ -47,14 +55,15 @@ class MediaPlaylist:
 
     def add(self, segment: Segment) -> Sequence[str]:
         """The URIs that are no longer in it."""
-        before = self._entries[-1].segment.number if self._entries else segment.number - 1
+        before = self._entries[-1].number if self._entries else segment.number - 1
         first = self._sequence is None
         if self._sequence is None:
             self._sequence = segment.number
-        self._entries.append(_Entry(segment, self.uri(segment), first or segment.number != before + 1))
+        self._append(segment, gap=first or segment.number != before + 1)
         gone = []
-        while self._length() - self._entries[0].segment.duration >= self._window:
+        while self._length - self._entries[0].duration >= self._window or len(self._entries) > MOST_LISTED:
             entry = self._entries.popleft()
+            self._length = self._length - entry.duration if self._entries else 0.0
             self._sequence += 1
             self._discontinuities += entry.gap
             gone.append(entry.uri)
@@ -65,14 +74,16 @@ class MediaPlaylist:
         lines += [f"#EXT-X-TARGETDURATION:{self._target}", f"#EXT-X-MEDIA-SEQUENCE:{self._sequence or 0}"]
         lines += [f"#EXT-X-DISCONTINUITY-SEQUENCE:{self._discontinuities}", "#EXT-X-INDEPENDENT-SEGMENTS"]
         lines += [f'#EXT-X-MAP:URI="{self.header}"']
-        for entry in self._entries:
-            lines += ["#EXT-X-DISCONTINUITY"] if entry.gap else []
-            lines += [f"#EXT-X-PROGRAM-DATE-TIME:{_date(entry.segment.start)}", f"#EXTINF:{entry.segment.duration:.5f},", entry.uri]
+        lines += [entry.text for entry in self._entries]
         lines += ["#EXT-X-ENDLIST"] if self.ended else []
         return "\n".join([*lines, ""]).encode()
 
-    def _length(self) -> float:
-        return sum(entry.segment.duration for entry in self._entries)
+    def _append(self, segment: Segment, *, gap: bool) -> None:
+        uri = self.uri(segment)
+        lines = ["#EXT-X-DISCONTINUITY"] if gap else []
+        lines += [f"#EXT-X-PROGRAM-DATE-TIME:{_date(segment.start)}", f"#EXTINF:{segment.duration:.5f},", uri]
+        self._entries.append(_Entry(segment.number, segment.duration, uri, gap, "\n".join(lines)))
+        self._length += segment.duration
 
 
 def master(tracks: Sequence[Track]) -> bytes:

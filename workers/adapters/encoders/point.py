@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from domain.configuration.encoding import PointPlan
 from workers.adapters.encoders.cmaf import Fragment
 from workers.adapters.encoders.tracks import Listener, Segment, Track
+from workers.origin.limits import LONGEST_WINDOW
 from workers.ports import OutboundFailed, OutboundRefused, PointStatistics
 
 PIECE: Final = 64 * 1024
@@ -31,7 +32,8 @@ class NotSent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What all points of a session share. `headers` gives those of a request to a URL, such as the token of the built-in origin."""
+    """What all points of a session share. `headers` gives those of a request to a URL: the token of the built-in origin,
+    else none."""
 
     session: int
     may_send: Callable[[], bool]
@@ -43,8 +45,12 @@ class Sending:
 
     def of(self, url: str, *, dvr_length: int | None = None) -> dict[str, str]:
         """The headers of a request. The window is told only where the point or the Event has one."""
-        window = dvr_length or self.dvr_length
+        window = min(dvr_length or self.dvr_length or 0, LONGEST_WINDOW)
         return {**self.headers(url), SESSION: str(self.session)} | ({WINDOW: str(window)} if window else {})
+
+    def built_in(self, url: str) -> bool:
+        """Whether it is one of the built-in origin."""
+        return bool(self.headers(url))
 
 
 class PointRecord:

@@ -8,9 +8,12 @@ import asyncio
 import os
 import struct
 from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from projections.kernel.background_task import start_task
 from workers.adapters.encoders.amf import Value, decoded, encoded
 from workers.adapters.encoders.point import NotSent
 
@@ -76,8 +79,29 @@ class Publication:
         self._send(kind, data, stream=self._stream, time=time)
         await self._writer.drain()
 
-    async def watch(self) -> None:
-        """Answers what the server asks, until it ends the connection or refuses. Raises as `publish` does."""
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Answers what the server asks meanwhile. Raises `NotSent` when it ends the connection or refuses, also where nothing is
+        being sent."""
+        limit = asyncio.timeout(None)
+        watching = start_task(self._watch(limit), what="answers of a server of RTMP")
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise NotSent("It closed the connection.") from None
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _watch(self, limit: asyncio.Timeout) -> None:
+        with suppress(NotSent, OSError, EOFError):
+            await self._until_refused()
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    async def _until_refused(self) -> None:
         while True:
             kind, body = await self._message()
             if kind == _COMMAND and _status(body).startswith(("NetStream.Publish.Bad", "NetStream.Publish.Denied")):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from math import inf
 from typing import Final
 from urllib.parse import urlsplit
 
 from domain.configuration.encoding import PointPlan
 from projections.kernel.background_task import start_task
+from projections.kernel.sizes import MIB
 from workers.adapters.encoders.cmaf import Fragment
 from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, sentence
 from workers.adapters.encoders.queued import FragmentQueue, Queued
@@ -23,6 +24,10 @@ STUCK: Final = 10.0
 _OVERHEAD: Final = 250
 """Bytes of memory for each tag, beside its media."""
 PORTS: Final = {"rtmp": 1935, "rtmps": 443}
+LATE: Final = 2.0
+"""Seconds that a track waits for another one that brings nothing."""
+MOST_HELD: Final = 64 * MIB
+"""Bytes of memory of a track that wait for another one."""
 
 
 class RtmpPoint(Point):
@@ -82,37 +87,27 @@ class RtmpPoint(Point):
         scheme = parts.scheme.lower()
         reader, writer = await self._client.connect(parts.netloc, port=parts.port or PORTS[scheme], secure=scheme == "rtmps")
         publication = Publication(reader, writer)
-        watching: asyncio.Task[None] | None = None
         try:
             async with asyncio.timeout(STUCK):
                 await publication.publish(self._target)
-            watching = start_task(self._watched(publication), what="answers of a publishing point")
-            await self._send_all(publication, watching, pauses=pauses)
+            async with publication.watched():
+                await self._send_all(publication, pauses)
             async with asyncio.timeout(STUCK):
                 await publication.end(self._target.key)
         finally:
-            if watching is not None:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
             writer.transport.abort() if not self._over else writer.close()
 
-    async def _watched(self, publication: Publication) -> None:
-        with suppress(NotSent, OSError, EOFError):
-            await publication.watch()
-
-    async def _send_all(self, publication: Publication, watching: asyncio.Task[None], *, pauses: Pauses) -> None:
+    async def _send_all(self, publication: Publication, pauses: Pauses) -> None:
         self._queue.to_key_frame()
         for track in self._tracks:
             await self._send(publication, header_tag(track), kind=kind_of(track), time=0)
-        order = Interleaved(self._tracks)
+        order = Interleaved(self._tracks, late=LATE)
         while (queued := await self._queue.next()) is not None:
-            if watching.done():
-                raise NotSent("It closed the connection.")
             for time, kind, data in order.add(queued):
                 await self._send(publication, data, kind=kind, time=time)
+                self.record.took()
+                pauses.reset()
             self._queue.done(queued)
-            self.record.took()
-            pauses.reset()
         self._over = True
         for time, kind, data in order.rest():
             await self._send(publication, data, kind=kind, time=time)
@@ -127,21 +122,34 @@ class RtmpPoint(Point):
         self.record.dropped += 1
 
 
+_KEY, _BETWEEN = 0x17, 0x27
+"""The first byte of a tag of H.264: of a key frame, and of another one."""
 Tag = tuple[int, int, bytes]
 """Time in milliseconds, kind, and data."""
 
 
 class Interleaved:
     """Tags of all tracks in the order of their times: each fragment holds a part of a second of one track. The first key frame has
-    the time 0, and what is before it is left out."""
+    the time 0, and what is before it is left out.
 
-    def __init__(self, tracks: Sequence[Track]) -> None:
-        self._known = {track.name: float("-inf") for track in tracks}
+    A track that is `late` seconds of media behind another one is not waited for until it brings something again. What comes after
+    later tags were given is left out, of video up to the next key frame."""
+
+    def __init__(self, tracks: Sequence[Track], *, late: float = inf) -> None:
+        self._late = late
+        self._known = {track.name: -inf for track in tracks}
+        """Up to when each track is known; infinite for one that is not waited for."""
         self._zero: float | None = None
+        self._given = -inf
+        self._cut = False
+        """Whether video was left out: what follows cannot be decoded up to a key frame."""
         self._heap: list[tuple[float, int, int, bytes]] = []
-        self._count = 0
-        self.held = 0
-        """Bytes of memory of what waits for another track."""
+        self._count = self.held = 0
+
+    @property
+    def first(self) -> float | None:
+        """When the first of those that wait is shown, in seconds from the first key frame. None: none waits."""
+        return self._heap[0][0] - (self._zero or 0.0) if self._heap else None
 
     def add(self, queued: Queued) -> Iterator[Tag]:
         """Those that nothing can come before any more."""
@@ -149,23 +157,43 @@ class Interleaved:
         if self._zero is None:
             if not (track.plan.video and fragment.key):
                 return
-            self._zero = queued.start
-        for time, data in _tags(track, fragment):
-            if time >= self._zero:
-                self._count += 1
-                heapq.heappush(self._heap, (time, self._count, kind_of(track), data))
-                self.held += _OVERHEAD + len(data)
-        self._known[track.name] = (fragment.time + fragment.duration) / track.header.timescale
+            self._zero = self._given = queued.start
+            self._known = dict.fromkeys(self._known, queued.start)
+        self._hold(track, fragment)
+        end = (fragment.time + fragment.duration) / track.header.timescale
+        self._known[track.name] = end
+        for name, known in self._known.items():
+            if known < end - self._late:
+                self._known[name] = inf
         yield from self._until(min(self._known.values()))
+        while self.held > MOST_HELD:
+            yield self._next()
+
+    def before(self, seconds: float) -> Iterator[Tag]:
+        """Those that are shown before this time, counted as `first` is, whatever they wait for."""
+        yield from self._until(seconds + (self._zero or 0.0))
 
     def rest(self) -> Iterator[Tag]:
-        yield from self._until(float("inf"))
+        yield from self._until(inf)
+
+    def _hold(self, track: Track, fragment: Fragment) -> None:
+        for time, data in _tags(track, fragment):
+            late = time < self._given
+            if track.plan.video:
+                late = self._cut = late or (self._cut and data[0] != _KEY)
+            if not late:
+                self._count += 1
+                self.held += _OVERHEAD + len(data)
+                heapq.heappush(self._heap, (time, self._count, kind_of(track), data))
 
     def _until(self, time: float) -> Iterator[Tag]:
         while self._heap and self._heap[0][0] < time:
-            at, _, kind, data = heapq.heappop(self._heap)
-            self.held -= _OVERHEAD + len(data)
-            yield round((at - (self._zero or 0.0)) * 1000), kind, data
+            yield self._next()
+
+    def _next(self) -> Tag:
+        self._given, _, kind, data = heapq.heappop(self._heap)
+        self.held -= _OVERHEAD + len(data)
+        return round((self._given - (self._zero or 0.0)) * 1000), kind, data
 
 
 def _tags(track: Track, fragment: Fragment) -> Iterator[tuple[float, bytes]]:
@@ -175,7 +203,7 @@ def _tags(track: Track, fragment: Fragment) -> Iterator[tuple[float, bytes]]:
         media = fragment.data[at : at + sample.size]
         if track.plan.video:
             shift = round(sample.shift * 1000 / scale) & 0xFFFFFF
-            yield time / scale, bytes([0x17 if sample.key else 0x27, 1]) + shift.to_bytes(3) + media
+            yield time / scale, bytes([_KEY if sample.key else _BETWEEN, 1]) + shift.to_bytes(3) + media
         else:
             yield time / scale, b"\xaf\1" + media
         at, time = at + sample.size, time + sample.duration

@@ -52,7 +52,7 @@ class OpenStream:
         self._silent = silent
         self._waiting: asyncio.Queue[Queued | PushFailed] = asyncio.Queue(_WAITING)
         self._held = 0
-        self._room = asyncio.Condition()
+        self._room = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def read(self, *sources: Awaitable[None]) -> None:
@@ -61,9 +61,10 @@ class OpenStream:
 
     async def put(self, queued: Queued) -> None:
         """Waits for room."""
-        async with self._room:
-            await self._room.wait_for(lambda: not self._held or self._held + queued.weight <= _MOST_AHEAD)
-            self._held += queued.weight
+        while self._held and self._held + queued.weight > _MOST_AHEAD:
+            self._room.clear()
+            await self._room.wait()
+        self._held += queued.weight
         await self._waiting.put(queued)
 
     async def next(self) -> Queued:
@@ -75,9 +76,8 @@ class OpenStream:
             raise PushFailed("source", f"The stream of the Event brought nothing for {self._silent:g} s.") from None
         if isinstance(found, PushFailed):
             raise found
-        async with self._room:
-            self._held -= found.weight
-            self._room.notify_all()
+        self._held -= found.weight
+        self._room.set()
         return found
 
     async def close(self) -> None:

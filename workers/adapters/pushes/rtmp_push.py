@@ -6,15 +6,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from math import inf
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from projections.kernel.background_task import start_task
 from workers.adapters.encoders.amf import Value, encoded
 from workers.adapters.encoders.point import NotSent
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.rtmp import DATA, VIDEO, Publication, Target
-from workers.adapters.encoders.rtmp_point import PORTS, STUCK, Interleaved, Tag, header_tag, kind_of
+from workers.adapters.encoders.rtmp_point import LATE, PORTS, STUCK, Interleaved, Tag, header_tag, kind_of
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.live_stream import LiveStreams, OpenStream
@@ -24,11 +24,13 @@ from workers.push_ports import Push, PushFailed, PushRecord
 
 _LONGEST_JUMP: Final = 30.0
 """Seconds that the times of a stream may jump on before it counts as another one."""
+_MOST_WAITED: Final = 20.0
+"""Seconds that a push falls behind, in all, where tracks come late."""
 _GOODBYE: Final = 1.0
 """Seconds in which a server is told that the stream has ended."""
 _MOST_EARLY: Final = 512
 _MOST_HELD: Final = 128 * 1024 * 1024
-"""Bytes of one track that wait for the other."""
+"""Bytes that wait for the first key frame."""
 _H264, _AAC = 7.0, 10.0
 """The numbers of codecs in FLV."""
 
@@ -45,87 +47,77 @@ class RtmpPusher:
         async with self._streams.opened(push.urls, push.sound) as stream:
             first = await stream.next()
             with _target_faults():
-                async with self._published(push, target, parts=parts) as connection:
-                    await _Sending(push, record, connection, tracks=stream.tracks).all(stream, first)
+                async with self._published(push, target, parts=parts) as publication, publication.watched():
+                    await _Sending(push, record, publication, tracks=stream.tracks).all(stream, first)
 
     @asynccontextmanager
-    async def _published(self, push: Push, target: Target, *, parts: SplitResult) -> AsyncIterator[_Connection]:
+    async def _published(self, push: Push, target: Target, *, parts: SplitResult) -> AsyncIterator[Publication]:
         scheme = parts.scheme.lower()
         _allowed(push)
         reader, writer = await self._client.connect(parts.netloc, port=parts.port or PORTS[scheme], secure=scheme == "rtmps")
         publication = Publication(reader, writer)
-        connection = _Connection(publication)
+        begun = False
         try:
             async with asyncio.timeout(STUCK):
                 await publication.publish(target)
-            connection.watch()
-            yield connection
+            begun = True
+            yield publication
         finally:
             with suppress(NotSent, OSError, EOFError, TimeoutError):
-                if connection.open and push.may_send():
+                if begun and not reader.at_eof() and push.may_send():
                     async with asyncio.timeout(_GOODBYE):
                         await publication.end(target.key)
                         writer.close()
                         await writer.wait_closed()
-            await connection.close()
             writer.transport.abort()
 
 
-class _Connection:
-    """One that publishes, and what its server says meanwhile."""
-
-    def __init__(self, publication: Publication) -> None:
-        self._publication = publication
-        self._watching: asyncio.Task[None] | None = None
-
-    def watch(self) -> None:
-        self._watching = start_task(self._watch(), what="answers of a push")
-
-    @property
-    def open(self) -> bool:
-        return self._watching is not None and not self._watching.done()
-
-    async def send(self, kind: int, data: bytes, *, time: int) -> None:
-        """Raises `NotSent`, `OSError`, `EOFError` and `TimeoutError`."""
-        if not self.open:
-            raise NotSent("It closed the connection.")
-        async with asyncio.timeout(STUCK):
-            await self._publication.send(kind, data, time=time)
-
-    async def close(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
-
-    async def _watch(self) -> None:
-        with suppress(NotSent, OSError, EOFError):
-            await self._publication.watch()
-
-
 class _Sending:
-    """What is sent on one connection: as fast as it is shown."""
+    """What is sent on one connection: as fast as it is shown.
 
-    def __init__(self, push: Push, record: PushRecord, connection: _Connection, *, tracks: Sequence[Track]) -> None:
+    Segments of the tracks come in turns, so one of them may be far behind when it comes. It is waited for up to `LATE` seconds
+    after its time; then the other one is sent without it, and all that follows so much later: next time there is more time."""
+
+    def __init__(self, push: Push, record: PushRecord, publication: Publication, *, tracks: Sequence[Track]) -> None:
         self._push = push
         self._record = record
-        self._connection = connection
+        self._publication = publication
         self._tracks = tracks
         self._order = Interleaved(tracks)
         self._begun: float | None = None
-        self._latest = 0.0
+        self._patience, self._waited = LATE, 0.0
+        self._starts: dict[str, float] = {}
         self._early: list[Queued] = []
         self._early_bytes = 0
 
     async def all(self, stream: OpenStream, first: Queued, /) -> None:
         """Until something fails."""
         await self._head()
-        queued = first
+        await self._send_in_time(self._in_order(first))
         while True:
-            for tag in self._in_order(queued):
-                await self._send_in_time(tag)
-            if self._order.held > _MOST_HELD:
-                raise PushFailed("source", "One track of the stream of the Event comes too late for the other.")
-            queued = await stream.next()
+            try:
+                async with asyncio.timeout(self._waits()):
+                    queued = await stream.next()
+            except TimeoutError:
+                await self._send_in_time(self._overdue())
+            else:
+                if await self._send_in_time(self._in_order(queued)):
+                    self._patience = LATE
+
+    def _waits(self) -> float | None:
+        """Seconds that the first of what waits still waits for another track. None: nothing waits."""
+        first = self._order.first
+        if first is None or self._begun is None:
+            return None
+        return max(self._begun + first + self._patience - time.monotonic(), 0.0)
+
+    def _overdue(self) -> Iterator[Tag]:
+        """What the other track is not waited for any more, until it has caught up."""
+        assert self._begun is not None
+        if self._patience and self._waited < _MOST_WAITED:
+            self._begun, self._waited = self._begun + LATE, self._waited + LATE
+        self._patience = 0.0
+        return self._order.before(time.monotonic() - self._begun)
 
     async def _head(self) -> None:
         await self._send((0, DATA, encoded("@setDataFrame", "onMetaData", self._described())))
@@ -144,6 +136,9 @@ class _Sending:
 
     def _in_order(self, queued: Queued) -> Iterator[Tag]:
         """Sound that comes before the first key frame waits for it."""
+        if queued.start < self._starts.get(queued.track.name, -inf) - 1.0:
+            raise PushFailed("source", "The times of the stream of the Event went back.")
+        self._starts[queued.track.name] = queued.start
         if self._begun is None and not (queued.track.plan.video and queued.opens):
             self._early.append(queued)
             self._early_bytes += queued.weight
@@ -157,25 +152,27 @@ class _Sending:
             if not each.track.plan.video:
                 yield from self._order.add(each)
 
-    async def _send_in_time(self, tag: Tag) -> None:
-        at = tag[0] / 1000
-        if at < self._latest - 1.0:
-            raise PushFailed("source", "The times of the stream of the Event went back.")
-        self._latest = max(self._latest, at)
-        assert self._begun is not None
-        early = self._begun + at - time.monotonic()
-        if early > _LONGEST_JUMP:
-            raise PushFailed("source", "The times of the stream of the Event jumped.")
-        if early > 0:
-            await asyncio.sleep(early)
-        await self._send(tag)
-        self._record.took(len(tag[2]), frames=tag[1] == VIDEO)
-        self._push.arrived()
+    async def _send_in_time(self, tags: Iterator[Tag]) -> bool:
+        """Whether there were any."""
+        sent = False
+        for tag in tags:
+            assert self._begun is not None
+            early = self._begun + tag[0] / 1000 - time.monotonic()
+            if early > _LONGEST_JUMP:
+                raise PushFailed("source", "The times of the stream of the Event jumped.")
+            if early > 0:
+                await asyncio.sleep(early)
+            await self._send(tag)
+            self._record.took(len(tag[2]), frames=tag[1] == VIDEO)
+            self._push.arrived()
+            sent = True
+        return sent
 
     async def _send(self, tag: Tag) -> None:
         at, kind, data = tag
         _allowed(self._push)
-        await self._connection.send(kind, data, time=at)
+        async with asyncio.timeout(STUCK):
+            await self._publication.send(kind, data, time=at)
 
 
 def _allowed(push: Push) -> None:
