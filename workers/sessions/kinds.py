@@ -60,7 +60,8 @@ class SessionKind(Protocol):
     def wanted(self) -> WantedQuery: ...
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> RunningSession:
-        """Raises `CannotRun` and `StartFailed`. `may_send` is asked before every write."""
+        """Raises `CannotRun` and `StartFailed`. `may_send` is asked before every write. It is cancelled when the session is to stop
+        before it has started: then nothing of it runs any more when it ends."""
         ...
 
     async def report_start(self, wanted: Wanted, number: int) -> None: ...

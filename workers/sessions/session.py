@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from projections.kernel.background_task import TRANSIENT, start_task
 from projections.sessions.store import Drawn, Hold, SessionState, SessionStore, Wanted
@@ -21,6 +21,7 @@ from workers.sessions.reports import Reports
 _PAUSE: Final = 0.5
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,28 @@ class Session:
 
     async def _run_once(self, drawn: Drawn) -> Ended | CannotRun | None:
         """Why it ended by itself; None when it was stopped."""
+        number = drawn.number
+        started = await self._unless_stopped(self._started(drawn), what=f"start of a session of {self.wanted.key}")
+        if isinstance(started, Ended | CannotRun):
+            return started
+        end = None
+        if started is not None:
+            self._running = started
+            if self._stop is None:
+                self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
+                self._reports.add(partial(self._kind.report_start, self.wanted, number))
+            end = await self._unless_stopped(_end_of(started), what=f"end of a session of {self.wanted.key}")
+        await self._silence(final=self._stop is Stop.ORDERED or (end is not None and (end.over or end.hopeless)))
+        if end is None or self._stop is not None:
+            self._settle_stop(number)
+            return None
+        self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=end.reason))
+        return end
+
+    async def _started(self, drawn: Drawn) -> RunningSession | Ended | CannotRun:
         number, kind = drawn.number, self._store.kind
         try:
-            self._running = await self._kind.start(self.wanted, drawn, may_send=self._may_send)
+            running = await self._kind.start(self.wanted, drawn, may_send=self._may_send)
         except CannotRun as nothing:
             return nothing
         except StartFailed as failure:
@@ -166,30 +186,19 @@ class Session:
             self._metrics.start_failed(kind)
             return Ended(f"{type(fault).__name__}")
         self._metrics.started(kind)
-        if self._stop is None:
-            self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
-            self._reports.add(partial(self._kind.report_start, self.wanted, number))
-        end = await self._until_end(self._running)
-        await self._silence(final=self._stop is Stop.ORDERED or (end is not None and (end.over or end.hopeless)))
-        if end is None or self._stop is not None:
-            self._settle_stop(number)
-            return None
-        self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=end.reason))
-        return end
+        return running
 
-    async def _until_end(self, running: RunningSession) -> Ended | None:
-        watch = start_task(running.ended(), what=f"end of a session of {self.wanted.key}")
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T], *, what: str) -> T | None:
+        """What it gives; None where the session is to stop before that. It is cancelled then, and has ended when this returns."""
+        task = start_task(work, what=what)
         stop = start_task(self._stopping.wait(), what=f"stop of a session of {self.wanted.key}")
         try:
-            await asyncio.wait({watch, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if not watch.done():
-                return None
-            fault = watch.exception()
-            return watch.result() if fault is None else Ended(type(fault).__name__)
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (watch, stop):
-                task.cancel()
-            await asyncio.wait({watch, stop})
+            for each in (task, stop):
+                each.cancel()
+            await asyncio.wait({task, stop})
+        return None if task.cancelled() else task.result()
 
     async def _silence(self, *, final: bool) -> None:
         """Returns only when nothing is sent any more: the next session of the key starts after it."""
@@ -243,3 +252,11 @@ class Session:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
+
+
+async def _end_of(running: RunningSession) -> Ended:
+    try:
+        return await running.ended()
+    except Exception as fault:
+        _log.exception("a session has ended by a fault")
+        return Ended(type(fault).__name__)

@@ -120,6 +120,16 @@ async def test_a_start_without_an_answer_leaves_nothing(client: GuardedClient, f
     assert not foreign.sessions[9].live
 
 
+async def test_a_start_that_is_cancelled_leaves_nothing(encoder: HttpEncoder, foreign: Foreign) -> None:
+    foreign.dumb = {"PUT"}
+    start = asyncio.create_task(encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True))
+    await until(lambda: foreign.arrived.get(0))
+    start.cancel()
+    await asyncio.wait({start})
+    assert start.cancelled()
+    assert not foreign.sessions[9].live
+
+
 @pytest.mark.parametrize("url", ["", "rtmp://h/x", "http://169.254.169.254/", "http://[::1"])
 async def test_addresses_that_are_no_encoders(encoder: HttpEncoder, foreign: Foreign, url: str) -> None:
     plan = http_plan(foreign, url=url)

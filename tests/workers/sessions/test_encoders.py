@@ -178,6 +178,28 @@ async def test_an_encoder_that_ends_beside_others_is_started_again_by_itself(sta
     assert "encoder_failed" not in await stage.history()
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["at the start", "when it starts again"])
+async def test_an_encoder_whose_start_does_not_end_keeps_no_other_one_on_the_air(stage: Stage, again: bool) -> None:
+    await stage.given(encoder("enc-1", "a"), encoder("enc-2", "b"))
+    stage.encoder.stuck = set() if again else {1}
+    async with asyncio.timeout(120), stage.worker() as worker:
+        await stage.on_air()
+        await stage.happened("encoder_started")
+        await until(stage.sends("a"))
+        if again:
+            await until(stage.sends("b"))
+            stage.encoder.stuck = {1}
+            next(run for run in stage.encoder.running if run.plan.name == "enc-2").end("its source is over.")
+            await until(lambda: len(stage.encoder.running) == 1)
+        await stage.off_air()
+        await until(lambda: not worker.sessions)
+        assert stage.encoder.running == []
+        await stage.happened("encoder_stopped")
+        await stage.on_air()
+        await until(stage.sends("a"))
+    assert stage.encoder.running == []
+
+
 async def test_when_the_last_encoder_ends_the_next_session_starts(stage: Stage) -> None:
     await stage.given(encoder("enc-1", "a"))
     async with stage.worker():

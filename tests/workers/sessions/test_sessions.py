@@ -196,6 +196,30 @@ async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, 
     assert len(world.writes[str(channel)]) == written
 
 
+async def test_a_start_that_does_not_end_is_cut_off_and_keeps_no_other_session(inner: Core, second: Core, world: World) -> None:
+    events = [await an_event(inner, number) for number in (1, 2)]
+    runs, stuck = (channel_of(event) for event in events)
+    async with asyncio.timeout(120), member(inner.database, world, name="one", lease=30.0) as one:
+        await go_live(inner, events[0])
+        await until(world.sends(runs))
+        one.kind.starting = asyncio.Event()
+        for starts in (2, 3):
+            await go_live(inner, events[1])
+            await until(lambda starts=starts: len(one.kind.starts) == starts)
+            if starts == 2:
+                await stop(inner, events[1])
+                await until(lambda: str(stuck) not in one.worker.sessions)
+        async with member(second.database, world, name="two", lease=30.0) as two:
+            await until(lambda: two.worker._renewed > 0)
+            await one.worker.stop()
+            one.worker._task = None
+            assert await until(lambda: len(two.worker.sessions) == 2) < 10, "long before the lease of 30 seconds"
+            await until(world.sends(runs))
+            await until(world.sends(stuck))
+    world.check()
+    assert {name for _, name in world.writes[str(stuck)]} == {"two"}
+
+
 async def test_two_events_follow_each_other_on_a_channel_without_an_overlap(inner: Core, world: World, one: Member) -> None:
     first = await an_event(inner, 1)
     second = await an_event(inner, 2, channel=1)

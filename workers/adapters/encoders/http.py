@@ -99,11 +99,9 @@ class HttpEncoder:
         if not may_send():
             raise EncoderFailed("This worker may not start it any more.")
         try:
-            await remote.asked("PUT", session, body=order)
-        except _NoAnswer as fault:
-            if fault.sent:  # it may have begun
-                with suppress(EncoderFailed):
-                    await remote.asked("DELETE", session, body={"force": True, "final": False}, gone=True)
+            await remote.begun(session, order)
+        except asyncio.CancelledError:  # it may have begun
+            await RunningHttp(self, plan, remote=remote, session=session, may_send=may_send).stop(final=False)
             raise
         return RunningHttp(self, plan, remote=remote, session=session, may_send=may_send)
 
@@ -274,6 +272,15 @@ class _Remote:
         with suppress(ValueError, RecursionError):
             return json.loads(reply.body or b"null")
         return None
+
+    async def begun(self, session: int, order: Mapping[str, object]) -> None:
+        try:
+            await self.asked("PUT", session, body=order)
+        except _NoAnswer as fault:
+            if fault.sent:  # it may have begun
+                with suppress(EncoderFailed):
+                    await self.asked("DELETE", session, body={"force": True, "final": False}, gone=True)
+            raise
 
     def plain(self, text: str) -> str:
         """What it says, on one line and without its key."""
