@@ -12,7 +12,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from projections.kernel.background_task import TRANSIENT, start_task
+from projections.kernel.background_task import TRANSIENT, Repeated, start_task
+from projections.kernel.connection_errors import of_lost_connection
 from projections.sessions.store import Drawn, Hold, SessionState, SessionStore, Wanted
 from workers.kernel.session_metrics import SessionMetrics
 from workers.sessions.kinds import CannotRun, Ended, RunningSession, SessionKind, StartFailed
@@ -27,12 +28,14 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Retries:
     """`first` and `longest` are the seconds between a failure and the next start, `most` the failures in a row after which a
-    session is given up, `stable` the seconds of running after which those before count no more."""
+    session is given up, `stable` the seconds of running after which those before count no more. `waiting` is the longest pause of
+    a session that waits for something else."""
 
     first: float = 1.0
     longest: float = 60.0
     most: int = 10
     stable: float = 60.0
+    waiting: float = 5.0
 
     def after(self, failures: int) -> float:
         return min(self.first * 2.0 ** min(failures - 1, 16), self.longest)
@@ -81,6 +84,10 @@ class Session:
         self._metrics = metrics
         self._retries = retries
         self._ended = ended
+        self._said = Repeated()
+        """What it waits for, in the log."""
+        self._waits = 0
+        """In a row."""
         self._running: RunningSession | None = None
         self._stop: Stop | None = None
         self._stopping = asyncio.Event()
@@ -139,10 +146,11 @@ class Session:
         """Until the database answers, or the session is to stop."""
         while self._stop is None:
             try:
-                drawn = await self._store.draw(self.wanted, self.hold, host=self._host)
+                drawn = await self._store.draw(self.wanted, self.hold, host=self._host, waited=self._waits > 0)
             except Exception as fault:
-                _log.warning("the session of %s waits for its number: %s", self.wanted.key, fault)
-                await self._pause(_PAUSE)
+                if not of_lost_connection(fault) and self._said.due(str(fault)):
+                    _log.warning("the session of %s waits for its number: %s", self.wanted.key, fault)
+                await self._pause(min(self._retries.first, _PAUSE))
                 continue
             if drawn is not None:
                 self.number = drawn.number
@@ -180,12 +188,13 @@ class Session:
                 self._metrics.start_failed(kind)
             return Ended(str(failure), waits=failure.waits)
         except TRANSIENT:
-            return Ended("the database does not answer", waits=True)
+            return Ended("the database does not answer", forgiven=True, waits=True)
         except Exception as fault:
             _log.exception("the session %d of %s was not started", number, self.wanted.key)
             self._metrics.start_failed(kind)
             return Ended(f"{type(fault).__name__}")
         self._metrics.started(kind)
+        self._tried()
         return running
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T], *, what: str) -> T | None:
@@ -236,17 +245,28 @@ class Session:
             await self._kind.report_failure(self.wanted, ran, reason=reason)
 
     async def _wait(self, end: Ended, failures: int) -> None:
-        self._metrics.restarted(self._store.kind)
-        seconds = self._retries.first if end.forgiven or end.waits else self._retries.after(failures)
         key, number = self.wanted.key, self.number
-        level = logging.INFO if end.waits else logging.WARNING
-        _log.log(level, "the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
+        if end.waits:
+            self._waits += 1
+            seconds = self._retries.first if end.forgiven else min(self._retries.after(self._waits), self._retries.waiting)
+            if self._said.due(end.reason):
+                _log.info("the session of %s waits: %s", key, end.reason)
+        else:
+            self._tried()
+            self._metrics.restarted(self._store.kind)
+            seconds = self._retries.first if end.forgiven else self._retries.after(failures)
+            _log.warning("the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
         self._reports.add(
             partial(self._store.settle, key, number, state=SessionState.WAITING, reason=end.reason, failures=failures)
         )
         await self._pause(seconds)
         if self._stop is not None:
             self._settle_stop(self.number)
+
+    def _tried(self) -> None:
+        """It does not wait any more."""
+        self._waits = 0
+        self._said.over()
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

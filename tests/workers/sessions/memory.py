@@ -107,7 +107,7 @@ class MemorySession:
 
 
 class MemoryKind:
-    """`cannot` and `fails` are the sentences with which starts are refused."""
+    """`cannot`, `fails` and `waits` are the sentences with which starts are refused."""
 
     wanted = WANTED
 
@@ -116,6 +116,7 @@ class MemoryKind:
         self.worker = worker
         self.cannot = ""
         self.fails = ""
+        self.waits = ""
         self.starting: asyncio.Event | None = None
         """A start waits for it."""
         self.sessions: dict[str, MemorySession] = {}
@@ -129,6 +130,8 @@ class MemoryKind:
             raise CannotRun(self.cannot)
         if self.fails:
             raise StartFailed(self.fails)
+        if self.waits:
+            raise StartFailed(self.waits, waits=True)
         session = MemorySession(self.world, wanted.key, number=drawn.number, worker=self.worker, may_send=may_send)
         self.sessions[wanted.key] = session
         return session

@@ -339,9 +339,11 @@ async def test_points_on_hosts_that_are_provisioned_later_are_sent_to_then(stage
         [note] = await stage.noted(1)
         assert "host is not known" in note
         [row] = await SessionQueries(stage.inner.database).list()
-        while row.number < FAST.most + 3 or row.state is SessionState.STARTING:
+        first = row.number
+        while row.number < first + FAST.most + 3 or row.state is SessionState.STARTING:
             [row] = await SessionQueries(stage.inner.database).list()
-        assert (row.state, row.failures, stage.encoder.points) == ("waiting", 0, {})
+        assert (row.state, row.failures, row.restarts, stage.encoder.points) == ("waiting", 0, 0, {})
+        assert await stage.noted(1) == [note]
         stage.hosts = {"origin-1": {"dns": "origin.test"}}
         await until(stage.sends("a"))
     assert list(stage.encoder.points) == [url("a")]

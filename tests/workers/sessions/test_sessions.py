@@ -172,6 +172,51 @@ async def test_a_forgiven_end_is_tried_again_for_ever(inner: Core, world: World,
     assert world.told("failed") == []
 
 
+async def test_a_session_that_waits_says_so_when_the_reason_changes(
+    inner: Core, one: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Waiting is no restart."""
+    caplog.set_level("INFO")
+    event = await an_event(inner, 1)
+    one.kind.waits = "its hosts are not there"
+    await go_live(inner, event)
+    await until(lambda: len(one.kind.starts) > 10)
+    one.kind.waits = "its points are not there"
+    await until(lambda: "points are not there" in caplog.text)
+    said = [line.getMessage() for line in caplog.records if "are not there" in line.getMessage()]
+    channel = channel_of(event)
+    assert said == [f"the session of {channel} waits: {why}" for why in ("its hosts are not there", "its points are not there")]
+    one.kind.waits = ""
+    await until(lambda: one.kind.sessions)
+    assert await inner.database.rows("SELECT restarts FROM sessions") == [(0,)]
+    assert one.worker._metrics._restarts.labels("memory")._value.get() == 0
+
+
+def test_a_session_that_waits_looks_again_within_about_five_seconds() -> None:
+    assert RETRIES.waiting <= 5
+
+
+async def test_a_session_without_a_number_says_so_once(
+    inner: Core, one: Member, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    async def broken(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise RuntimeError("the table is gone")
+
+    event = await an_event(inner, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(one.worker._store, "draw", broken)
+        await go_live(inner, event)
+        await until(lambda: tries > 10)
+    await until(lambda: one.kind.sessions)
+    assert [line.getMessage() for line in caplog.records if "the table is gone" in line.getMessage()] == [
+        f"the session of {channel_of(event)} waits for its number: the table is gone"
+    ]
+
+
 async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, one: Member) -> None:
     """Between a crash and the next try, during a start, and at any other moment."""
     event = await an_event(inner, 1)
