@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from projections.kernel.arrays import bigints, texts
 from projections.kernel.database import Database, Pool
+from projections.kernel.storable import storable_json, storable_text
 
 _LONGEST: Final = 500
 
@@ -189,7 +190,9 @@ class SessionStore:
 
     async def settle(self, key: str, number: int, *, state: SessionState, reason: str = "", failures: int | None = None) -> bool:
         """False: a later session of the key has begun. Without `failures` their number stays."""
-        return bool(await self._database.execute(_SETTLE, (state, reason[:_LONGEST], failures, self.kind, key, number)))
+        return bool(
+            await self._database.execute(_SETTLE, (state, storable_text(reason)[:_LONGEST], failures, self.kind, key, number))
+        )
 
     async def keep_place(self, key: str, number: int, *, part: str, place: Mapping[str, Any]) -> bool:
         """Of one part of the session; the others stay. False: a later session of the key has begun."""
@@ -197,9 +200,9 @@ class SessionStore:
         return bool(await self._database.execute(_KEEP_PLACE, (part, document, self.kind, key, number)))
 
     async def report(self, statistics: Mapping[tuple[str, int], Mapping[str, Any]]) -> set[str]:
-        """Write statistics by key and number; the keys whose session is another's by now."""
+        """Write statistics by key and number; the keys whose session is another's by now. What a column cannot hold is null."""
         keys = [key for key, _ in statistics]
-        documents = [to_json(document).decode() for document in statistics.values()]
+        documents = [storable_json(document) for document in statistics.values()]
         given = (texts(keys), bigints([number for _, number in statistics]), texts(documents), self.kind)
         return set(keys) - {key for (key,) in await self._database.rows(_REPORT, given)}
 

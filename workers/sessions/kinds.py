@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from projections.kernel.storable import storable_text
 from projections.sessions.store import Drawn, Wanted, WantedQuery
 
 
@@ -35,6 +36,10 @@ class Ended:
     waits: bool = False
     over: bool = False
     hopeless: bool = False
+
+    def __post_init__(self) -> None:
+        """A program outside may have said it."""
+        object.__setattr__(self, "reason", storable_text(self.reason))
 
 
 class RunningSession(Protocol):

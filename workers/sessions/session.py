@@ -117,7 +117,12 @@ class Session:
             await asyncio.wait({self._task})
 
     def statistics(self) -> Mapping[str, Any] | None:
-        return None if self._running is None else self._running.statistics()
+        try:
+            return None if self._running is None else self._running.statistics()
+        except Exception as fault:
+            if self._said.due(repr(fault)):
+                _log.exception("the session of %s has no statistics", self.wanted.key)
+            return None
 
     def _may_send(self) -> bool:
         return self._stop is not Stop.LOST and self._worker_may_send()

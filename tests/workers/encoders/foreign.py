@@ -41,6 +41,8 @@ class Foreign:
     broken: set[int] = field(default_factory=set)
     deaf: bool = False
     dumb: set[str] = field(default_factory=set)
+    odd: dict[str, Any] = field(default_factory=dict)
+    """What it says instead in its statuses."""
     stops: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
@@ -80,7 +82,7 @@ class Foreign:
         sent = sum(told["bytes"] for told in session.points.values())
         inputs = [{"id": "a", "name": "Original", "index": 0, "language": "en"}]
         told: dict[str, Any] = {"state": session.state, "reason": session.reason, "frames": sent // PIECE, "fps": 25.0}
-        return {**told, "bytes": sent, "bitrate": 1e6, "points": points, "audioInputs": inputs}
+        return {**told, "bytes": sent, "bitrate": 1e6, "points": points, "audioInputs": inputs, **self.odd}
 
     async def send(self) -> None:
         """Every beat a piece of each session to each of its points."""

@@ -86,6 +86,17 @@ async def test_an_encoder_that_is_gone_has_ended_when_its_lease_has(encoder: Htt
     await run.stop()
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -1, 10**30, "x", True])
+async def test_a_number_that_cannot_be_is_unknown(encoder: HttpEncoder, foreign: Foreign, odd: object) -> None:
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    await until(lambda: run.statistics().fps == 25.0)
+    foreign.odd = {"fps": odd, "bitrate": odd, "bytes": odd, "frames": odd}
+    await until(lambda: run.statistics().fps != 25.0)
+    found = run.statistics()
+    assert (found.fps, found.bitrate, found.bytes, found.frames) == (0.0, 0.0, 0, 0)
+    await run.stop()
+
+
 async def test_a_stop_without_an_answer_waits_for_the_lease(client: GuardedClient, foreign: Foreign) -> None:
     encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=2.0, poll=0.05, seconds=0.3)
     run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)

@@ -292,6 +292,55 @@ async def test_statistics_are_columns_of_the_row_and_hold_no_secret(stage: Stage
     assert "s3cret" not in json.dumps(found)
 
 
+async def test_odd_statistics_are_null_and_spoil_no_other_row(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    store, queries = SessionStore(stage.inner.database, WANTED), SessionQueries(stage.inner.database)
+    async with stage.worker():
+        await stage.on_air()
+        await stage.happened("encoder_started")
+        [row] = await queries.list()
+        await stage.inner.database.execute(
+            "INSERT INTO sessions (kind, key, shard, owner, wish, number, state, host, started_at, changed_at)"
+            " SELECT kind, name, shard, owner, wish, number, 'stopped', host, started_at, changed_at FROM sessions,"
+            " unnest(ARRAY['good', 'odd', 'broken']) AS name"
+        )
+        odd = {"fps": float("nan"), "bytes": 10**30, "last_error": "a\0b\ud800", "points": ({"dropped": float("inf")},)}
+        reports = {"good": {"fps": 25.0}, "odd": odd, "broken": {"fps": object()}}
+        assert await store.report({(key, row.number): document for key, document in reports.items()}) == set()
+        assert await store.settle("odd", row.number, state=SessionState.STOPPED, reason="a\0b")
+        found = {one.key: one for one in await queries.list()}
+    assert found["good"].statistics == {"fps": 25.0}
+    assert found["odd"].statistics == {"fps": None, "bytes": None, "last_error": "a\ufffdb\ufffd", "points": [{"dropped": None}]}
+    assert found["broken"].statistics is None
+    assert found["odd"].reason == "a\ufffdb"
+
+
+async def test_an_encoder_whose_statistics_fail_keeps_those_of_no_other_session(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise KeyError("fps")
+
+    await stage.given(encoder("enc-1", "a"))
+    async with stage.worker() as worker:
+        await stage.on_air()
+        await until(stage.sends("a"))
+        monkeypatch.setattr(stage.encoder.running[0], "statistics", broken)
+        reported = worker._reported
+        await until(lambda: worker._reported > reported)
+        await until(stage.sends("a"))
+        assert [session.statistics() for session in worker.sessions.values()] == [None]
+
+
+async def test_a_reason_that_no_column_can_hold_is_told_all_the_same(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    async with stage.worker():
+        await stage.on_air()
+        await until(stage.sends("a"))
+        stage.encoder.running[0].end("its source\0 is \ud800 over.")
+        await stage.happened("encoder_started", 2)
+
+
 class TestAutoExpire:
     @pytest.mark.parametrize("seen_by", ["encoder", "prober"])
     async def test_when_all_points_fail_the_encoders_are_started_again(self, stage: Stage, seen_by: str) -> None:

@@ -36,7 +36,10 @@ _MOST: Final = 262_144
 _LONGEST: Final = 300
 
 Headers = Callable[[str, int], Mapping[str, str]]
-_Count = Annotated[StrictInt, Field(ge=0)]
+_Count = Annotated[StrictInt, Field(ge=0, lt=2**53)]
+"""What every reader of JSON reads exactly."""
+_PicturesPerSecond = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False, strict=True)]
+_BitsPerSecond = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False, strict=True)]
 
 
 class PointStatus(Section):
@@ -60,8 +63,8 @@ class Status(Section):
     reason: StrictStr | None = None
     bytes: _Count | None = None
     frames: _Count | None = None
-    fps: float | None = None
-    bitrate: float | None = None
+    fps: _PicturesPerSecond | None = None
+    bitrate: _BitsPerSecond | None = None
     points: tuple[PointStatus, ...] | None = None
     audio_inputs: tuple[AudioInputStatus, ...] | None = None
 
