@@ -42,7 +42,8 @@ class Foreign:
     deaf: bool = False
     dumb: set[str] = field(default_factory=set)
     odd: dict[str, Any] = field(default_factory=dict)
-    """What it says instead in its statuses."""
+    """What it says instead in its statuses, and of each point."""
+    odd_point: dict[str, Any] = field(default_factory=dict)
     stops: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
@@ -95,7 +96,7 @@ class Foreign:
                         told |= {"connected": False, "lastError": f"It is down, {KEY}."}
                         continue
                     told["reconnects"] += bool(told["lastError"]) and not told["connected"]
-                    told |= {"connected": True, "bytes": told["bytes"] + PIECE}
+                    told |= {"connected": True, **self.odd_point, "bytes": told["bytes"] + PIECE}
                     self.arrived.setdefault(index, []).append(number)
             await asyncio.sleep(BEAT)
 
