@@ -7,7 +7,7 @@ a stop was committed, and none by a worker whose shard another one has.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, LiteralString
@@ -186,7 +186,7 @@ class SessionStore:
             "epoch": hold.epoch,
         }
         row = await self._database.row(_DRAW.format(wanted=self._wanted.sql), given)
-        return None if row is None else Drawn(*row, waited=waited)
+        return None if row is None else replace(Drawn(*row), waited=waited)
 
     async def settle(self, key: str, number: int, *, state: SessionState, reason: str = "", failures: int | None = None) -> bool:
         """False: a later session of the key has begun. Without `failures` their number stays."""

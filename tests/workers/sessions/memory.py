@@ -122,6 +122,9 @@ class MemoryKind:
         self.sessions: dict[str, MemorySession] = {}
         self.starts: list[int] = []
 
+    def has_started(self, times: int) -> bool:
+        return len(self.starts) == times
+
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> MemorySession:
         self.starts.append(drawn.number)
         if self.starting is not None:

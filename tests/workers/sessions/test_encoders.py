@@ -305,7 +305,7 @@ async def test_odd_statistics_are_null_and_spoil_no_other_row(stage: Stage) -> N
             " unnest(ARRAY['good', 'odd', 'broken']) AS name"
         )
         odd = {"fps": float("nan"), "bytes": 10**30, "last_error": "a\0b\ud800", "points": ({"dropped": float("inf")},)}
-        reports = {"good": {"fps": 25.0}, "odd": odd, "broken": {"fps": object()}}
+        reports: dict[str, dict[str, Any]] = {"good": {"fps": 25.0}, "odd": odd, "broken": {"fps": object()}}
         assert await store.report({(key, row.number): document for key, document in reports.items()}) == set()
         assert await store.settle("odd", row.number, state=SessionState.STOPPED, reason="a\0b")
         found = {one.key: one for one in await queries.list()}

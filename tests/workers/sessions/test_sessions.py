@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from random import Random
 from uuid import UUID
 
@@ -250,7 +251,7 @@ async def test_a_start_that_does_not_end_is_cut_off_and_keeps_no_other_session(i
         one.kind.starting = asyncio.Event()
         for starts in (2, 3):
             await go_live(inner, events[1])
-            await until(lambda starts=starts: len(one.kind.starts) == starts)
+            await until(partial(one.kind.has_started, starts))
             if starts == 2:
                 await stop(inner, events[1])
                 await until(lambda: str(stuck) not in one.worker.sessions)
