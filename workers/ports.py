@@ -300,7 +300,7 @@ class Encoder(Protocol):
     ) -> RunningEncoder:
         """With a `programme` it plays that, instead of its own source. Raises `EncoderFailed`. A point that cannot be reached is
         no failure: it is tried again. `may_send` is asked before every write to a point: once it is false nothing is sent, so that
-        a frozen worker that wakes up sends nothing."""
+        a frozen worker that wakes up sends nothing. A start may be cancelled: it ends at once, and leaves nothing behind."""
         ...
 
     async def check(self, plan: EncoderPlan) -> str | None:

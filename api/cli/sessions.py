@@ -73,7 +73,7 @@ def _sent(session: Document) -> str | None:
     statistics = session.get("statistics")
     if statistics is None:
         return None
-    return f"{sum(one.get('bytes', 0) for one in (statistics, *_encoders(session))):,} B"
+    return f"{sum(one.get('bytes') or 0 for one in (statistics, *_encoders(session))):,} B"
 
 
 def _on_screen(session: Document) -> str | None:
@@ -90,7 +90,7 @@ def _played(playout: Mapping[str, Any]) -> str:
     if playout.get("item") is None:
         return "black"
     length = playout.get("length")
-    position = f"{playout.get('position', 0.0):.0f} s" + (f" of {length:.0f} s" if length is not None else "")
+    position = f"{playout.get('position') or 0.0:.0f} s" + (f" of {length:.0f} s" if length is not None else "")
     return f"item {playout['item'] + 1}, {playout.get('value', '')}, {position}"
 
 

@@ -34,6 +34,27 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+class Repeated:
+    """What may be said again and again: once, again when it changes, and every `reminder` seconds as long as it lasts."""
+
+    def __init__(self, reminder: float = REMINDER) -> None:
+        self._reminder = reminder
+        self._said: str | None = None
+        self._last = 0.0
+
+    def due(self, text: str) -> bool:
+        """Whether to say it now; then it counts as said."""
+        if text == self._said and time.monotonic() - self._last < self._reminder:
+            return False
+        self._said, self._last = text, time.monotonic()
+        return True
+
+    def over(self) -> bool:
+        """It does not last any more: whether it was said at all."""
+        said, self._said = self._said, None
+        return said is not None
+
+
 class OperatorNeeded(Unavailable):
     """Work that cannot go on until an operator has done something. The message says what."""
 
@@ -82,7 +103,7 @@ async def run_forever(
 
     `what` names the work in the log. `pause` is in seconds, between a fault and the next try. With `by_name` only the type of a
     fault is logged, for its message may hold a secret."""
-    reported, last = "", 0.0
+    said = Repeated(reminder)
     while not until():
         if is_cancelled():
             raise asyncio.CancelledError
@@ -94,14 +115,12 @@ async def run_forever(
             FAULTS[what] += 1
             description = type(fault).__name__ if by_name else f"{type(fault).__name__}: {fault}"
             quiet = of_lost_connection(fault)
-            if not quiet and (description != reported or time.monotonic() - last >= reminder):
+            if not quiet and said.due(description):
                 _report(fault, what, description=description, by_name=by_name)
-                reported, last = description, time.monotonic()
             await asyncio.sleep(pause)
         else:
-            if reported:
+            if said.over():
                 _log.info("%s: works again", what)
-            reported = ""
 
 
 def _report_end(task: asyncio.Task[Any]) -> None:

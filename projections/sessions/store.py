@@ -7,7 +7,7 @@ a stop was committed, and none by a worker whose shard another one has.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, LiteralString
@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from projections.kernel.arrays import bigints, texts
 from projections.kernel.database import Database, Pool
+from projections.kernel.storable import storable_json, storable_text
 
 _LONGEST: Final = 500
 
@@ -67,12 +68,13 @@ class Hold:
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """`failures` are those in a row before this start, `restarts` the starts before it under the same order, and `place` is what
-    those have kept."""
+    those have kept. `waited`: the try before it has begun nothing, and is no restart."""
 
     number: int
     failures: int = 0
     restarts: int = 0
     place: Mapping[str, Any] = field(default_factory=dict)
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ ON CONFLICT (kind, key) DO UPDATE SET
     owner = excluded.owner, wish = excluded.wish, number = greatest(s.number + 1, excluded.number), state = excluded.state,
     host = excluded.host, shard = excluded.shard, reason = '', started_at = excluded.started_at, changed_at = excluded.changed_at,
     failures = CASE WHEN s.wish = excluded.wish THEN s.failures ELSE 0 END,
-    restarts = CASE WHEN s.wish = excluded.wish THEN s.restarts + 1 ELSE 0 END,
+    restarts = CASE WHEN s.wish = excluded.wish THEN s.restarts + %(again)s ELSE 0 END,
     place = CASE WHEN s.wish = excluded.wish THEN s.place END,
     statistics = NULL, statistics_at = NULL
 RETURNING number, failures, restarts, coalesce(place, '{{}}')
@@ -169,25 +171,28 @@ class SessionStore:
         condition = "SELECT FROM sessions WHERE kind = %s AND state = %s AND NOT shard = ANY(%s::bigint[]) LIMIT 1"
         return bool(await self._database.rows(condition, (self.kind, SessionState.HANDED_OVER, bigints(list(beside)))))
 
-    async def draw(self, wanted: Wanted, hold: Hold, *, host: str) -> Drawn | None:
-        """Begin a session. None: it is not wanted any more, or the shard is another worker's."""
+    async def draw(self, wanted: Wanted, hold: Hold, *, host: str, waited: bool = False) -> Drawn | None:
+        """Begin a session. None: it is not wanted any more, or the shard is another worker's. `waited`: as in `Drawn`."""
         given = {
             "kind": self.kind,
             "key": wanted.key,
             "owner": wanted.owner,
             "wish": wanted.wish,
             "host": host,
+            "again": 0 if waited else 1,
             "consumer": hold.consumer,
             "shard": hold.shard,
             "member": hold.member,
             "epoch": hold.epoch,
         }
         row = await self._database.row(_DRAW.format(wanted=self._wanted.sql), given)
-        return None if row is None else Drawn(*row)
+        return None if row is None else replace(Drawn(*row), waited=waited)
 
     async def settle(self, key: str, number: int, *, state: SessionState, reason: str = "", failures: int | None = None) -> bool:
         """False: a later session of the key has begun. Without `failures` their number stays."""
-        return bool(await self._database.execute(_SETTLE, (state, reason[:_LONGEST], failures, self.kind, key, number)))
+        return bool(
+            await self._database.execute(_SETTLE, (state, storable_text(reason)[:_LONGEST], failures, self.kind, key, number))
+        )
 
     async def keep_place(self, key: str, number: int, *, part: str, place: Mapping[str, Any]) -> bool:
         """Of one part of the session; the others stay. False: a later session of the key has begun."""
@@ -195,9 +200,9 @@ class SessionStore:
         return bool(await self._database.execute(_KEEP_PLACE, (part, document, self.kind, key, number)))
 
     async def report(self, statistics: Mapping[tuple[str, int], Mapping[str, Any]]) -> set[str]:
-        """Write statistics by key and number; the keys whose session is another's by now."""
+        """Write statistics by key and number; the keys whose session is another's by now. What a column cannot hold is null."""
         keys = [key for key, _ in statistics]
-        documents = [to_json(document).decode() for document in statistics.values()]
+        documents = [storable_json(document) for document in statistics.values()]
         given = (texts(keys), bigints([number for _, number in statistics]), texts(documents), self.kind)
         return set(keys) - {key for (key,) in await self._database.rows(_REPORT, given)}
 

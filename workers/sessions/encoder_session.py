@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from domain.configuration.encoding import EncoderPlan
@@ -58,6 +58,13 @@ class _Kept:
     failures: int = 0
     error: str = ""
     over: bool = False
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    """The first start, and what keeps it running."""
+
+    @property
+    def starting(self) -> bool:
+        """For the first time."""
+        return not (self.tasks and self.tasks[0].done())
 
 
 class EncoderSession:
@@ -73,7 +80,7 @@ class EncoderSession:
         self._failing = patience.after(drawn.failures)
         self._may_send = may_send
         self._end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._looking: list[asyncio.Task[None]] = []
         self._told: Sequence[AudioInput] | None = None
         self._failed_since: float | None = None
 
@@ -89,20 +96,28 @@ class EncoderSession:
         points_fail: AllFailing | None,
         patience: Patience = PATIENCE,
     ) -> EncoderSession:
-        """`points_fail`: None where the session is not to be started again when they do. Raises `StartFailed` when no encoder
-        could be started."""
+        """When one encoder runs: the others are still being started then. `points_fail`: None where the session is not to be
+        started again when they do. Raises `StartFailed` when no encoder could be started."""
         kept = [_Kept(*each) for each in encoders]
         session = cls(kept, channel=channel, drawn=drawn, may_send=may_send, patience=patience)
         try:
-            await asyncio.gather(*map(session._start, session._kept))
-            if not session._any_runs:
-                raise StartFailed("; ".join(dict.fromkeys(each.error for each in session._kept)))
+            await session._start_all()
         except BaseException:
             await session.stop(final=False)
             raise
-        session._tasks = [start_task(session._kept_running(each), what=f"encoder of {channel}") for each in session._kept]
-        session._tasks.append(start_forever(lambda: session._look(tell, points_fail), what=f"look at the encoders of {channel}"))
+        for each in kept:
+            each.tasks.append(start_task(session._kept_running(each), what=f"encoder of {channel}"))
+        session._looking = [start_forever(lambda: session._look(tell, points_fail), what=f"look at the encoders of {channel}")]
         return session
+
+    async def _start_all(self) -> None:
+        for each in self._kept:
+            each.tasks.append(start_task(self._begin(each), what=f"start of an encoder of {self._channel}"))
+        left = {each.tasks[0] for each in self._kept}
+        while not self._any_runs:
+            if not left:
+                raise StartFailed("; ".join(dict.fromkeys(each.error for each in self._kept)))
+            _, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
 
     @property
     def _any_runs(self) -> bool:
@@ -112,11 +127,9 @@ class EncoderSession:
         return await asyncio.shield(self._end)
 
     async def stop(self, *, final: bool) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        stopped = await asyncio.gather(*(self._stop(each, final=final) for each in self._kept), return_exceptions=True)
+        """Each encoder by itself: one whose start takes long to end keeps no other one on the air."""
+        ends = (self._end_one(each, final=final) for each in self._kept)
+        stopped = await asyncio.gather(_cancelled(self._looking), *ends, return_exceptions=True)
         for fault in stopped:
             if isinstance(fault, BaseException):
                 raise fault
@@ -132,15 +145,6 @@ class EncoderSession:
         return {**plan, **asdict(found), "since": iso(found.since), "points": [asdict(point) for point in found.points]}
 
     # --- runs
-
-    async def _start(self, kept: _Kept) -> None:
-        """Who cancels it waits until it has started, and can stop it then."""
-        task = start_task(self._begin(kept), what=f"start of an encoder of {self._channel}")
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait({task})
-            raise
 
     async def _begin(self, kept: _Kept) -> None:
         try:
@@ -161,6 +165,7 @@ class EncoderSession:
             self._finish(Ended(type(fault).__name__))
 
     async def _keep(self, kept: _Kept) -> None:
+        await kept.tasks[0]
         while True:
             if kept.running is not None:
                 begun = time.monotonic()
@@ -176,7 +181,11 @@ class EncoderSession:
             seconds = RETRIES.after(kept.failures)
             _log.warning("the encoder %d of %s: %s; starting again in %.0f s", kept.plan.index, self._channel, kept.error, seconds)
             await asyncio.sleep(seconds)
-            await self._start(kept)
+            await self._begin(kept)
+
+    async def _end_one(self, kept: _Kept, *, final: bool) -> None:
+        await _cancelled(kept.tasks)
+        await self._stop(kept, final=final)
 
     async def _stop(self, kept: _Kept, *, final: bool) -> None:
         if kept.running is not None:
@@ -202,7 +211,9 @@ class EncoderSession:
         await asyncio.sleep(self._look_every)
 
     async def _tell_audio_inputs(self, tell: Tell) -> None:
-        """Of all encoders, each input once; not before all that run know theirs."""
+        """Of all encoders, each input once; not before all were started once, and those that run know theirs."""
+        if any(each.starting for each in self._kept):
+            return
         known = [each.running.audio_inputs() for each in self._kept if each.running is not None]
         if not known or any(inputs is None for inputs in known):
             return
@@ -222,3 +233,11 @@ class EncoderSession:
             return await points_fail(self._channel)
         except TRANSIENT:
             return False
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """They have ended when this returns."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

@@ -79,7 +79,7 @@ class EncoderSessions:
         hosts = (await self._hosts.hosts_of([event.id])).get(event.id, NO_HOSTS)
         plans = encoder_plans(document, event.details, hosts=hosts)
         playlist = await self._playouts.playlists.of(event.id) if self._playouts is not None else None
-        if not drawn.restarts:
+        if not drawn.restarts and not drawn.waited:
             await self._note_left_out(plans, wanted.owner, composed=playlist is not None)
         known = [plan for plan in plans if plan.type in self._encoders]
         if not known:

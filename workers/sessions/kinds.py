@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from projections.kernel.storable import storable_text
 from projections.sessions.store import Drawn, Wanted, WantedQuery
 
 
@@ -36,6 +37,10 @@ class Ended:
     over: bool = False
     hopeless: bool = False
 
+    def __post_init__(self) -> None:
+        """A program outside may have said it."""
+        object.__setattr__(self, "reason", storable_text(self.reason))
+
 
 class RunningSession(Protocol):
     """From its start to its end."""
@@ -60,7 +65,8 @@ class SessionKind(Protocol):
     def wanted(self) -> WantedQuery: ...
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> RunningSession:
-        """Raises `CannotRun` and `StartFailed`. `may_send` is asked before every write."""
+        """Raises `CannotRun` and `StartFailed`. `may_send` is asked before every write. It is cancelled when the session is to stop
+        before it has started: then nothing of it runs any more when it ends."""
         ...
 
     async def report_start(self, wanted: Wanted, number: int) -> None: ...

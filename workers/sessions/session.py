@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from projections.kernel.background_task import TRANSIENT, start_task
+from projections.kernel.background_task import TRANSIENT, Repeated, start_task
+from projections.kernel.connection_errors import of_lost_connection
 from projections.sessions.store import Drawn, Hold, SessionState, SessionStore, Wanted
 from workers.kernel.session_metrics import SessionMetrics
 from workers.sessions.kinds import CannotRun, Ended, RunningSession, SessionKind, StartFailed
@@ -21,17 +22,20 @@ from workers.sessions.reports import Reports
 _PAUSE: Final = 0.5
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
     """`first` and `longest` are the seconds between a failure and the next start, `most` the failures in a row after which a
-    session is given up, `stable` the seconds of running after which those before count no more."""
+    session is given up, `stable` the seconds of running after which those before count no more. `waiting` is the longest pause of
+    a session that waits for something else."""
 
     first: float = 1.0
     longest: float = 60.0
     most: int = 10
     stable: float = 60.0
+    waiting: float = 5.0
 
     def after(self, failures: int) -> float:
         return min(self.first * 2.0 ** min(failures - 1, 16), self.longest)
@@ -80,6 +84,10 @@ class Session:
         self._metrics = metrics
         self._retries = retries
         self._ended = ended
+        self._said = Repeated()
+        """What it waits for, in the log."""
+        self._waits = 0
+        """In a row."""
         self._running: RunningSession | None = None
         self._stop: Stop | None = None
         self._stopping = asyncio.Event()
@@ -109,7 +117,12 @@ class Session:
             await asyncio.wait({self._task})
 
     def statistics(self) -> Mapping[str, Any] | None:
-        return None if self._running is None else self._running.statistics()
+        try:
+            return None if self._running is None else self._running.statistics()
+        except Exception as fault:
+            if self._said.due(repr(fault)):
+                _log.exception("the session of %s has no statistics", self.wanted.key)
+            return None
 
     def _may_send(self) -> bool:
         return self._stop is not Stop.LOST and self._worker_may_send()
@@ -138,10 +151,11 @@ class Session:
         """Until the database answers, or the session is to stop."""
         while self._stop is None:
             try:
-                drawn = await self._store.draw(self.wanted, self.hold, host=self._host)
+                drawn = await self._store.draw(self.wanted, self.hold, host=self._host, waited=self._waits > 0)
             except Exception as fault:
-                _log.warning("the session of %s waits for its number: %s", self.wanted.key, fault)
-                await self._pause(_PAUSE)
+                if not of_lost_connection(fault) and self._said.due(str(fault)):
+                    _log.warning("the session of %s waits for its number: %s", self.wanted.key, fault)
+                await self._pause(min(self._retries.first, _PAUSE))
                 continue
             if drawn is not None:
                 self.number = drawn.number
@@ -150,26 +164,17 @@ class Session:
 
     async def _run_once(self, drawn: Drawn) -> Ended | CannotRun | None:
         """Why it ended by itself; None when it was stopped."""
-        number, kind = drawn.number, self._store.kind
-        try:
-            self._running = await self._kind.start(self.wanted, drawn, may_send=self._may_send)
-        except CannotRun as nothing:
-            return nothing
-        except StartFailed as failure:
-            if not failure.waits:
-                self._metrics.start_failed(kind)
-            return Ended(str(failure), waits=failure.waits)
-        except TRANSIENT:
-            return Ended("the database does not answer", waits=True)
-        except Exception as fault:
-            _log.exception("the session %d of %s was not started", number, self.wanted.key)
-            self._metrics.start_failed(kind)
-            return Ended(f"{type(fault).__name__}")
-        self._metrics.started(kind)
-        if self._stop is None:
-            self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
-            self._reports.add(partial(self._kind.report_start, self.wanted, number))
-        end = await self._until_end(self._running)
+        number = drawn.number
+        started = await self._unless_stopped(self._started(drawn), what=f"start of a session of {self.wanted.key}")
+        if isinstance(started, Ended | CannotRun):
+            return started
+        end = None
+        if started is not None:
+            self._running = started
+            if self._stop is None:
+                self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
+                self._reports.add(partial(self._kind.report_start, self.wanted, number))
+            end = await self._unless_stopped(_end_of(started), what=f"end of a session of {self.wanted.key}")
         await self._silence(final=self._stop is Stop.ORDERED or (end is not None and (end.over or end.hopeless)))
         if end is None or self._stop is not None:
             self._settle_stop(number)
@@ -177,19 +182,37 @@ class Session:
         self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=end.reason))
         return end
 
-    async def _until_end(self, running: RunningSession) -> Ended | None:
-        watch = start_task(running.ended(), what=f"end of a session of {self.wanted.key}")
+    async def _started(self, drawn: Drawn) -> RunningSession | Ended | CannotRun:
+        number, kind = drawn.number, self._store.kind
+        try:
+            running = await self._kind.start(self.wanted, drawn, may_send=self._may_send)
+        except CannotRun as nothing:
+            return nothing
+        except StartFailed as failure:
+            if not failure.waits:
+                self._metrics.start_failed(kind)
+            return Ended(str(failure), waits=failure.waits)
+        except TRANSIENT:
+            return Ended("the database does not answer", forgiven=True, waits=True)
+        except Exception as fault:
+            _log.exception("the session %d of %s was not started", number, self.wanted.key)
+            self._metrics.start_failed(kind)
+            return Ended(f"{type(fault).__name__}")
+        self._metrics.started(kind)
+        self._tried()
+        return running
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T], *, what: str) -> T | None:
+        """What it gives; None where the session is to stop before that. It is cancelled then, and has ended when this returns."""
+        task = start_task(work, what=what)
         stop = start_task(self._stopping.wait(), what=f"stop of a session of {self.wanted.key}")
         try:
-            await asyncio.wait({watch, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if not watch.done():
-                return None
-            fault = watch.exception()
-            return watch.result() if fault is None else Ended(type(fault).__name__)
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (watch, stop):
-                task.cancel()
-            await asyncio.wait({watch, stop})
+            for each in (task, stop):
+                each.cancel()
+            await asyncio.wait({task, stop})
+        return None if task.cancelled() else task.result()
 
     async def _silence(self, *, final: bool) -> None:
         """Returns only when nothing is sent any more: the next session of the key starts after it."""
@@ -227,11 +250,17 @@ class Session:
             await self._kind.report_failure(self.wanted, ran, reason=reason)
 
     async def _wait(self, end: Ended, failures: int) -> None:
-        self._metrics.restarted(self._store.kind)
-        seconds = self._retries.first if end.forgiven or end.waits else self._retries.after(failures)
         key, number = self.wanted.key, self.number
-        level = logging.INFO if end.waits else logging.WARNING
-        _log.log(level, "the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
+        if end.waits:
+            self._waits += 1
+            seconds = self._retries.first if end.forgiven else min(self._retries.after(self._waits), self._retries.waiting)
+            if self._said.due(end.reason):
+                _log.info("the session of %s waits: %s", key, end.reason)
+        else:
+            self._tried()
+            self._metrics.restarted(self._store.kind)
+            seconds = self._retries.first if end.forgiven else self._retries.after(failures)
+            _log.warning("the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
         self._reports.add(
             partial(self._store.settle, key, number, state=SessionState.WAITING, reason=end.reason, failures=failures)
         )
@@ -239,7 +268,20 @@ class Session:
         if self._stop is not None:
             self._settle_stop(self.number)
 
+    def _tried(self) -> None:
+        """It does not wait any more."""
+        self._waits = 0
+        self._said.over()
+
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
+
+
+async def _end_of(running: RunningSession) -> Ended:
+    try:
+        return await running.ended()
+    except Exception as fault:
+        _log.exception("a session has ended by a fault")
+        return Ended(type(fault).__name__)

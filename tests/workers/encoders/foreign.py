@@ -43,6 +43,9 @@ class Foreign:
     deaf: bool = False
     dumb: set[str] = field(default_factory=set)
     said: str = ""
+    odd: dict[str, Any] = field(default_factory=dict)
+    """What it says instead in its statuses, and of each point."""
+    odd_point: dict[str, Any] = field(default_factory=dict)
     stops: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
@@ -82,7 +85,7 @@ class Foreign:
         sent = sum(told["bytes"] for told in session.points.values())
         inputs = [{"id": "a", "name": "Original", "index": 0, "language": "en"}]
         told: dict[str, Any] = {"state": session.state, "reason": session.reason, "frames": sent // PIECE, "fps": 25.0}
-        return {**told, "bytes": sent, "bitrate": 1e6, "points": points, "audioInputs": inputs}
+        return {**told, "bytes": sent, "bitrate": 1e6, "points": points, "audioInputs": inputs, **self.odd}
 
     async def send(self) -> None:
         """Every beat a piece of each session to each of its points."""
@@ -95,7 +98,7 @@ class Foreign:
                         told |= {"connected": False, "lastError": f"It is down, {KEY}."}
                         continue
                     told["reconnects"] += bool(told["lastError"]) and not told["connected"]
-                    told |= {"connected": True, "bytes": told["bytes"] + PIECE}
+                    told |= {"connected": True, **self.odd_point, "bytes": told["bytes"] + PIECE}
                     self.arrived.setdefault(index, []).append(number)
             await asyncio.sleep(BEAT)
 

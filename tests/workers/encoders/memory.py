@@ -32,12 +32,13 @@ class MemoryPoint:
 @dataclass
 class MemoryEncoder:
     """`points` are found by URL, and made when they are first sent to. `failure`: why no start succeeds; `found`: the audio inputs
-    that an encoder finds."""
+    that an encoder finds; `stuck`: the indexes of those whose starts do not end."""
 
     points: dict[str, MemoryPoint] = field(default_factory=dict)
     running: list[MemoryRun] = field(default_factory=list)
     failure: str = ""
     found: Sequence[AudioInput] | None = None
+    stuck: set[int] = field(default_factory=set)
 
     async def start(
         self,
@@ -48,6 +49,8 @@ class MemoryEncoder:
         may_send: Callable[[], bool],
         programme: Programme | None = None,
     ) -> MemoryRun:
+        if plan.index in self.stuck:
+            await asyncio.Event().wait()
         fault = self.failure or await self.check(plan)
         if fault:
             raise EncoderFailed(fault)

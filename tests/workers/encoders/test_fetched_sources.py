@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +13,15 @@ from aiohttp import web
 
 from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import children, ffmpeg_plan
+from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver
 from tests.workers.encoders.test_ffmpeg import PATIENCE, encoder, joined, more, running
 from tests.workers.jobs.counted import film, numbers
 from tests.workers.jobs.streamed import playlist
+from workers.adapters.encoders.fetched import Fetched
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
+from workers.adapters.encoders.hls_reading import NotRead
+from workers.adapters.outbound_http import GuardedClient
 from workers.ports import EncoderFailed
 
 __all__ = ["client", "encoder", "receiver"]
@@ -94,6 +99,45 @@ async def test_a_source_that_leads_elsewhere_is_refused(encoder: FfmpegEncoder, 
         with pytest.raises(EncoderFailed, match=words):
             await encoder.start(plan, channel="news", session=1, may_send=lambda: True)
     assert children("ffmpeg") == []
+
+
+async def test_a_playlist_that_gets_no_segment_is_refused(client: GuardedClient) -> None:
+    async with serving({"live.m3u8": b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n"}) as url:
+        fetched = Fetched(client, f"{url}/live.m3u8", first=0.2)
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(NotRead, match="no segments yet"):
+                await fetched.head()
+        await fetched.close()
+
+
+@pytest.mark.parametrize("probing", [False, True])
+async def test_a_start_that_is_cancelled_leaves_no_process_and_no_connection(
+    encoder: FfmpegEncoder, receiver: Receiver, stream: bytes, probing: bool
+) -> None:
+    """While it waits for more of the source, and while ffprobe looks at what there is."""
+    open_now: set[asyncio.StreamWriter] = set()
+
+    async def part(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_now.add(writer)
+        begin = stream if probing else stream[:188]
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(stream) + begin)
+        await reader.read()
+        open_now.discard(writer)
+        writer.close()
+
+    before, held = set(children("")), len(os.listdir("/proc/self/fd"))
+    server = await asyncio.start_server(part, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        plan = ffmpeg_plan(receiver.point("one"), source={"type": "url", "url": f"http://127.0.0.1:{port}/x"})
+        start = asyncio.create_task(encoder.start(plan, channel="news", session=1, may_send=lambda: True))
+        await until(lambda: set(children("")) - before if probing else open_now)
+        start.cancel()
+        await asyncio.wait({start})
+        assert start.cancelled()
+        assert set(children("")) == before
+        await until(lambda: not open_now)
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= held)
 
 
 async def test_a_source_that_breaks_off_is_named(encoder: FfmpegEncoder, receiver: Receiver, stream: bytes) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from domain.configuration.encoding import EncoderPlan
+from domain.configuration.encoding import EncoderPlan, PointPlan
 from domain.configuration.streaming_options import encoder_options
 from domain.media_event.values import AudioInput
 from tests.contract.encoder.conftest import client
@@ -16,6 +17,7 @@ from tests.contract.encoder.http_stage import http_plan
 from tests.projections.log.helpers import until
 from tests.workers.encoders.foreign import KEY, Foreign, foreign_encoder
 from workers.adapters.encoders.http import HttpEncoder
+from workers.adapters.encoders.point import shown
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports import EncoderFailed
 
@@ -92,12 +94,63 @@ async def test_numbers_that_cannot_be_stored_are_left_out(encoder: HttpEncoder, 
     await run.stop()
 
 
+SAYS = "rtmp://a.rtmp.example/live2/s3cret-key: Input/output error"
+
+
+@pytest.mark.parametrize(
+    ("says", "shows"),
+    [
+        (SAYS, "…: Input/output error"),
+        ("RTMP://a.rtmp.example:1935/live2/s3cret-key/: Input/output error", "… Input/output error"),
+        ("the stream s3cret-key is used already", "the stream … is used already"),
+        ("403 for ?token=a%20query with Bearer 9-t0ken", "403 for ?… with …"),
+        ("the token is a query or 9-t0ken", "the token is … or …"),
+        ("no camera for its-own-passw0rd at /dev/video0", "no camera for … at …"),
+        ("." * 295 + SAYS, "." * 295 + "…: In"),
+        ("." * 295 + "s3cret-key", "." * 295 + "…"),
+        ("The disk is full.", "The disk is full."),
+    ],
+)
+async def test_what_it_says_has_none_of_the_secrets_that_it_was_told(
+    client: GuardedClient, foreign: Foreign, says: str, shows: str
+) -> None:
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {"Authorization": "Bearer 9-t0ken"}, lease=2.0, poll=0.05)
+    plan = http_plan(foreign, camera={"password": "its-own-passw0rd"})
+    urls = ("rtmp://a.rtmp.example/live2/s3cret-key", "https://origin.example/live/x?token=a%20query")
+    plan = replace(plan, points=[PointPlan(0, place, url) for place, url in enumerate(urls)])
+    run = await encoder.start(plan, channel="news", session=9, may_send=lambda: True)
+    foreign.odd_point = {"lastError": says}
+    await until(lambda: run.statistics().points[0].last_error)
+    assert [point.last_error for point in run.statistics().points] == [shows, shows]
+    foreign.sessions[9].state, foreign.sessions[9].reason = "failed", says
+    async with asyncio.timeout(60):
+        assert await run.ended() == f"The encoder has ended: {shows.rstrip('.')}."
+    await run.stop()
+
+
+@pytest.mark.parametrize("url", ["rtmp://h/app/KEY", "rtmp://h/app/KEY/", "rtmps://u:p@h/app/KEY//?KEY#KEY", "rtmp://h/KEY/"])
+def test_a_point_is_shown_without_its_key(url: str) -> None:
+    assert "KEY" not in shown(url)
+    assert shown(url).startswith(url.partition("://")[0] + "://h")
+
+
 async def test_an_encoder_that_is_gone_has_ended_when_its_lease_has(encoder: HttpEncoder, foreign: Foreign) -> None:
     run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
     del foreign.sessions[9]
     async with asyncio.timeout(60):
         why = await run.ended()
     assert why.startswith("Its status was not told for 2 s: The encoder answers with status 404")
+    await run.stop()
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -1, 10**30, "x", True])
+async def test_a_number_that_cannot_be_is_unknown(encoder: HttpEncoder, foreign: Foreign, odd: object) -> None:
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    await until(lambda: run.statistics().fps == 25.0)
+    foreign.odd = {"fps": odd, "bitrate": odd, "bytes": odd, "frames": odd}
+    await until(lambda: run.statistics().fps != 25.0)
+    found = run.statistics()
+    assert (found.fps, found.bitrate, found.bytes, found.frames) == (0.0, 0.0, 0, 0)
     await run.stop()
 
 
@@ -132,6 +185,16 @@ async def test_a_start_without_an_answer_leaves_nothing(client: GuardedClient, f
     foreign.dumb = {"PUT"}
     with pytest.raises(EncoderFailed, match="cannot be asked"):
         await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    assert not foreign.sessions[9].live
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(encoder: HttpEncoder, foreign: Foreign) -> None:
+    foreign.dumb = {"PUT"}
+    start = asyncio.create_task(encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True))
+    await until(lambda: foreign.arrived.get(0))
+    start.cancel()
+    await asyncio.wait({start})
+    assert start.cancelled()
     assert not foreign.sessions[9].live
 
 

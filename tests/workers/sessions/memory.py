@@ -107,7 +107,7 @@ class MemorySession:
 
 
 class MemoryKind:
-    """`cannot` and `fails` are the sentences with which starts are refused."""
+    """`cannot`, `fails` and `waits` are the sentences with which starts are refused."""
 
     wanted = WANTED
 
@@ -116,10 +116,14 @@ class MemoryKind:
         self.worker = worker
         self.cannot = ""
         self.fails = ""
+        self.waits = ""
         self.starting: asyncio.Event | None = None
         """A start waits for it."""
         self.sessions: dict[str, MemorySession] = {}
         self.starts: list[int] = []
+
+    def has_started(self, times: int) -> bool:
+        return len(self.starts) == times
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> MemorySession:
         self.starts.append(drawn.number)
@@ -129,6 +133,8 @@ class MemoryKind:
             raise CannotRun(self.cannot)
         if self.fails:
             raise StartFailed(self.fails)
+        if self.waits:
+            raise StartFailed(self.waits, waits=True)
         session = MemorySession(self.world, wanted.key, number=drawn.number, worker=self.worker, may_send=may_send)
         self.sessions[wanted.key] = session
         return session

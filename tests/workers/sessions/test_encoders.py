@@ -178,6 +178,28 @@ async def test_an_encoder_that_ends_beside_others_is_started_again_by_itself(sta
     assert "encoder_failed" not in await stage.history()
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["at the start", "when it starts again"])
+async def test_an_encoder_whose_start_does_not_end_keeps_no_other_one_on_the_air(stage: Stage, again: bool) -> None:
+    await stage.given(encoder("enc-1", "a"), encoder("enc-2", "b"))
+    stage.encoder.stuck = set() if again else {1}
+    async with asyncio.timeout(120), stage.worker() as worker:
+        await stage.on_air()
+        await stage.happened("encoder_started")
+        await until(stage.sends("a"))
+        if again:
+            await until(stage.sends("b"))
+            stage.encoder.stuck = {1}
+            next(run for run in stage.encoder.running if run.plan.name == "enc-2").end("its source is over.")
+            await until(lambda: len(stage.encoder.running) == 1)
+        await stage.off_air()
+        await until(lambda: not worker.sessions)
+        assert stage.encoder.running == []
+        await stage.happened("encoder_stopped")
+        await stage.on_air()
+        await until(stage.sends("a"))
+    assert stage.encoder.running == []
+
+
 async def test_when_the_last_encoder_ends_the_next_session_starts(stage: Stage) -> None:
     await stage.given(encoder("enc-1", "a"))
     async with stage.worker():
@@ -270,6 +292,55 @@ async def test_statistics_are_columns_of_the_row_and_hold_no_secret(stage: Stage
     assert "s3cret" not in json.dumps(found)
 
 
+async def test_odd_statistics_are_null_and_spoil_no_other_row(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    store, queries = SessionStore(stage.inner.database, WANTED), SessionQueries(stage.inner.database)
+    async with stage.worker():
+        await stage.on_air()
+        await stage.happened("encoder_started")
+        [row] = await queries.list()
+        await stage.inner.database.execute(
+            "INSERT INTO sessions (kind, key, shard, owner, wish, number, state, host, started_at, changed_at)"
+            " SELECT kind, name, shard, owner, wish, number, 'stopped', host, started_at, changed_at FROM sessions,"
+            " unnest(ARRAY['good', 'odd', 'broken']) AS name"
+        )
+        odd = {"fps": float("nan"), "bytes": 10**30, "last_error": "a\0b\ud800", "points": ({"dropped": float("inf")},)}
+        reports: dict[str, dict[str, Any]] = {"good": {"fps": 25.0}, "odd": odd, "broken": {"fps": object()}}
+        assert await store.report({(key, row.number): document for key, document in reports.items()}) == set()
+        assert await store.settle("odd", row.number, state=SessionState.STOPPED, reason="a\0b")
+        found = {one.key: one for one in await queries.list()}
+    assert found["good"].statistics == {"fps": 25.0}
+    assert found["odd"].statistics == {"fps": None, "bytes": None, "last_error": "a\ufffdb\ufffd", "points": [{"dropped": None}]}
+    assert found["broken"].statistics is None
+    assert found["odd"].reason == "a\ufffdb"
+
+
+async def test_an_encoder_whose_statistics_fail_keeps_those_of_no_other_session(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise KeyError("fps")
+
+    await stage.given(encoder("enc-1", "a"))
+    async with stage.worker() as worker:
+        await stage.on_air()
+        await until(stage.sends("a"))
+        monkeypatch.setattr(stage.encoder.running[0], "statistics", broken)
+        reported = worker._reported
+        await until(lambda: worker._reported > reported)
+        await until(stage.sends("a"))
+        assert [session.statistics() for session in worker.sessions.values()] == [None]
+
+
+async def test_a_reason_that_no_column_can_hold_is_told_all_the_same(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    async with stage.worker():
+        await stage.on_air()
+        await until(stage.sends("a"))
+        stage.encoder.running[0].end("its source\0 is \ud800 over.")
+        await stage.happened("encoder_started", 2)
+
+
 class TestAutoExpire:
     @pytest.mark.parametrize("seen_by", ["encoder", "prober"])
     async def test_when_all_points_fail_the_encoders_are_started_again(self, stage: Stage, seen_by: str) -> None:
@@ -317,9 +388,11 @@ async def test_points_on_hosts_that_are_provisioned_later_are_sent_to_then(stage
         [note] = await stage.noted(1)
         assert "host is not known" in note
         [row] = await SessionQueries(stage.inner.database).list()
-        while row.number < FAST.most + 3 or row.state is SessionState.STARTING:
+        first = row.number
+        while row.number < first + FAST.most + 3 or row.state is SessionState.STARTING:
             [row] = await SessionQueries(stage.inner.database).list()
-        assert (row.state, row.failures, stage.encoder.points) == ("waiting", 0, {})
+        assert (row.state, row.failures, row.restarts, stage.encoder.points) == ("waiting", 0, 0, {})
+        assert await stage.noted(1) == [note]
         stage.hosts = {"origin-1": {"dns": "origin.test"}}
         await until(stage.sends("a"))
     assert list(stage.encoder.points) == [url("a")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from random import Random
 from uuid import UUID
 
@@ -172,6 +173,51 @@ async def test_a_forgiven_end_is_tried_again_for_ever(inner: Core, world: World,
     assert world.told("failed") == []
 
 
+async def test_a_session_that_waits_says_so_when_the_reason_changes(
+    inner: Core, one: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Waiting is no restart."""
+    caplog.set_level("INFO")
+    event = await an_event(inner, 1)
+    one.kind.waits = "its hosts are not there"
+    await go_live(inner, event)
+    await until(lambda: len(one.kind.starts) > 10)
+    one.kind.waits = "its points are not there"
+    await until(lambda: "points are not there" in caplog.text)
+    said = [line.getMessage() for line in caplog.records if "are not there" in line.getMessage()]
+    channel = channel_of(event)
+    assert said == [f"the session of {channel} waits: {why}" for why in ("its hosts are not there", "its points are not there")]
+    one.kind.waits = ""
+    await until(lambda: one.kind.sessions)
+    assert await inner.database.rows("SELECT restarts FROM sessions") == [(0,)]
+    assert one.worker._metrics._restarts.labels("memory")._value.get() == 0
+
+
+def test_a_session_that_waits_looks_again_within_about_five_seconds() -> None:
+    assert RETRIES.waiting <= 5
+
+
+async def test_a_session_without_a_number_says_so_once(
+    inner: Core, one: Member, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    async def broken(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise RuntimeError("the table is gone")
+
+    event = await an_event(inner, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(one.worker._store, "draw", broken)
+        await go_live(inner, event)
+        await until(lambda: tries > 10)
+    await until(lambda: one.kind.sessions)
+    assert [line.getMessage() for line in caplog.records if "the table is gone" in line.getMessage()] == [
+        f"the session of {channel_of(event)} waits for its number: the table is gone"
+    ]
+
+
 async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, one: Member) -> None:
     """Between a crash and the next try, during a start, and at any other moment."""
     event = await an_event(inner, 1)
@@ -194,6 +240,30 @@ async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, 
     assert len(one.kind.starts) == starts + 1
     assert [row[2] for row in await rows(inner)] == ["stopped"]
     assert len(world.writes[str(channel)]) == written
+
+
+async def test_a_start_that_does_not_end_is_cut_off_and_keeps_no_other_session(inner: Core, second: Core, world: World) -> None:
+    events = [await an_event(inner, number) for number in (1, 2)]
+    runs, stuck = (channel_of(event) for event in events)
+    async with asyncio.timeout(120), member(inner.database, world, name="one", lease=30.0) as one:
+        await go_live(inner, events[0])
+        await until(world.sends(runs))
+        one.kind.starting = asyncio.Event()
+        for starts in (2, 3):
+            await go_live(inner, events[1])
+            await until(partial(one.kind.has_started, starts))
+            if starts == 2:
+                await stop(inner, events[1])
+                await until(lambda: str(stuck) not in one.worker.sessions)
+        async with member(second.database, world, name="two", lease=30.0) as two:
+            await until(lambda: two.worker._renewed > 0)
+            await one.worker.stop()
+            one.worker._task = None
+            assert await until(lambda: len(two.worker.sessions) == 2) < 10, "long before the lease of 30 seconds"
+            await until(world.sends(runs))
+            await until(world.sends(stuck))
+    world.check()
+    assert {name for _, name in world.writes[str(stuck)]} == {"two"}
 
 
 async def test_two_events_follow_each_other_on_a_channel_without_an_overlap(inner: Core, world: World, one: Member) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import StreamWriter
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing
 from typing import Final
 
 from workers.adapters.encoders.hls_reading import NotRead, best_variant, lines_of, media_playlist, sounds_in
@@ -16,23 +16,29 @@ from workers.ports import OutboundFailed, OutboundRefused
 
 _HEAD: Final = 524_288
 _HEAD_SECONDS: Final = 4.0
+_FIRST_SECONDS: Final = 12.0
+"""Until the first piece: longer than the outbound client waits for an answer, which it says itself."""
 _LIVE_EDGE: Final = 3
 
 
 class Fetched:
     """`head` first, then `feed` or `close`."""
 
-    def __init__(self, client: GuardedClient, url: str) -> None:
+    def __init__(self, client: GuardedClient, url: str, *, first: float = _FIRST_SECONDS) -> None:
         self._client = client
         self._url = url
+        self._first = first
         self._pieces: AsyncGenerator[bytes, None] = self._all()
         self._head = b""
         self._next: asyncio.Future[bytes] | None = None
 
     async def head(self) -> bytes:
         """The beginning, as much as comes soon. Raises `OutboundRefused`, `OutboundFailed` or `NotRead`."""
-        with suppress(StopAsyncIteration):
-            self._head = await anext(self._pieces)
+        try:
+            async with asyncio.timeout(self._first):
+                self._head = await self._following()
+        except TimeoutError:
+            raise NotRead("it has no segments yet.") from None
         deadline = asyncio.get_running_loop().time() + _HEAD_SECONDS
         while 0 < len(self._head) < _HEAD:
             self._next = self._next or asyncio.ensure_future(self._following())
@@ -72,18 +78,16 @@ class Fetched:
         return await anext(self._pieces, b"")
 
     async def _all(self) -> AsyncGenerator[bytes, None]:
-        body = self._client.stream(self._url)
-        try:
+        async with aclosing(self._client.stream(self._url)) as body:
             first = await anext(body, b"")
             if not first.lstrip(b"\xef\xbb\xbf").startswith(b"#EXTM3U"):
                 yield first
                 async for piece in body:
                     yield piece
                 return
-        finally:
-            await body.aclose()
-        async for piece in self._segments(await self._media_playlist()):
-            yield piece
+        async with aclosing(self._segments(await self._media_playlist())) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def _media_playlist(self) -> str:
         """Its URL: that of the rendition with the highest bitrate where the playlist names several."""
@@ -99,12 +103,12 @@ class Fetched:
             playlist = media_playlist(await lines_of(self._client, url), url)
             new = [each for each in playlist.segments if each.number > last]
             for segment in new if last >= 0 or playlist.ended else new[-_LIVE_EDGE:]:
-                if segment.header != header:
-                    header = segment.header
-                    async for piece in self._client.stream(header):
-                        yield piece
-                async for piece in self._client.stream(segment.url):
-                    yield piece
+                parts = [segment.url] if segment.header == header else [segment.header, segment.url]
+                header = segment.header
+                for part in parts:
+                    async with aclosing(self._client.stream(part)) as pieces:
+                        async for piece in pieces:
+                            yield piece
                 last = segment.number
             if playlist.ended:
                 return

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -24,6 +25,7 @@ from domain.kernel.json_document import Section, readable
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.point import SESSION, shown
+from workers.adapters.encoders.said import Secrets, secrets_of_point, secrets_of_settings
 from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, EncoderStatistics, Outbound, OutboundFailed, OutboundRefused, PointStatistics, Reply
 
@@ -33,12 +35,13 @@ POLL: Final = 1.0
 SECONDS: Final = 5.0
 """For each request."""
 _MOST: Final = 262_144
-_LONGEST: Final = 300
 
 Headers = Callable[[str, int], Mapping[str, str]]
 _MOST_INPUTS: Final = 16
-_Count = Annotated[StrictInt, Field(ge=0, lt=2**63)]
-_Rate = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+_Count = Annotated[StrictInt, Field(ge=0, lt=2**53)]
+"""What every reader of JSON reads exactly."""
+_PicturesPerSecond = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False, strict=True)]
+_BitsPerSecond = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False, strict=True)]
 
 
 class PointStatus(Section):
@@ -62,8 +65,8 @@ class Status(Section):
     reason: StrictStr | None = None
     bytes: _Count | None = None
     frames: _Count | None = None
-    fps: _Rate | None = None
-    bitrate: _Rate | None = None
+    fps: _PicturesPerSecond | None = None
+    bitrate: _BitsPerSecond | None = None
     points: tuple[PointStatus, ...] | None = None
     audio_inputs: tuple[AudioInputStatus, ...] | None = None
 
@@ -90,7 +93,7 @@ class HttpEncoder:
     ) -> RunningHttp:
         if programme is not None:
             raise EncoderFailed("An encoder of the type http plays no compositions.")
-        remote = self._remote(plan)
+        remote = self._remote(plan, session)
         points = [
             {"index": point.index, "url": point.url, "headers": {**self.headers(point.url, session), SESSION: str(session)}}
             for point in plan.points
@@ -101,29 +104,30 @@ class HttpEncoder:
         if not may_send():
             raise EncoderFailed("This worker may not start it any more.")
         try:
-            await remote.asked("PUT", session, body=order)
-        except _NoAnswer as fault:
-            if fault.sent:  # it may have begun
-                with suppress(EncoderFailed):
-                    await remote.asked("DELETE", session, body={"force": True, "final": False}, gone=True)
+            await remote.begun(session, order)
+        except asyncio.CancelledError:  # it may have begun
+            await RunningHttp(self, plan, remote=remote, session=session, may_send=may_send).stop(final=False)
             raise
         return RunningHttp(self, plan, remote=remote, session=session, may_send=may_send)
 
     async def check(self, plan: EncoderPlan) -> str | None:
         try:
-            await self._remote(plan).asked("GET")
+            await self._remote(plan, 0).asked("GET")
         except EncoderFailed as fault:
             return str(fault)
         return None
 
-    def _remote(self, plan: EncoderPlan) -> _Remote:
+    def _remote(self, plan: EncoderPlan, session: int) -> _Remote:
         try:
             settings = http_settings(plan)
         except Malformed as refusal:
             raise EncoderFailed(f"{refusal}.") from None
         if not settings.url:
             raise EncoderFailed("encoderSpecific.url: is required.")
-        return _Remote(self.outbound, settings.url, key=settings.api_key or "", seconds=self.seconds)
+        points = [secrets_of_point(point.url, self.headers(point.url, session)) for point in plan.points]
+        key = settings.api_key or ""
+        secrets = Secrets([key, *secrets_of_settings(plan.specific), *chain.from_iterable(points)])
+        return _Remote(self.outbound, settings.url, key=key, secrets=secrets, seconds=self.seconds)
 
 
 class RunningHttp:
@@ -246,9 +250,10 @@ class _NoAnswer(EncoderFailed):
 
 
 class _Remote:
-    """The encoder's address and key."""
+    """The encoder's address and key, and the secrets that it is told."""
 
-    def __init__(self, outbound: Outbound, url: str, *, key: str, seconds: float) -> None:
+    def __init__(self, outbound: Outbound, url: str, *, key: str, secrets: Secrets, seconds: float) -> None:
+        self.plain = secrets.plain
         self._seconds = seconds
         self._outbound = outbound
         self._url = url
@@ -277,10 +282,14 @@ class _Remote:
             return json.loads(reply.body or b"null")
         return None
 
-    def plain(self, text: str) -> str:
-        """What it says, on one line and without its key."""
-        shown_text = "".join(character if character.isprintable() else " " for character in text[:_LONGEST])
-        return shown_text.replace(self._key, "…") if self._key else shown_text
+    async def begun(self, session: int, order: Mapping[str, object]) -> None:
+        try:
+            await self.asked("PUT", session, body=order)
+        except _NoAnswer as fault:
+            if fault.sent:  # it may have begun
+                with suppress(EncoderFailed):
+                    await self.asked("DELETE", session, body={"force": True, "final": False}, gone=True)
+            raise
 
     def _address(self, session: int | None) -> str:
         if session is None:

@@ -170,5 +170,5 @@ def shown(url: str) -> str:
         return ""
     path = parts.path
     if parts.scheme.lower().startswith("rtmp"):
-        path = path.rpartition("/")[0]
+        path = path.rstrip("/").rpartition("/")[0]
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from projections.kernel.background_task import start_task
+from workers.adapters.encoders.said import without_addresses
 from workers.kernel.confined import arguments
 from workers.kernel.confinement import Confinement, environment
 
@@ -22,7 +23,6 @@ _LINES: Final = 40
 _LINE: Final = 300
 _LEVELS: Final = re.compile(r"\[(?:warning|error|fatal|panic)\] *", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"(?:\[[^\]]*@ 0x[0-9a-f]+\] *)+")
-_OUTSIDE: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+|(?<![\w.])/\S+", re.IGNORECASE)
 
 OnPiece = Callable[[bytes], None]
 
@@ -164,5 +164,5 @@ class EncodeProcess:
 
 def _shown(line: bytes) -> str:
     """A line without addresses of memory, paths and URLs."""
-    text = "".join(character if character.isprintable() else " " for character in line[:_LINE].decode(errors="replace"))
-    return _OUTSIDE.sub("…", _LEVELS.sub("", _ADDRESS.sub("", text))).strip()
+    text = line[:_LINE].decode(errors="replace")
+    return without_addresses(_LEVELS.sub("", _ADDRESS.sub("", text))).strip()

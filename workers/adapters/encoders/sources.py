@@ -154,7 +154,7 @@ class Sources:
         except (OutboundRefused, OutboundFailed, NotRead) as fault:
             await fetched.close()
             raise EncoderFailed(f"{_NAME}.url: {fault}") from None
-        except EncoderFailed:
+        except BaseException:
             await fetched.close()
             raise
 
