@@ -116,7 +116,7 @@ WHERE c.consumer = %(consumer)s AND c.shard = %(shard)s AND c.owner = %(member)s
 ON CONFLICT (kind, key) DO UPDATE SET
     owner = excluded.owner, wish = excluded.wish, number = greatest(s.number + 1, excluded.number), state = excluded.state,
     host = excluded.host, shard = excluded.shard, reason = '', started_at = excluded.started_at, changed_at = excluded.changed_at,
-    failures = CASE WHEN s.wish = excluded.wish THEN s.failures ELSE 0 END,
+    failures = coalesce(%(failures)s::int, CASE WHEN s.wish = excluded.wish THEN s.failures ELSE 0 END),
     restarts = CASE WHEN s.wish = excluded.wish THEN s.restarts + %(again)s ELSE 0 END,
     place = CASE WHEN s.wish = excluded.wish THEN s.place END,
     statistics = NULL, statistics_at = NULL
@@ -171,8 +171,11 @@ class SessionStore:
         condition = "SELECT FROM sessions WHERE kind = %s AND state = %s AND NOT shard = ANY(%s::bigint[]) LIMIT 1"
         return bool(await self._database.rows(condition, (self.kind, SessionState.HANDED_OVER, bigints(list(beside)))))
 
-    async def draw(self, wanted: Wanted, hold: Hold, *, host: str, waited: bool = False) -> Drawn | None:
-        """Begin a session. None: it is not wanted any more, or the shard is another worker's. `waited`: as in `Drawn`."""
+    async def draw(
+        self, wanted: Wanted, hold: Hold, *, host: str, waited: bool = False, failures: int | None = None
+    ) -> Drawn | None:
+        """Begin a session. None: it is not wanted any more, or the shard is another worker's. `waited`: as in `Drawn`. Without
+        `failures` their number stays."""
         given = {
             "kind": self.kind,
             "key": wanted.key,
@@ -180,6 +183,7 @@ class SessionStore:
             "wish": wanted.wish,
             "host": host,
             "again": 0 if waited else 1,
+            "failures": failures,
             "consumer": hold.consumer,
             "shard": hold.shard,
             "member": hold.member,

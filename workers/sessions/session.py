@@ -130,7 +130,7 @@ class Session:
     async def _run(self) -> None:
         failures: int | None = None
         while self._stop is None:
-            drawn = await self._draw()
+            drawn = await self._draw(failures)
             if drawn is None:
                 return
             failures = drawn.failures if failures is None else failures
@@ -147,11 +147,12 @@ class Session:
                 return
             await self._wait(end, failures)
 
-    async def _draw(self) -> Drawn | None:
-        """Until the database answers, or the session is to stop."""
+    async def _draw(self, failures: int | None) -> Drawn | None:
+        """Until the database answers, or the session is to stop. `failures`: how often it has failed here, which may not be written
+        yet."""
         while self._stop is None:
             try:
-                drawn = await self._store.draw(self.wanted, self.hold, host=self._host, waited=self._waits > 0)
+                drawn = await self._store.draw(self.wanted, self.hold, host=self._host, waited=self._waits > 0, failures=failures)
             except Exception as fault:
                 if not of_lost_connection(fault) and self._said.due(str(fault)):
                     _log.warning("the session of %s waits for its number: %s", self.wanted.key, fault)
