@@ -155,13 +155,14 @@ class BucketWorkspaces:
         claimed = {output.name: await self._claim(run, output.name, client) for output in to_claim(outputs)}
         waiting = {output.name: upload for output in outputs if (upload := uploads.get(output.name)) is not None and upload.parts}
         await self._look([output for output in outputs if output.name not in waiting], frozenset())
-        completed = {name for name in waiting if await self._completed(run, name, waiting[name], claimed, client=client)}
+        completed = {
+            name for name, upload in waiting.items() if await self._completed(run, name, upload, claimed.get(name), client=client)
+        }
         await self._look([output for output in outputs if output.name in waiting], completed)
         await self._store.delete([_note(run)])
 
-    async def _completed(self, run: Run, name: str, upload: _Upload, claimed: Mapping[str, str], *, client: str) -> bool:
-        """False: there is no such upload. What is in its place is replaced only if it is what was there when it was claimed."""
-        seen = claimed.get(name)
+    async def _completed(self, run: Run, name: str, upload: _Upload, seen: str | None, *, client: str) -> bool:
+        """False: there is no such upload. What is in its place is replaced only if it was `seen` when it was claimed."""
         while True:
             end = await self._store.complete_upload(name, upload.id, parts=upload.parts, instead_of=seen)
             if end is not Completion.CHANGED:

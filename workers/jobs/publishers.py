@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -89,7 +89,7 @@ class Publishers:
             last = max(known)
             pending = {number for number, one in known.items() if self._is_pending(one)}
             there = self._is_there(place.relative_to(self._root).parts)  # after it: what was moved meanwhile is in its place
-            if max(_known(notes, note)) != last:
+            if max(_numbers(notes, note)) != last:
                 continue
             if known[last] == ours:
                 return
@@ -97,7 +97,7 @@ class Publishers:
             if known[last].client != ours.client and theirs:
                 raise PublishedByAnother(name)
             if _is_linked(notes, written, f"{note}.{last + 1}"):
-                if max(_known(notes, note)) == last + 1:
+                if max(_numbers(notes, note)) == last + 1:
                     _delete(notes, (f"{note}.{number}" for number in known if number and number not in pending))
                     return
                 _delete(notes, [f"{note}.{last + 1}"])  # its number was free because a higher one had superseded it
@@ -117,9 +117,17 @@ class Publishers:
 
 def _known(notes: int, note: str) -> Mapping[int, Note]:
     """By their numbers. The first one, which has none, is never deleted."""
-    numbers = (name.removeprefix(f"{note}.") for name in os.listdir(notes) if name.startswith(f"{note}."))
-    found = {int(number): _read(notes, f"{note}.{number}") for number in numbers if number.isascii() and number.isdigit()}
-    return {number: one for number, one in {0: _read(notes, note), **found}.items() if one is not None}
+    found = {number: _read(notes, f"{note}.{number}" if number else note) for number in _numbers(notes, note)}
+    return {number: one for number, one in found.items() if one is not None}
+
+
+def _numbers(notes: int, note: str) -> Iterator[int]:
+    """Of the notes that are there; 0 is that of the first one."""
+    yield 0
+    for name in os.listdir(notes):
+        number = name.removeprefix(f"{note}.")
+        if number != name and number.isascii() and number.isdigit():
+            yield int(number)
 
 
 def _is_linked(notes: int, written: str, name: str) -> bool:

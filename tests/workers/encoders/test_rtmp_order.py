@@ -15,7 +15,7 @@ from workers.adapters.encoders.cmaf import Fragment, Header, Sample
 from workers.adapters.encoders.point import Sending
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
-from workers.adapters.encoders.rtmp_point import LATE, MOST_HELD, Interleaved, RtmpPoint, Tag
+from workers.adapters.encoders.rtmp_point import _OVERHEAD, LATE, MOST_HELD, Interleaved, RtmpPoint, Tag
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
 
@@ -50,7 +50,7 @@ def test_a_track_goes_on_without_the_other_one_which_is_in_sync_when_it_is_back(
     tags = sent(order, *both(range(8)))
     for number in range(8, 128):
         tags += sent(order, half_second(lasting, number))
-        assert order.held <= (LATE + 0.5) * 10 * (SIZE + 5 + 250)
+        assert order.held <= (LATE + 0.5) * 10 * (SIZE + 5 + _OVERHEAD)
     assert tags[-1][0] > 63_000
     tags += sent(order, *both(range(128, 140)))
     assert [time for time, _, _ in tags] == sorted(time for time, _, _ in tags)
