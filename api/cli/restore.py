@@ -49,7 +49,8 @@ _ROOM = 128 * 1024 * 1024
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """Everything that can be refused is refused before anything is made."""
+    """Everything that can be refused is refused before anything is made. The epoch begins before the log is verified, which may take
+    long and be interrupted: what was restored is never used in the epoch of the back-up."""
     try:
         with reading(args.file) as archive:
             _check_build(archive.manifest)
@@ -60,9 +61,8 @@ async def run(args: Namespace, settings: Settings) -> int:
                 check_owner(found)
                 await asyncio.to_thread(_restore, archive, found, settings)
                 await prepare(found.url, owner=found.owner)
+                await _begin_epoch(found.owner, args.file)
                 code = await _verified(archive.manifest, found.owner)
-                if code == 0:
-                    await _begin_epoch(found.owner, args.file)
             _say_what_is_missing(archive, settings)
     except (BackupError, DumpError) as error:
         raise StartError(str(error)) from None
@@ -136,12 +136,12 @@ async def _verified(manifest: Manifest, url: str) -> int:
     found = await asyncio.to_thread(partial(verify, url, progress=show_event_count))
     end_line()
     if not found.valid:
-        print(f"the log does not fit at position {found.first_bad_position}: {found.reason}; no epoch has begun")
+        print(f"the log does not fit at position {found.first_bad_position}: {found.reason}")
         return NOT_WHOLE
     with psycopg.connect(url) as connection:
         row = connection.execute(_HEAD).fetchone()
     if row is not None and row != (manifest.log_id, manifest.head, manifest.chain_hash):
-        print(f"the log is not the one of the back-up, which ends at {manifest.head}; no epoch has begun")
+        print(f"the log is not the one of the back-up, which ends at {manifest.head}")
         return NOT_WHOLE
     print(printable(f"the log is whole: {found.checked} events, as of {manifest.made_at}"))
     return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,12 +18,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.cli.main import main
 from api.wiring.core import Core, core, prepare
+from api.wiring.startup import StartError
 from projections.consumers.timeline import timeline
 from projections.kernel.builds import BUILD
 from projections.vault.master_keys import master_key_fits
 from tests.postgres import Logins, new_database, two_logins
 from tests.projections.consuming import consumer
 from tests.projections.feeding import event
+from tests.platform.waiting import until as wait_until
 from tests.projections.log.helpers import rows, until
 from workers.adapters.backup_archive import DUMP, reading
 from workers.adapters.embedded_postgres import EmbeddedPostgres
@@ -285,7 +289,7 @@ def test_a_back_up_of_a_newer_build_is_refused(
     assert f"was made by build {BUILD}" in capsys.readouterr().err
 
 
-async def test_a_log_that_is_not_whole_begins_no_epoch(
+async def test_a_log_that_is_not_whole_is_told(
     archive: Path, source: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(source) as owner:
@@ -295,7 +299,40 @@ async def test_a_log_that_is_not_whole_begins_no_epoch(
     assert await asyncio.to_thread(main, ["backup", str(path)]) == 0
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
     assert await asyncio.to_thread(main, ["restore", str(path)]) == 3
-    assert rows(target, "SELECT count(*) FROM log_epochs") == [(0,)]
+    assert rows(target, "SELECT max(epoch), count(*) FROM log_epochs") == [(2, 1)]
+
+
+async def test_an_epoch_has_begun_where_the_verification_is_interrupted(
+    archive: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may take hours; what was restored can be started then."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise StartError("interrupted")
+
+    monkeypatch.setattr("api.cli.restore.verify", interrupted)
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert await asyncio.to_thread(main, ["restore", str(archive)]) == 1
+    assert rows(target, "SELECT max(epoch), count(*) FROM log_epochs") == [(2, 1)]
+
+
+def test_a_restore_that_is_killed_leaves_the_database_empty(source: str, target: str, tmp_path: Path) -> None:
+    """In the middle: the end of the dump has not come yet."""
+    with psycopg.connect(source) as connection:
+        connection.execute("CREATE TABLE large AS SELECT sha512(i::text::bytea) AS noise FROM generate_series(1, 50000) AS i")
+    assert main(["backup", str(tmp_path / "large.backup")]) == 0
+    with reading(tmp_path / "large.backup") as opened, opened.dump() as stored:
+        dump = stored.read()
+    code = "import sys; from workers.adapters.postgres_dump import restore; restore(sys.stdin.buffer, sys.argv[1])"
+    in_transaction = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with subprocess.Popen([sys.executable, "-c", code, target], stdin=subprocess.PIPE) as restoring:
+        assert restoring.stdin is not None
+        restoring.stdin.write(dump[: -len(dump) // 10])
+        restoring.stdin.flush()
+        wait_until(lambda: rows(target, f"{in_transaction} AND backend_xid IS NOT NULL") == [(1,)])
+        restoring.kill()
+    wait_until(lambda: rows(target, in_transaction) == [(0,)])
+    assert rows(target, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == [(0,)]
 
 
 def test_a_back_up_replaces_no_file_and_leaves_no_half(

@@ -20,6 +20,9 @@ _HEAD: Final = 40
 """Lines at the beginning of a script that set parameters of the session."""
 _NEWER: Final = b"SET transaction_timeout"
 """A parameter that servers before 17 do not know."""
+_BEGIN: Final = b"BEGIN;\n"
+_COMMIT: Final = b"COMMIT;\n"
+"""Of our own: `psql --single-transaction` commits at the end of its input, also where whoever writes it was killed in the middle."""
 
 
 class DumpError(Exception):
@@ -49,7 +52,7 @@ def dumping(conninfo: str, *, snapshot: str, without_rows: Sequence[str] = ()) -
 def restore(source: IO[bytes], conninfo: str) -> None:
     """Make the tables of a dump, with their rows: all of it, or nothing. Raises `DumpError`."""
     arguments = [_path("pg_restore"), "--format=custom", "--no-owner", "--exit-on-error", "--file=-"]
-    once = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--single-transaction", "--file=-", "--output=/dev/null"]
+    once = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-", "--output=/dev/null"]
     pipe = subprocess.PIPE
     with TemporaryFile() as errors, TemporaryFile() as refusals:
         with (
@@ -61,15 +64,14 @@ def restore(source: IO[bytes], conninfo: str) -> None:
             assert reader.stdout is not None
             feeding = Thread(target=_feed, args=(source, reader.stdin), daemon=True)
             feeding.start()
-            whole = False
             try:
+                psql.stdin.write(_BEGIN)
                 _pass_script(reader.stdout, psql.stdin)
-                whole = reader.wait() == 0
+                if reader.wait() == 0:
+                    psql.stdin.write(_COMMIT)
             except BrokenPipeError:
                 reader.kill()  # psql has ended, and says why
             finally:
-                if not whole and psql.poll() is None:
-                    psql.kill()  # the end of its input would commit what it has
                 with suppress(BrokenPipeError):
                     psql.stdin.close()
                 feeding.join()
