@@ -16,7 +16,7 @@ from bench.ground import Ground, in_turns
 from bench.report import Result, Table, middle
 from tests.workers.jobs.composing import event, item, playlist
 from tests.workers.jobs.packaging import run
-from workers.jobs.host.tools import find
+from workers.adapters.ffmpeg import find
 from workers.jobs.protocol import Failed
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.confinement import NICE

@@ -21,7 +21,7 @@ import psycopg
 from bench.engine import CLIENT
 from bench.ground import Ground, Served, in_turns, made
 from bench.report import Result, Table, Target, middle
-from workers.jobs.host.tools import find
+from workers.adapters.ffmpeg import find
 from workers.kernel.confinement import NICE
 
 _PROGRAMS = ("ffmpeg", "ffprobe", "packager")

@@ -25,7 +25,7 @@ from tests.workers.jobs.counted import film
 from tests.workers.playout.memory import Shelf
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.sources import Sources
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_account
 
@@ -72,7 +72,7 @@ async def _played(root: Path, *, seconds: float) -> _Seen:
     client = GuardedClient([ip_network("127.0.0.0/8")])
     runner, url = await _receiver(seen)
     encoder = FfmpegEncoder(
-        installed(), client, Sources(None, client), lambda: datetime.now(UTC), account=lambda program: program_account(program)
+        find("ffmpeg"), client, Sources(None, client), lambda: datetime.now(UTC), account=lambda program: program_account(program)
     )
     plan = EncoderPlan(0, "", "ffmpeg", {"renditions": [_SIZE], "keyFrameInterval": 1}, [PointPlan(0, 0, url)], encoder_options(""))
     began, used = time.monotonic(), _processor_seconds()

@@ -17,7 +17,7 @@ import psycopg
 from faults.on_air_verdict import Draw
 from faults.processes import Supervised
 from faults.stage import EACH, Servers, Stage
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 
 _RECORD_DRAWS: Final = """
 CREATE TABLE fault_draws (place bigserial PRIMARY KEY, key text NOT NULL, number bigint NOT NULL, at timestamptz NOT NULL);
@@ -41,7 +41,7 @@ class AirStage(Stage):
 
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, servers: Servers = Servers.ALONE) -> None:
         super().__init__(folder, kafka=kafka, dice=dice, servers=servers)
-        program = installed()
+        program = find("ffmpeg")
         assert program is not None, "ffmpeg comes with the product"
         self._programs = Path(tempfile.mkdtemp(prefix="medialedger-faults-programs-"))
         self._programs.chmod(0o755)

@@ -26,8 +26,9 @@ from domain.kernel.clock import system_clock
 from projections.kernel.connection import Connection, limited
 from projections.kernel.sizes import shown
 from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.ffmpeg import find
 from workers.adapters.free_space import LOW, free_bytes
-from workers.jobs.host.tools import find
+from workers.kernel.media_programs import missing
 
 _OPEN: Final = 0o077
 _MOST_APART: Final = 2.0
@@ -196,7 +197,7 @@ async def _program(name: str, option: str) -> Finding:
     """Whether it is found, and runs."""
     path = find(name)
     if path is None:
-        return Finding(name, "is not found", "install it, or medialedger with its media programs")
+        return Finding(name, "is not found", missing(name))
     try:
         process = await asyncio.create_subprocess_exec(
             path, option, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT

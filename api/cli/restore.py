@@ -49,8 +49,8 @@ _ROOM = 128 * 1024 * 1024
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """Everything that can be refused is refused before anything is made. The epoch begins before the log is verified, which may take
-    long and be interrupted: what was restored is never used in the epoch of the back-up."""
+    """Everything that can be refused is refused before anything is made. The epoch begins before the log is verified, which may
+    take long and be interrupted: what was restored is never used in the epoch of the back-up."""
     try:
         with reading(args.file) as archive:
             _check_build(archive.manifest)

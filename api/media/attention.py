@@ -13,6 +13,7 @@ from pydantic import Field
 
 from api.kernel.wire import Wire
 from api.media.health_figures import HealthFigures
+from workers.kernel.media_programs import missing as missing_program
 
 LATE: Final = 300.0
 """Seconds after which deliveries that are due, and jobs that could start, are late."""
@@ -79,8 +80,7 @@ def _machine(seen: HealthFigures, missing: Sequence[str]) -> Iterator[Attention]
         if disk.low:
             yield _fault("disks", f"Too little room on the disk of {disk.name}.", "medialedger doctor")
     for program in missing:
-        text = f"The program {program} is not installed on this machine: install medialedger[media], or {program} on PATH."
-        yield _look("programs", text, "medialedger doctor")
+        yield _look("programs", missing_program(program), "medialedger doctor")
     if not seen.processes:
         yield _fault("processes", "No process of the product was seen in the last seconds.", "medialedger up")
 

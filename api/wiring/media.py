@@ -27,11 +27,11 @@ def media_files(root: Path, bucket: BucketAddress | None) -> MediaDirectory | Me
 
 def check_transcoder(shared: SharedWorkers) -> None:
     """Once in a process, whichever of its roles need the transcoder."""
-    from workers.adapters.ffmpeg import Ffmpeg, installed
+    from workers.adapters.ffmpeg import Ffmpeg, find
     from workers.adapters.step_account import program_account
     from workers.jobs.transcoder_check import TranscoderCheck
 
-    shared.worker(TranscoderCheck, lambda: TranscoderCheck(Ffmpeg(installed(), account=program_account)))
+    shared.worker(TranscoderCheck, lambda: TranscoderCheck(Ffmpeg(find("ffmpeg"), account=program_account)))
 
 
 def run_files(context: WorkerContext, shared: SharedWorkers) -> RunFiles:

@@ -20,7 +20,7 @@ import pytest
 from domain.drm import fairplay, hls, playready, pssh, widevine
 from domain.drm.settings import DrmSettings
 from domain.drm.systems import DrmSystem, KeyMaterial, Scheme
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 
 SETTINGS = DrmSettings(playready_la_url="https://licences.test/pr?a=1&b=2", widevine_provider="acme", content_id_in_pssh=True)
 SYSTEMS = "Widevine,PlayReady,FairPlay"
@@ -33,7 +33,7 @@ ATTRIBUTE = re.compile(r'([A-Z-]+)=("[^"]*"|[^,]*)')
 
 @pytest.fixture(scope="module")
 def ffmpeg() -> Path:
-    found = installed(path="")  # the wheel's: it has the encoders, whatever this machine has
+    found = find("ffmpeg", path="")  # the wheel's: it has the encoders, whatever this machine has
     assert found is not None
     return found
 
@@ -191,7 +191,7 @@ def _named(key: KeyMaterial) -> str:
 
 
 def _packager() -> Path:
-    ffmpeg = installed(path="")
+    ffmpeg = find("ffmpeg", path="")
     assert ffmpeg is not None
     machine = {"x86_64": "x64", "aarch64": "arm64"}[platform.machine()]
     return ffmpeg.with_name(f"packager-linux-{machine}")

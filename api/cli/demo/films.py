@@ -9,7 +9,7 @@ from typing import Final
 
 from api.cli.demo.schedule import FILM_LENGTH
 from api.wiring.startup import StartError
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 from workers.kernel.media_programs import missing
 
 LOOKS: Final = (
@@ -22,7 +22,7 @@ LOOKS: Final = (
 
 async def make_film(target: Path, *, look: int, seed: int) -> None:
     """Raises `StartError` with the last line of ffmpeg."""
-    program = installed()
+    program = find("ffmpeg")
     if program is None:
         raise StartError(f"{missing('ffmpeg')} The demo has no films without it.")
     picture = LOOKS[look % len(LOOKS)].format(length=FILM_LENGTH, seed=seed + look)

@@ -34,13 +34,13 @@ def _services(services: Services) -> Providers:
     from api.media.health import Health
     from api.media.health_overview import Overview
     from api.media.live_health import LiveHealth
-    from workers.adapters.ffmpeg import Ffmpeg, installed
+    from workers.adapters.ffmpeg import Ffmpeg, find
     from workers.adapters.step_account import program_account
 
     around = services.surroundings
     return {
         Overview: lambda: overview(services.get(Database), around.directories, clock=around.clock),
-        Health: lambda: Health(services.get(Database), Ffmpeg(installed(), account=program_account), machine=around.machine),
+        Health: lambda: Health(services.get(Database), Ffmpeg(find("ffmpeg"), account=program_account), machine=around.machine),
         LiveHealth: lambda: LiveHealth(services.get(EventQueries), clock=around.clock),
     }
 
@@ -48,8 +48,8 @@ def _services(services: Services) -> Providers:
 def overview(database: Database, directories: Mapping[str, Path], *, clock: Clock, without: ProcessId | None = None) -> Overview:
     """`without`: a process that does not count."""
     from api.media.health_overview import Overview, OverviewQueries
+    from workers.adapters.ffmpeg import find
     from workers.adapters.free_space import LOW, free_bytes
-    from workers.jobs.host.tools import find
     from workers.kernel.media_programs import MEDIA_PROGRAMS
 
     lists = database.lists

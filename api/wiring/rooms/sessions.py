@@ -73,7 +73,7 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 
 def _pushes(context: WorkerContext) -> PushSessions:
-    from workers.adapters.ffmpeg import installed
+    from workers.adapters.ffmpeg import find
     from workers.adapters.outbound_http import GuardedClient
     from workers.adapters.pushes.copied import Copying
     from workers.adapters.pushes.live_stream import LiveStreams
@@ -90,7 +90,7 @@ def _pushes(context: WorkerContext) -> PushSessions:
         EventQueries(context.database),
         sources=ChannelSources(context.records),
         targets=OpenedLiveTargets(target_contents(context)),
-        pusher=RtmpPusher(client, LiveStreams(client, Copying(installed(), program_account))),
+        pusher=RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_account))),
         notes=context.logbook,
     )
 

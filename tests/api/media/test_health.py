@@ -16,7 +16,7 @@ from api.wiring.core import Core
 from projections.kernel.database import Database
 from tests.api.serving import serving
 from tests.conftest import introduce
-from workers.adapters.ffmpeg import Ffmpeg, installed
+from workers.adapters.ffmpeg import Ffmpeg, find
 
 WELL = {"api": "ok", "transcoding": "ok", "database": "ok"}
 
@@ -52,7 +52,7 @@ async def test_a_database_that_is_gone_is_503(inner: Core, database_url: str, po
         connection.execute("CREATE DATABASE short_lived")
         async with Database(make_conninfo(database_url, dbname="short_lived"), size=1) as gone:
             connection.execute("DROP DATABASE short_lived WITH (FORCE)")
-            health = Health(gone, Ffmpeg(installed()), machine="m", seconds=0.2)
+            health = Health(gone, Ffmpeg(find("ffmpeg")), machine="m", seconds=0.2)
             async with serving(inner, database_url, lambda _: {Health: health}) as http:
                 answer = await http.get("/api/health/")
     assert report_of(answer) == WELL | {"database": "the database does not answer"}
@@ -60,7 +60,7 @@ async def test_a_database_that_is_gone_is_503(inner: Core, database_url: str, po
 
 async def test_a_database_that_is_too_slow_is_503(inner: Core, database_url: str) -> None:
     async with Database(database_url, size=1) as busy, busy.connection():
-        health = Health(busy, Ffmpeg(installed()), machine="m", seconds=0.05)
+        health = Health(busy, Ffmpeg(find("ffmpeg")), machine="m", seconds=0.05)
         async with serving(inner, database_url, lambda _: {Health: health}) as http:
             answer = await http.get("/api/health/")
     assert report_of(answer)["database"] == "the database does not answer"

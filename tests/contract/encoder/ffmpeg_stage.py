@@ -14,7 +14,7 @@ from domain.configuration.streaming_options import EncoderOptions, encoder_optio
 from tests.workers.encoders.receiver import Receiver
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, no_headers
 from workers.adapters.encoders.sources import Sources
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_account
 from workers.ports import Encoder
@@ -27,7 +27,7 @@ POINTS = ("one", "two")
 
 def ffmpeg_encoder(client: GuardedClient, *, media_root: Path | None = None, **given: Any) -> FfmpegEncoder:
     given = {"headers": no_headers, "account": program_account, **given}
-    return FfmpegEncoder(installed(), client, Sources(media_root, client=client), lambda: datetime.now(UTC), **given)
+    return FfmpegEncoder(find("ffmpeg"), client, Sources(media_root, client=client), lambda: datetime.now(UTC), **given)
 
 
 def ffmpeg_plan(*urls: str, options: str | EncoderOptions = "", **specific: Any) -> EncoderPlan:

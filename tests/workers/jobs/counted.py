@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from workers.jobs.host.tools import find
+from workers.adapters.ffmpeg import find
 
 WIDTH, HEIGHT, BITS = 128, 96, 8
 _BLOCK = WIDTH // BITS

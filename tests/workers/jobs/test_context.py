@@ -11,10 +11,10 @@ import pytest
 from domain.job.values import Output, Result, Severity
 from tests.workers.jobs.hosting import Listener, order
 from tests.workers.jobs.steps import Trial
+from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.cancellation import Cancellation
 from workers.jobs.context import MOST_METADATA, StepContext, StepEnvironment, StepFailed
-from workers.jobs.host.tools import find
 
 Context = StepContext[Trial]
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.workers.jobs.hosting import Listener, order
 from tests.workers.test_ffmpeg import script
-from workers.jobs.host.tools import find
+from workers.adapters.ffmpeg import find
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from workers.jobs.host.tools import find
+from workers.adapters.ffmpeg import find
 from workers.origin.fragments import read_init
 
 PICTURE, SOUND = ("-map", "0:v"), ("-map", "1:a")

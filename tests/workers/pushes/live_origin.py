@@ -11,7 +11,7 @@ from pathlib import Path
 from aiohttp import web
 
 from tests.workers.sessions.memory import until
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 
 _HLS = ("-f", "hls", "-hls_time", "0.5", "-hls_list_size", "8", "-hls_flags", "delete_segments+independent_segments")
 _VIDEO = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "12", "-b:v", "60k", "-c:a", "aac", "-b:a", "32k")
@@ -52,7 +52,7 @@ class LiveOrigin:
 
     async def begin(self) -> None:
         """On the air, or on the air again: the files of before are gone."""
-        command = [str(installed()), "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=s=128x96:r=25"]
+        command = [str(find("ffmpeg")), "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=s=128x96:r=25"]
         for tone in (440, 880):
             command += ["-f", "lavfi", "-i", f"sine=frequency={tone}:sample_rate=44100"]
         cmaf, ts = self.folder / "cmaf", self.folder / "ts"

@@ -42,7 +42,7 @@ from tests.workers.jobs.engine import once
 from tests.workers.pushes.live_origin import LiveOrigin, live_origin
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
 from tests.workers.sessions.memory import LEASE, until
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.live_stream import LiveStreams
@@ -212,7 +212,7 @@ async def member(
 @asynccontextmanager
 async def real_pusher(silent: float = 20.0) -> AsyncIterator[RtmpPusher]:
     client = GuardedClient(LOCAL)
-    yield RtmpPusher(client, LiveStreams(client, Copying(installed(), program_account), silent))
+    yield RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_account), silent))
     await client.close()
 
 

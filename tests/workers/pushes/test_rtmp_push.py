@@ -21,7 +21,7 @@ from tests.workers.pushes.rtmp_receiver import RtmpReceiver, Taken, rtmp_receive
 from tests.workers.sessions.memory import until
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
 from workers.adapters.encoders.rtmp_point import LATE
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.live_stream import LiveStreams
@@ -69,7 +69,7 @@ class Pushed:
 @asynccontextmanager
 async def pushing(*urls: str, to: str, key: str = "a", sound: Sound = FIRST, silent: float = 20.0) -> AsyncIterator[Pushed]:
     client = GuardedClient(LOCAL)
-    pusher = RtmpPusher(client, LiveStreams(client, Copying(installed(), program_account), silent))
+    pusher = RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_account), silent))
     record = PushRecord()
     made: Pushed
 

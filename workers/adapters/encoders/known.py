@@ -11,7 +11,7 @@ from domain.kernel.clock import Clock
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
 from workers.adapters.encoders.http import HttpEncoder
 from workers.adapters.encoders.sources import Sources
-from workers.adapters.ffmpeg import installed
+from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_account
 from workers.kernel.plugins import loaded
@@ -33,6 +33,6 @@ def encoders(
     others: Mapping[str, EncoderPlugin] = loaded(ENCODERS, taken=(FFMPEG, HTTP))
     return {
         **{name: plugin(client=client) for name, plugin in others.items()},
-        FFMPEG: FfmpegEncoder(installed(), client, Sources(media_root, client, devices), clock, headers, account),
+        FFMPEG: FfmpegEncoder(find("ffmpeg"), client, Sources(media_root, client, devices), clock, headers, account),
         HTTP: HttpEncoder(client, clock, headers),
     }

@@ -21,11 +21,11 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from domain.kernel.errors import Malformed
+from workers.adapters.ffmpeg import find
 from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.context import StepContext, StepEnvironment, StepFailed, storable
 from workers.jobs.host.channel import Channel, end_group
 from workers.jobs.host.frames import Frame
-from workers.jobs.host.tools import find
 from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.registry import Registry
 from workers.kernel.confinement import allow_processor_time
