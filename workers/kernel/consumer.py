@@ -183,19 +183,19 @@ class Consumer(LeasedWorker, Generic[E]):
 
     async def _take_alone(self, write: Sequence[LoggedEvent]) -> None:
         through = write[-1].position
-        if any(record.stream in self._behind for record in write):
-            await self._carry_out((), through=through, behind=write)
-            return
+        records = [record for record in write if record.stream not in self._behind]
+        behind = [record for record in write if record.stream in self._behind]
         try:
-            await self._carry_out(write, through=through)
+            await self._carry_out(records, through=through, behind=behind)
         except (LeaseLost, UnknownTopic, *TRANSIENT):
             raise
         except Exception as fault:
             async with self._transaction() as connection:
-                await park(connection, self.name, records=write, errors=[_description(fault)] * len(write))
+                errors = [_description(fault)] * len(records) + [_BEHIND] * len(behind)
+                await park(connection, self.name, records=[*records, *behind], errors=errors)
                 await self._leases.advance(connection, self._assignment.leases, through=through)
             self._moved(through)
-            self._behind.update(record.stream for record in write)
+            self._behind.update(record.stream for record in records)
             await self._handler.begin(through)
 
     async def _carry_out(self, records: Sequence[LoggedEvent], *, through: int, behind: Sequence[LoggedEvent] = ()) -> None:

@@ -255,6 +255,27 @@ async def test_a_record_that_cannot_be_processed_is_parked_with_later_ones_of_it
     assert taken(database_url) == [1, 3, 5, 2, 4, 6]
 
 
+async def test_a_write_of_two_aggregates_waits_for_a_parked_record_of_one_of_them_only(
+    inner: Core, transport: Transport, database_url: str
+) -> None:
+    """Also where a record beside it is parked, for which every write is tried for itself."""
+    notebook = Notebook()
+    notebook.poison = {f"event:{UUID(int=2)}", f"event:{UUID(int=4)}"}
+    await event(inner, 2)
+    await event(inner, 3)
+
+    async def both() -> Plan:
+        return Plan([AddOrUpdateEvent(UUID(int=number), {"title": "both"}) for number in (2, 3)])
+
+    await inner.executor.execute(both, invocation=Invocation.by("system"))
+    await event(inner, 4)
+    await event(inner, 3, title="last")
+    async with consuming(inner, transport, notebook, lease=0.5):
+        await until(lambda: taken(database_url)[-1:] == [6])
+    assert taken(database_url) == [2, 4, 6]
+    assert rows(database_url, "SELECT position FROM parked_records ORDER BY 1") == [(1,), (3,), (5,)]
+
+
 async def test_a_record_that_fails_again_stays_parked(inner: Core, transport: Transport, database_url: str) -> None:
     notebook = Notebook()
     notebook.poison = {f"event:{UUID(int=1)}"}
