@@ -30,6 +30,10 @@ LOG_SEALED: Final = "log.sealed"
 """Ordering key of the notifications of checkpoints."""
 
 
+FAN_OUT: Final = "webhooks"
+"""The consumer that inserts the notifications of webhooks."""
+
+
 class Source(IntEnum):
     """A fan-out that inserts deliveries, in log order. All deliveries of one webhook come from one source."""
 

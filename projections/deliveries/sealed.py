@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from domain.webhook.headers import notifications_in
 from projections.deliveries.fanout import NewDelivery, insert
-from projections.deliveries.keys import LOG_SEALED, Source
+from projections.deliveries.keys import FAN_OUT, LOG_SEALED, Source
 from projections.kernel.database import Database
 
 _LAST: Final = "SELECT position, commits, sealed_at, note FROM checkpoints ORDER BY number DESC LIMIT 1"
@@ -18,6 +18,7 @@ SELECT id, document::json->>'additional_properties_json' FROM record_view
 WHERE kind = 'webhook' AND NOT deleted AND parent IS NULL AND document::json->>'disabled_at' IS NULL
     AND document LIKE '%%log.sealed%%'
 """
+_IS_BEHIND: Final = "SELECT FROM consumer_shards WHERE consumer = %s AND coalesce(position, 0) < %s LIMIT 1"
 _LATE: Final = 20
 """Of so many checkpoints it is looked for who has them: a webhook may be behind."""
 _TAKEN: Final = """
@@ -30,20 +31,23 @@ ON CONFLICT DO NOTHING
 """
 
 
-async def notify_of_checkpoint(database: Database) -> int:
-    """Insert the deliveries of the last checkpoint that are not there yet; gives for how many webhooks. They are late in
-    the order of the log: later changes of Events may have been notified before."""
+async def notify_of_checkpoint(database: Database) -> bool:
+    """Insert the deliveries of the last checkpoint that are not there yet. False when it is too early: before the notifications of
+    what it seals have been inserted. Senders that have read one of a later position look for no earlier ones. They are late in the
+    order of the log: later changes of Events may have been notified before."""
     last = await database.row(_LAST)
     webhooks = await _asking(database) if last else []
     if last is None or not webhooks:
-        return 0
+        return True
     position, commits, sealed_at, note = last
+    if await database.row(_IS_BEHIND, (FAN_OUT, position)) is not None:
+        return False
     content = {"type": LOG_SEALED, "position": position, "commits": commits, "sealedAt": sealed_at, "checkpoint": note}
     payload = to_json(content).decode()
     deliveries = [NewDelivery(UUID(webhook), position, LOG_SEALED, payload, sealed_at) for webhook in webhooks]
     async with database.connection() as connection, connection.transaction():
         await insert(connection, deliveries, source=Source.NOTIFICATIONS, late=True)
-    return len(webhooks)
+    return True
 
 
 async def note_receivers(database: Database) -> None:

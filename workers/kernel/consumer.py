@@ -140,6 +140,8 @@ class Consumer(LeasedWorker, Generic[E]):
         if batch.through > min(self._positions.values()):
             await self._take(batch)
             self._limit = min(2 * self._limit, LIMIT)
+        elif time.monotonic() - self._saved >= _LAZILY:
+            await self._checkpoint()
 
     async def _assigned(self, assignment: Assignment) -> None:
         """What it brings or takes away is put in order before anything else is read."""

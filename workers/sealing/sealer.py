@@ -60,8 +60,7 @@ class Sealer(LeasedWorker):
         took = time.monotonic() - began
         self._untold = self._untold or sealed
         if self._untold:
-            await notify_of_checkpoint(self._database)
-            self._untold = False
+            self._untold = not await notify_of_checkpoint(self._database)
         if sealed or time.monotonic() >= self._anchor_at:
             self._unanchored = await self._anchoring.run()
             await note_receivers(self._database)

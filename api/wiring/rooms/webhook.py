@@ -97,12 +97,13 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.deliveries.keys import FAN_OUT
     from workers.deliveries.wakeup import SenderWakeup
     from workers.webhooks.fanout import NotificationFanout
 
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, notified=context.notified(), wake=wake)
-    return [context.consumer("webhooks", handler)]
+    return [context.consumer(FAN_OUT, handler)]
 
 
 def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

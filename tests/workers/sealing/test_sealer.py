@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -20,15 +21,19 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from projections.audit.unsealed import Unsealed
 from projections.consumers.leases import ShardLeases
+from projections.deliveries.keys import FAN_OUT, LOG_SEALED
+from projections.log.reader import head
 from projections.vault.vault import Vault
 from tests.api.asking import add_webhook, assert_problem
 from tests.conftest import HandClock
 from tests.projections.audit.sealed import SealedLog, verdict
-from tests.projections.feeding import as_superuser, event
+from tests.projections.feeding import as_superuser, event, room
 from tests.s3 import client
 from tests.s3 import moto_endpoint as moto_endpoint
+from tests.workers.consumed import consumed
 from tests.workers.deliveries.sending import Receiver, Sending, until
 from tests.workers.sealing.time_stamps import serving, verified
+from tests.workers.webhooks.feeding import fed
 from workers.adapters.bucket_anchor import BucketAnchor
 from workers.adapters.file_anchor import FileAnchor
 from workers.adapters.outbound_http import GuardedClient
@@ -122,6 +127,30 @@ async def test_who_asked_for_it_gets_each_checkpoint(inner: Core, http: httpx.As
     for wrong in ('{"headers": [], "notifications": ["other"]}', '{"headers": [], "notifications": "log.sealed"}'):
         answer = await http.post("/api/webhook/", json={"webhookUrl": "https://hooks.test/a", "additionalPropertiesJson": wrong})
         assert_problem(answer, 400)
+
+
+async def test_it_is_told_after_the_notifications_of_what_it_seals(inner: Core, http: httpx.AsyncClient) -> None:
+    """Also where the log ends with what no webhook is notified of, and nothing is written after it."""
+    await add_webhook(http, additionalPropertiesJson='{"headers": [], "notifications": ["log.sealed"]}')
+    leases = ShardLeases(inner.database, FAN_OUT, shards=1, member=new_id(), lease=0.5)
+    await leases.start()
+
+    async def pending() -> list[tuple[Any, ...]]:
+        return await inner.database.rows("SELECT position, ordering_key FROM pending_deliveries ORDER BY created_at")
+
+    async def told() -> bool:
+        return (await pending())[-1:] == [(await head(inner.database), LOG_SEALED)]
+
+    async with running(sealer(inner)):
+        await event(inner, 1)
+        await sealed_up_to(inner, await head(inner.database))
+        assert await pending() == []
+        async with consumed(inner, fed(inner).fanout, leases):
+            await until(told)
+            await room(inner, 1, "north")
+            await until(told)
+    last = await head(inner.database)
+    assert [position for position, _ in await pending()] == [last - 1, last - 1, last]
 
 
 async def test_a_receiver_that_took_a_checkpoint_is_an_anchor_of_it(
