@@ -75,8 +75,8 @@ class Station:
         return str(httpx.get(f"{self.url}{point}/status.php", timeout=60, verify=False).json().get("state"))
 
 
-def frame_numbers(file: Path) -> list[int]:
-    """Those that the pictures of a film, or one picture, show at the bottom."""
+def frame_numbers(file: Path | str) -> list[int]:
+    """Those that the pictures of a film, or one picture, show at the bottom. A file or a URL."""
     size = f"scale={BITS * _BLOCK}:{_HEIGHT}:flags=area,format=gray"
     shown = ("-map", "0:v:0", "-fps_mode", "passthrough", "-vf", size, "-f", "rawvideo", "-")
     raw = subprocess.run([tool("ffmpeg"), "-v", "error", "-i", str(file), *shown], stdout=subprocess.PIPE, check=True).stdout

@@ -105,6 +105,7 @@ async def _moves(theatre: Theatre, manifest: str, *, home: Path) -> None:
 
 async def _plays(theatre: Theatre, package: str, manifests: Sequence[str], *, numbers: list[int], homes: Path) -> None:
     """A frame near the start, one in the middle and one near the end."""
+    assert await asyncio.to_thread(frame_numbers, f"{package}/{MANIFESTS[0]}") == numbers
     shown = [(numbers[at], (at + 0.5) / FPS) for at in (3, len(numbers) // 2, len(numbers) - 5)]
     for manifest in manifests:
         seen, said = await theatre.play(f"{package}/{manifest}", shown=shown, home=homes / f"film-{manifest}")
