@@ -160,6 +160,50 @@ async def test_what_was_cut_off_goes_on(http: httpx.AsyncClient, inner: Core, se
     assert verify(database_url).valid
 
 
+_TRACES = """
+SELECT tableoid::regclass::text, ctid::text FROM finished_deliveries
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM delivery_attempts
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM logbook
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM parked_records
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM orders
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM sessions
+"""
+
+
+async def test_while_a_consumer_is_behind_only_what_is_new_is_written(
+    http: httpx.AsyncClient, inner: Core, second: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await marked_event(http, inner, database_url)
+    as_superuser(
+        database_url,
+        "INSERT INTO orders (consumer, position, target, body, event_id, correlation_id, error) "
+        f"VALUES ('x', 1, 'event:{key}', '', gen_random_uuid(), '', '{MARK}')",
+        "INSERT INTO sessions (kind, key, shard, owner, wish, number, state, host, reason, started_at, changed_at) "
+        f"VALUES ('x', '{key}', 0, '', 1, 1, '', '', '{MARK}', '2026-01-01', '2026-01-01')",
+        f"UPDATE delivery_attempts SET error = '{MARK}'",
+        "INSERT INTO consumer_shards (consumer, shard, position) VALUES ('x', 0, 0)",
+        "INSERT INTO consumer_members (consumer, member, host, seen_at) VALUES ('x', gen_random_uuid(), '', now())",
+    )
+    shown = await redact(http, aggregate="event", id=key)
+    assert (shown["state"], places(database_url)) == ("cleaning", [])
+    before = asked(database_url, _TRACES.encode()).fetchall()
+    assert len({table for table, _ in before}) == 6
+    other = Redactions(second.database, second.redactor, second.executor)
+    await other.carry_out()
+    assert asked(database_url, _TRACES.encode()).fetchall() == before
+    as_superuser(database_url, f"UPDATE parked_records SET error = '{MARK}'")
+    await other.carry_out()
+    assert places(database_url) == ["parked_records"], "it has looked a moment ago"
+    monkeypatch.setattr("projections.audit.redactor._CLEAN_AGAIN", 0.0)
+    await other.carry_out()
+    assert places(database_url) == []
+    monkeypatch.undo()
+    as_superuser(database_url, f"UPDATE parked_records SET error = '{MARK}'", "UPDATE consumer_shards SET position = 1000")
+    await other.carry_out()
+    status = (await http.get(f"/api/audit/redact/{shown['id']}")).json()
+    assert (status["state"], places(database_url)) == ("done", [])
+
+
 async def test_a_repeat_with_the_same_key_is_the_same_redaction(http: httpx.AsyncClient, inner: Core) -> None:
     room = await add_room(http, MARK)
     first = await redact(http, headers={"Idempotency-Key": "k"}, aggregate="room", id=room)
