@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import psycopg
 
 from api.cli import verify_export
 from api.wiring.catalogue import catalogue
@@ -326,3 +327,11 @@ async def test_pages_of_the_index_follow_each_other(http: httpx.AsyncClient, inn
     await fill(inner.database)
     seen, pages = await walk(http, "/api/audit/events/?type=room.registered&pageSize=2")
     assert (seen, pages) == (wanted, 4)
+
+
+async def test_the_index_is_filled_while_its_table_is_vacuumed(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:
+    await add_room(http, "Hall")
+    with psycopg.connect(database_url) as vacuum:
+        vacuum.execute("LOCK TABLE audit_index IN SHARE UPDATE EXCLUSIVE MODE")  # as VACUUM does
+        await fill(inner.database)
+    assert await inner.database.row("SELECT count(*) FROM audit_index WHERE topic = 'room.registered'") == (1,)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
 from uuid import UUID
 
 import httpx
@@ -16,8 +19,10 @@ from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.redaction.events import Part
+from projections.audit.index import fill
 from projections.audit.redactor import Selection
 from projections.audit.verify import Verification, verify
+from projections.kernel.connection import Connection
 from projections.kernel.database import Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
@@ -25,6 +30,7 @@ from projections.media_event.view import EVENT_VIEW
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
 from tests.postgres import asked
 from tests.projections.feeding import as_superuser, do
+from tests.projections.log.helpers import rows, until
 from workers.audit.redactions import Redactions
 
 MARK = "Ilse-Mustermann"
@@ -130,6 +136,37 @@ async def test_causes_of_a_person_are_erased_and_the_content_stays(http: httpx.A
     assert [(one.data["name"], one.cause["actor"]) for one in stored] == [("Hall", "redacted")]
     assert verify(database_url).valid
     assert (await http.get("/api/audit/events/", params={"actor": "redacted"})).json()["results"][0]["transactionId"] == "redacted"
+
+
+class _BeforeTheCommit:
+    """A database whose transactions are committed when `go` is set."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.done, self.go = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        async with self._database.connection() as connection, connection.transaction():
+            yield connection
+            self.done.set()
+            await self.go.wait()
+
+
+async def test_an_erasure_waits_for_a_part_of_the_index_that_is_being_inserted(
+    http: httpx.AsyncClient, inner: Core, database_url: str
+) -> None:
+    """That part was read before the erasure, and would bring the name back."""
+    await add_room(http, "Hall")
+    held = _BeforeTheCommit(inner.database)
+    filling = asyncio.create_task(fill(cast("Database", held)))
+    await held.done.wait()
+    erasing = asyncio.create_task(redact(http, actor="admin"))
+    await until(lambda: erasing.done() or rows(database_url, "SELECT FROM pg_locks WHERE NOT granted"))
+    held.go.set()
+    assert (await filling, (await erasing)["state"]) == (False, "done")
+    await fill(inner.database)
+    assert "admin" not in {actor for (actor,) in rows(database_url, "SELECT actor FROM audit_index WHERE kind = 'room'")}
 
 
 async def test_positions_are_erased_in_batches(
