@@ -7,8 +7,9 @@ from typing import Final
 from projections.kernel.database import Database
 
 _PART: Final = 10_000
-# An erasure of causes changes the index in its append. It waits for a part that is being inserted, and a part for it.
-_LOCK: Final = "LOCK TABLE audit_index IN SHARE ROW EXCLUSIVE MODE"
+_LOCK: Final = 0x6D6C206175646974
+"""“ml audit”. An erasure of causes changes the index in its append: it waits for a part that is inserted, and a part for it. It is
+not a lock of the table: waiting for that ends an autovacuum of the table, and holding it keeps it away."""
 _FILL: Final = f"""
 WITH reached AS MATERIALIZED (SELECT coalesce(max(position), 0) AS position FROM audit_index)
 INSERT INTO audit_index
@@ -22,6 +23,6 @@ ORDER BY e.position
 async def fill(database: Database) -> bool:
     """Add the next part of the log. Whether there may be more."""
     async with database.connection() as connection, connection.transaction():
-        await connection.execute(_LOCK)
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         added = (await connection.execute(_FILL.encode())).rowcount
     return added == _PART

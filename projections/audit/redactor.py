@@ -7,6 +7,7 @@ redaction up next: what is erased already is not found any more.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +40,8 @@ KEPT_KINDS: Final = frozenset({"client", "content_key", "provision", "log"})
 _BATCH: Final = 500
 _SCANNED: Final = 50_000
 _TRIES: Final = 4
+_CLEAN_AGAIN: Final = 60.0
+"""Seconds between two looks for what was made of erased content, while consumers are behind: each reads whole tables."""
 
 _FOUND: Final = """
 SELECT e.position, e.originator_id,
@@ -162,6 +165,8 @@ class Redactor:
         self._mapper = mapper
         self._write_sets = WriteSets(mapper, views)
         self._clock = clock
+        self._cleaned: dict[UUID, float] = {}
+        """When this process has last looked for what was made of the content, of redactions that wait for consumers."""
 
     @cached_property
     def _topics(self) -> list[str]:
@@ -291,13 +296,19 @@ class Redactor:
         """Once consumers are past it they make nothing of the erased content any more; what they made until then goes."""
         row = await self._database.row(_PASSED)
         passed = row is not None and bool(row[0])
+        if passed or time.monotonic() - self._cleaned.get(order.id, float("-inf")) >= _CLEAN_AGAIN:
+            await self._erase_traces(order)
+            self._cleaned[order.id] = time.monotonic()
+        if passed:
+            await self._database.execute(_FINISHED, (order.id,))
+            self._cleaned.pop(order.id, None)
+
+    async def _erase_traces(self, order: RedactionOrder) -> None:
         connection = await self._database.connect("redaction", seconds=None)
         try:
             await connection.execute("SELECT erase_traces(%s)", (order.through,))
         finally:
             await connection.close()
-        if passed:
-            await self._database.execute(_FINISHED, (order.id,))
 
 
 def _recorded(root: Redaction) -> Decision:

@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import Any, Final, LiteralString
 
-import psycopg
 from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
+from projections.kernel.connection import BlockingConnection, limited
 from projections.log.hash_chain import genesis
 
 Progress = Callable[[int], None]
@@ -41,8 +41,9 @@ class StoredLog:
         self._connection = connection
 
     @classmethod
-    def connected(cls, conninfo: str, *, purpose: str) -> AbstractContextManager[StoredLog]:
-        return _connected(conninfo, purpose)
+    def connected(cls, conninfo: str, *, purpose: str, seconds: float | None = None) -> AbstractContextManager[StoredLog]:
+        """`seconds` that a statement may take, and the caller between two of a transaction; None for maintenance."""
+        return _connected(conninfo, purpose, seconds)
 
     def row(self, question: str, *parameters: Any) -> tuple[Any, ...] | None:
         return self._connection.execute(question.encode(), parameters, binary=True).fetchone()
@@ -114,8 +115,11 @@ class StoredLog:
 
 
 @contextmanager
-def _connected(conninfo: str, purpose: str) -> Iterator[StoredLog]:
-    with psycopg.connect(conninfo, application_name=f"medialedger {purpose}", autocommit=True) as connection:
+def _connected(conninfo: str, purpose: str, seconds: float | None) -> Iterator[StoredLog]:
+    name = f"medialedger {purpose}"
+    with BlockingConnection.connect(limited(conninfo), application_name=name, autocommit=True) as connection:
+        idle = () if seconds is None else (("idle_in_transaction_session_timeout", f"{int(seconds * 1000)}ms"),)
+        connection.configure(seconds=seconds, settings=idle)
         yield StoredLog(connection)
 
 

@@ -48,9 +48,16 @@ UPDATE parked_records SET replay = true, requested_at = statement_timestamp()
 WHERE consumer = %(consumer)s AND stream IN (SELECT stream FROM together)
 """
 """With those of other aggregates that share a write with it: a write is tried as a whole."""
+# The length of a state is known without reading it where it is stored apart from its row.
 _WANTED = """
-SELECT position, stream, requested_at FROM parked_records
-WHERE consumer = %s AND replay AND position > %s ORDER BY position LIMIT %s
+SELECT position, stream, requested_at, is_last FROM (
+    SELECT position, p.stream, p.requested_at, lead(position) OVER later IS NULL AS is_last,
+        coalesce(sum(octet_length(e.state)) OVER (later ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+    FROM (
+        SELECT position, stream, requested_at FROM parked_records
+        WHERE consumer = %(consumer)s AND replay AND position > %(after)s ORDER BY position LIMIT %(limit)s + 1
+    ) AS p LEFT JOIN events e USING (position) WINDOW later AS (ORDER BY position)
+) AS sized WHERE bytes_before < %(most)s ORDER BY position LIMIT %(limit)s
 """
 _STOP = """
 UPDATE parked_records SET replay = false
@@ -107,10 +114,14 @@ class ParkedRecords:
             )
         }
 
-    async def to_replay(self, consumer: str, *, after: int = 0, limit: int) -> Sequence[tuple[int, str, datetime | None]]:
-        """Position, stream and time of the request, of the records after a position that are to be tried again, by position."""
-        found = await self._database.rows(_WANTED, (consumer, after, limit))
-        return [(position, stream, requested) for position, stream, requested in found]
+    async def to_replay(
+        self, consumer: str, *, after: int = 0, limit: int, most: int
+    ) -> tuple[Sequence[tuple[int, str, datetime | None]], bool]:
+        """Position, stream and time of the request, of the records after a position that are to be tried again, by position: up to
+        `limit`, or as many as hold `most` bytes. Whether there are no more."""
+        given = {"consumer": consumer, "after": after, "limit": limit, "most": most}
+        found = await self._database.rows(_WANTED, given)
+        return [(position, stream, requested) for position, stream, requested, _ in found], not found or bool(found[-1][3])
 
 
 async def park(

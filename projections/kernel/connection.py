@@ -14,10 +14,11 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import psycopg
 from psycopg import AsyncConnection, Notify, sql
+from psycopg.abc import RV, PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
@@ -49,6 +50,7 @@ _SET: Final = """
 SELECT count(set_config(name, value, false)), left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
 FROM unnest(%s::text[], %s::text[]) AS given (name, value)
 """
+_SET_ONLY: Final = "SELECT count(set_config(name, value, false)) FROM unnest(%s::text[], %s::text[]) AS given (name, value)"
 
 
 class SilentServer(psycopg.OperationalError):
@@ -93,8 +95,7 @@ class Connection(AsyncConnection[TupleRow]):
     ) -> None:
         """`seconds` that a statement may take, by the clock of the server; beyond that the answer is not waited for. `settings` are
         of the session, such as (`lock_timeout`, `5s`)."""
-        limit = "0" if seconds is None else f"{int(seconds * 1000)}ms"
-        given = {**_SESSION, "statement_timeout": limit, **dict(settings)}
+        given = _session(seconds, settings)
         row = await (await self.execute(_SET, (list(given), list(given.values())))).fetchone()
         assert row is not None, "an aggregate gives a row"
         self.timeline = int(row[1], 16)
@@ -148,3 +149,38 @@ class Connection(AsyncConnection[TupleRow]):
             async for notification in self.notifies(timeout=quiet):
                 yield notification
             await self.execute("SELECT 1")
+
+
+class BlockingConnection(psycopg.Connection[TupleRow]):
+    """As `Connection`, for code that blocks in a thread of its own."""
+
+    patience: float | None = None
+
+    def configure(self, *, seconds: float | None, settings: Sequence[tuple[str, str]] = ()) -> None:
+        """As that of `Connection`."""
+        given = _session(seconds, settings)
+        self.execute(_SET_ONLY, (list(given), list(given.values())))
+        self.patience = None if seconds is None else seconds + MARGIN
+
+    def wait(self, gen: PQGen[RV], *given: Any, **named: Any) -> RV:
+        """As psycopg's, but for no longer than `patience`."""
+        return super().wait(gen if self.patience is None else self._bounded(gen, self.patience), *given, **named)
+
+    def _bounded(self, gen: PQGen[RV], patience: float) -> PQGen[RV]:
+        """The same steps: one for whatever came from the server, and one each tenth of a second without anything."""
+        until = time.monotonic() + patience
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                if time.monotonic() > until:
+                    self.pgconn.finish()
+                    raise SilentServer(f"no answer within {patience:g} s")
+                state = gen.send(ready)
+        except StopIteration as end:
+            return cast("RV", end.value)
+
+
+def _session(seconds: float | None, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    limit = "0" if seconds is None else f"{int(seconds * 1000)}ms"
+    return {**_SESSION, "statement_timeout": limit, **dict(settings)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -24,6 +25,13 @@ def test_what_the_relay_sends_is_read_as_it_was() -> None:
     event, after = cloud_event.logged(SENT.items(), b"{}")
     assert (event.position, event.key, event.topic, event.state, after) == (7, "x", "room.added", b"{}", 6)
     assert cloud_event.identity(SENT.items()) == (7, UUID(int=5), ORIGIN)
+
+
+def test_a_state_that_is_left_out_is_referred_to() -> None:
+    sent = dict(cloud_event.headers(replace(EVENT, state=b""), after=6, origin=ORIGIN))
+    assert sent == {**SENT, "ce_dataref": b"/api/audit/events/?after=6&pageSize=1"}
+    event, after = cloud_event.logged(sent.items(), b"")
+    assert (event.position, event.event_id, event.state, after) == (7, UUID(int=5), b"", 6)
 
 
 @pytest.mark.parametrize("name", ["ce_source", "ce_epoch", "ce_position", "ce_id"])

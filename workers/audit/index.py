@@ -1,4 +1,4 @@
-"""Fills the index of the audit behind the log, in every process with workers or the API. The table's lock lets one at a time."""
+"""Fills the index of the audit behind the log, in every process with workers or the API. A lock lets one at a time."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ from projections.log.reader import LoggedEvent
 from projections.log.transactions import writes
 from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.log_feed import MOST_BYTES
 from workers.kernel.wakeups import Waker
 
 _log = logging.getLogger(__name__)
@@ -235,18 +236,18 @@ class Consumer(LeasedWorker, Generic[E]):
 
     async def _parked_writes(self, after: int) -> Sequence[Sequence[LoggedEvent]] | None:
         """Some of those that are to be tried again, whole ones; None when there are no more."""
-        limit = _REPLAYED
+        limit, most = _REPLAYED, MOST_BYTES
         while True:
-            wanted = await self._parked.to_replay(self.name, after=after, limit=limit)
+            wanted, complete = await self._parked.to_replay(self.name, after=after, limit=limit, most=most)
             if not after:
                 self._requested = max((requested for _, _, requested in wanted if requested is not None), default=None)
             held = [position for position, stream, _ in wanted if self._is_ours(stream)]
             found = list(writes(await reader.at(self._database, held)))
-            if len(wanted) < limit:
+            if complete:
                 return found or None
             if len(found) > 1:
                 return found[:-1]
-            limit *= 2
+            limit, most = 2 * limit, 2 * most
 
     async def _try_again(self, write: Sequence[LoggedEvent]) -> bool:
         effects: E | None = None

@@ -12,20 +12,19 @@ import logging
 import time
 from typing import Final
 
-import psycopg
-
-from domain.kernel.errors import Unavailable
 from projections.audit.sealing import due, seal
 from projections.audit.stored_log import StoredLog
 from projections.consumers.leases import Assignment, ShardLeases
 from projections.deliveries.sealed import note_receivers, notify_of_checkpoint
-from projections.kernel.database import Database
+from projections.kernel.database import Database, unavailable
 from projections.vault.vault import Vault
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.wakeups import POLL, Waker
 from workers.sealing.anchors import Anchoring
 
 CONSUMER: Final = "sealer"
+_STATEMENT: Final = 60.0
+"""Seconds for a statement of a checkpoint, and between two of them. A checkpoint has about 10,000 events, however long the log."""
 _ANCHORS_REST: Final = 30.0
 """Seconds after which a place that failed is tried again, and receivers are looked for that took a checkpoint."""
 
@@ -70,11 +69,9 @@ class Sealer(LeasedWorker):
 
     def _seal(self) -> bool:
         """Whether there is a new checkpoint; then there may be more to seal at once."""
-        try:
-            with StoredLog.connected(self._database.conninfo, purpose="sealer") as stored:
-                sealed = seal(stored, self._vault)
-        except psycopg.OperationalError as fault:
-            raise Unavailable("the database does not answer") from fault
+        conninfo = self._database.conninfo
+        with unavailable(), StoredLog.connected(conninfo, purpose="sealer", seconds=_STATEMENT) as stored:
+            sealed = seal(stored, self._vault)
         if sealed is None:
             return False
         _log.info("the log is sealed up to position %d", sealed.checkpoint.events)

@@ -51,6 +51,10 @@ _HEADERS: dict[str, dict[str, Any]] = {
     "ce_causationid": {"format": "uuid", "description": "The id of the event that led to the write, if one did."},
     "ce_enduser": {"description": "Who acted through that client, as the client said."},
     "ce_traceparent": {"description": "The W3C traceparent of that request, where it had one."},
+    "ce_dataref": {
+        "format": "uri-reference",
+        "description": "Where the event is, if the topic does not take a record of its size: then the record has an empty value.",
+    },
 }
 _HEADER_EXAMPLES = {
     "content-type": "application/json",
@@ -67,7 +71,7 @@ _HEADER_EXAMPLES = {
     "ce_correlationid": "import-7",
     "ce_commandid": "9b2d1f8e-6f5b-4c1e-8f0a-2f4a1c7b3d55",
 }
-_OPTIONAL = frozenset({"ce_causationid", "ce_enduser", "ce_traceparent"})
+_OPTIONAL = frozenset({"ce_causationid", "ce_enduser", "ce_traceparent", "ce_dataref"})
 
 
 class _Schemas(GenerateJsonSchema):

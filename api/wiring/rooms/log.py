@@ -55,6 +55,8 @@ LOG = Room(
         Migration.read("0040 redaction", "log/redaction.sql"),
         Migration.read("0041 verification", "audit/verification.sql"),
         Migration.read("0042 index of the audit", "audit/index.sql"),
+        Migration.read("0045 traces of redacted content", "log/redacted_traces.sql"),
+        Migration.read("0046 lock of the index of the audit", "audit/index_lock.sql"),
     ),
     grants=(
         *(Grant(f"TABLE {table}", "SELECT") for table in _TABLES),

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 import httpx
+import psycopg
 
 from api.cli import verify_export
 from api.wiring.catalogue import catalogue
 from api.wiring.core import Core
 from projections.audit.index import fill
 from projections.audit.log_export import WITHHELD
+from projections.consumers.timeline import Origin
+from projections.log.reader import read
 from tests.api.asking import UNKNOWN, add, add_room, fields_of, last, logged, new_id, patch, replace
 from tests.conftest import introduce
 from tests.projections.audit.sealed import SealedLog, verdict
+from workers.adapters.kafka import cloud_event
 
 
 async def entries(http: httpx.AsyncClient, **asked: Any) -> list[dict[str, Any]]:
@@ -294,6 +300,15 @@ async def test_a_long_history_has_pages(http: httpx.AsyncClient) -> None:
     assert (await http.get(f"/api/audit/event/{key}/?after=5")).json() == []
 
 
+async def test_a_record_of_kafka_without_its_content_refers_to_its_entry(http: httpx.AsyncClient, inner: Core) -> None:
+    for number in range(3):
+        await add_room(http, f"{number}")
+    event = dataclasses.replace((await read(inner.database, 0))[-2], state=b"")
+    sent = dict(cloud_event.headers(event, after=0, origin=Origin(UUID(int=1), 1)))
+    found = (await http.get(sent["ce_dataref"].decode())).json()["results"]
+    assert [(entry["position"], entry["data"]["name"]) for entry in found] == [(event.position, "1")]
+
+
 async def test_the_index_gives_what_the_log_gives(http: httpx.AsyncClient, inner: Core) -> None:
     """Without it, with a part of the log in it, and with all of it."""
     studio = {"API-KEY": await introduce(inner, "studio", "operator")}
@@ -326,3 +341,11 @@ async def test_pages_of_the_index_follow_each_other(http: httpx.AsyncClient, inn
     await fill(inner.database)
     seen, pages = await walk(http, "/api/audit/events/?type=room.registered&pageSize=2")
     assert (seen, pages) == (wanted, 4)
+
+
+async def test_the_index_is_filled_while_its_table_is_vacuumed(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:
+    await add_room(http, "Hall")
+    with psycopg.connect(database_url) as vacuum:
+        vacuum.execute("LOCK TABLE audit_index IN SHARE UPDATE EXCLUSIVE MODE")  # as VACUUM does
+        await fill(inner.database)
+    assert await inner.database.row("SELECT count(*) FROM audit_index WHERE topic = 'room.registered'") == (1,)

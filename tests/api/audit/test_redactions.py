@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
 from uuid import UUID
 
 import httpx
@@ -16,8 +19,10 @@ from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.redaction.events import Part
+from projections.audit.index import fill
 from projections.audit.redactor import Selection
 from projections.audit.verify import Verification, verify
+from projections.kernel.connection import Connection
 from projections.kernel.database import Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
@@ -25,6 +30,7 @@ from projections.media_event.view import EVENT_VIEW
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
 from tests.postgres import asked
 from tests.projections.feeding import as_superuser, do
+from tests.projections.log.helpers import rows, until
 from workers.audit.redactions import Redactions
 
 MARK = "Ilse-Mustermann"
@@ -132,6 +138,37 @@ async def test_causes_of_a_person_are_erased_and_the_content_stays(http: httpx.A
     assert (await http.get("/api/audit/events/", params={"actor": "redacted"})).json()["results"][0]["transactionId"] == "redacted"
 
 
+class _BeforeTheCommit:
+    """A database whose transactions are committed when `go` is set."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.done, self.go = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        async with self._database.connection() as connection, connection.transaction():
+            yield connection
+            self.done.set()
+            await self.go.wait()
+
+
+async def test_an_erasure_waits_for_a_part_of_the_index_that_is_being_inserted(
+    http: httpx.AsyncClient, inner: Core, database_url: str
+) -> None:
+    """That part was read before the erasure, and would bring the name back."""
+    await add_room(http, "Hall")
+    held = _BeforeTheCommit(inner.database)
+    filling = asyncio.create_task(fill(cast("Database", held)))
+    await held.done.wait()
+    erasing = asyncio.create_task(redact(http, actor="admin"))
+    await until(lambda: erasing.done() or rows(database_url, "SELECT FROM pg_locks WHERE NOT granted"))
+    held.go.set()
+    assert (await filling, (await erasing)["state"]) == (False, "done")
+    await fill(inner.database)
+    assert "admin" not in {actor for (actor,) in rows(database_url, "SELECT actor FROM audit_index WHERE kind = 'room'")}
+
+
 async def test_positions_are_erased_in_batches(
     http: httpx.AsyncClient, inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +195,50 @@ async def test_what_was_cut_off_goes_on(http: httpx.AsyncClient, inner: Core, se
     status = (await http.get(f"/api/audit/redact/{order.id}")).json()
     assert (status["state"], places(database_url)) == ("done", [])
     assert verify(database_url).valid
+
+
+_TRACES = """
+SELECT tableoid::regclass::text, ctid::text FROM finished_deliveries
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM delivery_attempts
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM logbook
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM parked_records
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM orders
+UNION ALL SELECT tableoid::regclass::text, ctid::text FROM sessions
+"""
+
+
+async def test_while_a_consumer_is_behind_only_what_is_new_is_written(
+    http: httpx.AsyncClient, inner: Core, second: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await marked_event(http, inner, database_url)
+    as_superuser(
+        database_url,
+        "INSERT INTO orders (consumer, position, target, body, event_id, correlation_id, error) "
+        f"VALUES ('x', 1, 'event:{key}', '', gen_random_uuid(), '', '{MARK}')",
+        "INSERT INTO sessions (kind, key, shard, owner, wish, number, state, host, reason, started_at, changed_at) "
+        f"VALUES ('x', '{key}', 0, '', 1, 1, '', '', '{MARK}', '2026-01-01', '2026-01-01')",
+        f"UPDATE delivery_attempts SET error = '{MARK}'",
+        "INSERT INTO consumer_shards (consumer, shard, position) VALUES ('x', 0, 0)",
+        "INSERT INTO consumer_members (consumer, member, host, seen_at) VALUES ('x', gen_random_uuid(), '', now())",
+    )
+    shown = await redact(http, aggregate="event", id=key)
+    assert (shown["state"], places(database_url)) == ("cleaning", [])
+    before = asked(database_url, _TRACES.encode()).fetchall()
+    assert len({table for table, _ in before}) == 6
+    other = Redactions(second.database, second.redactor, second.executor)
+    await other.carry_out()
+    assert asked(database_url, _TRACES.encode()).fetchall() == before
+    as_superuser(database_url, f"UPDATE parked_records SET error = '{MARK}'")
+    await other.carry_out()
+    assert places(database_url) == ["parked_records"], "it has looked a moment ago"
+    monkeypatch.setattr("projections.audit.redactor._CLEAN_AGAIN", 0.0)
+    await other.carry_out()
+    assert places(database_url) == []
+    monkeypatch.undo()
+    as_superuser(database_url, f"UPDATE parked_records SET error = '{MARK}'", "UPDATE consumer_shards SET position = 1000")
+    await other.carry_out()
+    status = (await http.get(f"/api/audit/redact/{shown['id']}")).json()
+    assert (status["state"], places(database_url)) == ("done", [])
 
 
 async def test_a_repeat_with_the_same_key_is_the_same_redaction(http: httpx.AsyncClient, inner: Core) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from uuid import UUID
 
 import pytest
 from kafka import KafkaAdminClient, TopicPartition, errors
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, NewTopic
 from kafka.producer.future import FutureProduceResult, FutureRecordMetadata
 
 from api.wiring.core import Core
@@ -18,7 +18,7 @@ from projections.consumers.timeline import Origin
 from projections.kernel.background_task import OperatorNeeded
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent, read
-from tests.contract.feed.transports import KINDS, held, relaying
+from tests.contract.feed.transports import KINDS, Kafka, Log, held, relaying
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.cluster import cluster_id
@@ -26,8 +26,10 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher, waves
 from workers.adapters.kafka.refusals import RecordRefused, translated
 from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.kernel.feed import Feed
 
 ORIGIN = Origin(UUID(int=7), 1)
+SMALL = {"max.message.bytes": "4000"}
 
 
 class FirstFails:
@@ -91,28 +93,82 @@ async def test_when_a_later_record_arrives_without_an_earlier_one_both_are_sent_
         await publisher.close()
 
 
-async def test_a_record_that_is_too_large_for_the_topic_is_parked_and_the_others_go_on(
+@pytest.fixture
+async def small_topic(
     inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str, database_url: str
-) -> None:
+) -> AsyncIterator[Feed]:
+    """A feed of a topic that takes few bytes, and holds four events: two are larger."""
     topics = Topics(topics_prefix)
     await asyncio.to_thread(_small_topic, kafka, topics.of("event"))
     async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics) as name:
         await event(inner, 1, title="small")
         await event(inner, 2, title="x" * 250, description="y" * 9000)
-        await event(inner, 3, title="small too")
+        await event(inner, 3, description="z" * 9000)
         await event(inner, 2, title="behind it")
         await until(lambda: rows(database_url, "SELECT FROM consumer_shards WHERE consumer = %s AND position = 4", name))
-    parked = rows(database_url, "SELECT position, error FROM parked_records WHERE consumer = %s ORDER BY position", name)
-    assert [position for position, _ in parked] == [2, 4]
-    assert "MessageSizeTooLarge" in parked[0][1]
-    assert sorted(set(await asyncio.to_thread(held, kafka, topics.of("event")))) == [1, 3]
+        feed = Kafka(inner.database, Log(inner.database, log_watcher), bootstrap=kafka, topics=topics).feed(kinds=["event"])
+        yield feed
+        await feed.close()
+
+
+async def given(feed: Feed) -> list[list[LoggedEvent]]:
+    """The four events, in batches."""
+    after, batches = 0, []
+    async with asyncio.timeout(60):
+        while after < 4:
+            batch = await feed.fetch({0: after})
+            batches += [list(batch.records)] if batch.records else []
+            after = batch.through
+    return batches
+
+
+async def test_a_record_that_is_too_large_for_the_topic_is_sent_without_its_content(
+    inner: Core, small_topic: Feed, kafka: str, topics_prefix: str, database_url: str
+) -> None:
+    """Consumers get it from the log, in its order."""
+    events = [event for batch in await given(small_topic) for event in batch]
+    assert [(event.position, event.state) for event in events] == [
+        (event.position, event.state) for event in await read(inner.database, 0)
+    ]
+    assert not rows(database_url, "SELECT FROM parked_records")
+    assert sorted(await asyncio.to_thread(held, kafka, Topics(topics_prefix).of("event"))) == [1, 2, 3, 4]
+
+
+async def test_a_topic_that_comes_to_take_less_is_asked_again(
+    inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str, database_url: str
+) -> None:
+    topics = Topics(topics_prefix)
+    at = "SELECT FROM consumer_shards WHERE consumer = %s AND position = %s"
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics) as name:
+        await event(inner, 1)
+        await until(lambda: rows(database_url, at, name, 1))
+        await asyncio.to_thread(_make_small, kafka, topics.of("event"))
+        await event(inner, 2, description="y" * 9000)
+        await until(lambda: rows(database_url, at, name, 2))
+    assert not rows(database_url, "SELECT FROM parked_records")
+    assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == [1, 2]
+
+
+async def test_a_batch_has_few_records_that_were_too_large(small_topic: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.adapters.kafka.topic_reader.MOST_LEFT_OUT", 1)
+    batches = await given(small_topic)
+    assert [event.position for batch in batches for event in batch] == [1, 2, 3, 4]
+    assert [sum(len(event.state) > 4000 for event in batch) for batch in batches if len(batch[-1].state) > 4000] == [1, 1]
 
 
 def _small_topic(bootstrap: str, name: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1, topic_configs={"max.message.bytes": "4000"})
+        topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1, topic_configs=SMALL)
         admin.create_topics([topic], wait_for_metadata=True)
+    finally:
+        admin.close()
+
+
+def _make_small(bootstrap: str, name: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.alter_configs([ConfigResource("TOPIC", name, SMALL)])
     finally:
         admin.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -15,7 +16,7 @@ from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import taken
 from tests.contract.feed.transports import Log
-from tests.projections.feeding import event
+from tests.projections.feeding import as_superuser, event
 from tests.projections.log.helpers import rows, until
 
 pytestmark = pytest.mark.usefixtures("effects")
@@ -93,3 +94,41 @@ async def test_more_records_than_a_page_are_tried_in_one_go(inner: Core, noteboo
     await until(lambda: taken(database_url) == list(range(1, 702)))
     assert {through for (through,) in rows(database_url, "SELECT through FROM test_effects WHERE position <= 700")} == {700}
     assert not rows(database_url, _PARKED)
+
+
+async def test_large_records_are_read_in_parts(inner: Core, database_url: str) -> None:
+    for number in range(5):
+        await event(inner, 1, description=f"{number}" * 15_000)
+    as_superuser(
+        database_url,
+        "INSERT INTO parked_records (consumer, position, stream, topic, error, replay) "
+        "SELECT 'other', position, originator_id, topic, '', true FROM events",
+    )
+    parked = ParkedRecords(inner.database)
+
+    async def wanted(after: int, *, limit: int = 100, most: int = 20_000) -> tuple[list[int], bool]:
+        found, complete = await parked.to_replay("other", after=after, limit=limit, most=most)
+        return [position for position, _, _ in found], complete
+
+    assert [await wanted(after) for after in (0, 3, 4, 5)] == [([1, 2], False), ([4, 5], True), ([5], True), ([], True)]
+    assert [await wanted(0, limit=limit, most=200_000) for limit in (3, 5)] == [([1, 2, 3], False), ([1, 2, 3, 4, 5], True)]
+    assert await wanted(0, most=1) == ([1], False)
+
+
+async def test_large_writes_are_tried_again_whole(
+    inner: Core, notebook: Notebook, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.kernel.consumer.MOST_BYTES", 1)
+    notebook.poison = {stream(1)}
+
+    async def two_events(text: str) -> Plan:
+        return Plan([AddOrUpdateEvent(UUID(int=number), {"description": text * 5000}) for number in (1, 2)])
+
+    for text in "abc":
+        await inner.executor.execute(partial(two_events, text), invocation=Invocation.by("system"))
+    await until(lambda: len(rows(database_url, _PARKED)) == 6)
+    notebook.poison = set()
+    await ParkedRecords(inner.database).request_replay("notebook")
+    await until(lambda: taken(database_url) == [1, 2, 3, 4, 5, 6])
+    ends = dict(rows(database_url, "SELECT position, through FROM test_effects"))
+    assert ends == {1: 2, 2: 2, 3: 4, 4: 4, 5: 6, 6: 6}

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import OutcomeUnknown, Unavailable
-from projections.kernel.connection import SilentServer, limited
+from projections.kernel.connection import BlockingConnection, SilentServer, limited
 from projections.kernel.database import Database, PoolLimits
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
@@ -58,6 +58,20 @@ async def test_one_silent_connection_replaces_the_others(link: Link, database_ur
         await answered(database)
         async with database.connection() as one_of_them, database.connection() as another:
             assert before.isdisjoint({id(one_of_them), id(another)})
+
+
+async def test_a_thread_gives_a_silent_server_up(link: Link, database_url: str) -> None:
+    def ask() -> None:
+        with BlockingConnection.connect(limited(link.through(database_url)), autocommit=True) as connection:
+            connection.configure(seconds=0.1)
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+            link.swallow()
+            with pytest.raises(SilentServer):
+                connection.execute("SELECT 2")
+            assert connection.closed
+
+    async with asyncio.timeout(60):
+        await asyncio.to_thread(ask)
 
 
 async def test_a_listener_notices_without_a_notification(link: Link, database_url: str) -> None:

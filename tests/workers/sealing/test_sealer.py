@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +20,7 @@ from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
+from projections.audit.stored_log import StoredLog
 from projections.audit.unsealed import Unsealed
 from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import FAN_OUT, LOG_SEALED
@@ -79,6 +81,32 @@ async def sealed_up_to(inner: Core, position: int) -> None:
         return (await checkpoints(inner))[-1:] == [position]
 
     await until(reached)
+
+
+async def test_a_lock_that_somebody_holds_does_not_keep_the_sealer(
+    inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.sealing.sealer._STATEMENT", 0.2)
+    await event(inner, 1)
+    with psycopg.connect(database_url) as holder:
+        holder.execute("LOCK TABLE log_tiles")
+        with pytest.raises(Unavailable, match="took too long"):
+            async with asyncio.timeout(60):
+                await asyncio.to_thread(sealer(inner)._seal)
+    assert await asyncio.to_thread(sealer(inner)._seal)
+
+
+async def test_the_server_ends_a_transaction_of_a_sealer_that_hangs(database_url: str) -> None:
+    def hang() -> None:
+        with StoredLog.connected(database_url, purpose="sealer", seconds=0.2) as stored, stored.transaction():
+            stored.rows("SELECT pg_advisory_xact_lock(1)::text")
+            with psycopg.connect(database_url) as next_one:
+                next_one.execute("SET lock_timeout = '60s'")
+                next_one.execute("SELECT pg_advisory_xact_lock(1)")
+            stored.rows("SELECT 1")
+
+    with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+        await asyncio.to_thread(hang)
 
 
 async def test_what_is_new_is_sealed_once_however_many_sealers_run(inner: Core) -> None:

@@ -1,6 +1,7 @@
 """Conversion between events of the log and Kafka records: CloudEvents 1.0, Kafka binding, binary mode.
 
-The value is the JSON of the event, byte for byte as the log holds it. The envelope is in the headers. The key is the id of the
+The value is the JSON of the event, byte for byte as the log holds it. It is empty where the topic does not take a
+record of that size; then `dataref` says where it is. The envelope is in the headers. The key is the id of the
 aggregate. `source` names the log. Extensions: `epoch` (of the log, when the record was sent), `sequence` (the version, of a fixed
 width, so that it sorts as text), `position` (in the log), `after` (the position before the page of the relay with this record; a
 page always holds whole writes), and who caused the event.
@@ -36,7 +37,7 @@ _FIXED: Final = [("content-type", b"application/json"), ("ce_specversion", b"1.0
 
 
 def headers(event: LoggedEvent, *, after: int, origin: Origin) -> list[tuple[str, bytes]]:
-    """The headers of the record of an event. `after` is the position before its page."""
+    """The headers of the record of an event, which has no state where that is left out. `after` is the position before its page."""
     cause: Mapping[str, Any] = from_json(event.metadata)
     return [
         *_FIXED,
@@ -50,6 +51,7 @@ def headers(event: LoggedEvent, *, after: int, origin: Origin) -> list[tuple[str
         ("ce_position", b"%d" % event.position),
         ("ce_after", b"%d" % after),
         *((name, str(cause[member]).encode()) for member, name in CAUSE.items() if member in cause),
+        *([] if event.state else [("ce_dataref", f"/api/audit/events/?after={event.position - 1}&pageSize=1".encode())]),
     ]
 
 
@@ -75,8 +77,8 @@ def identity(headers: Headers) -> tuple[int, UUID, Origin]:
 
 
 def logged(headers: Headers, value: bytes | None) -> tuple[LoggedEvent, int]:
-    """The event as the log holds it, and the position before its page. Raises KeyError or ValueError for a record of
-    another product."""
+    """The event as the log holds it, but for a state that was left out, and the position before its page. Raises KeyError or
+    ValueError for a record of another product."""
     if value is None:
         raise ValueError("it has no value")
     values = _values(headers)

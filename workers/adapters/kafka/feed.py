@@ -82,7 +82,7 @@ class KafkaFeed:
             await self._in_thread(reading.poll)
             relayed = await self._relayed()
             through = await self._in_thread(partial(reading.through, relayed))
-            return reading.take(through, limit=limit)
+            return await self._filled(reading.take(through, limit=limit))
         except BaseException:
             self._give_up()
             raise
@@ -128,6 +128,17 @@ class KafkaFeed:
         self._checked = time.monotonic()
         if relay_name(await cluster_id(self._connection)) != self._relay:
             raise Unavailable("Kafka is another cluster than before")
+
+    async def _filled(self, batch: Batch) -> Batch:
+        """With the states that the relay left out. The log has all up to where the topics are filled, so a record that it does not
+        have is not of the relay."""
+        lacking = [record.position for record in batch.records if not record.state]
+        if not lacking:
+            return batch
+        log = {event.event_id: event for event in await reader.at(self._database, lacking)}
+        return Batch(
+            [log.get(record.event_id, record) for record in batch.records if record.state or record.event_id in log], batch.through
+        )
 
     async def _moment(self, position: int) -> int:
         """When the event at this position was recorded, in milliseconds; no later record is older."""

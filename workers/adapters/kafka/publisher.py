@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -87,7 +88,8 @@ class KafkaPublisher:
         if producer is None:
             raise Unavailable("the publisher has not begun")
         try:
-            for wave in waves(self._missing(events), place=self._place, largest=self._largest):
+            sent = [fitting(event, most=self._largest[self._place(event).topic]) for event in self._missing(events)]
+            for wave in waves(sent, place=self._place, largest=self._largest):
                 await self._run(partial(self._send, producer, wave, after=after))
         except BaseException:
             self._give_up()
@@ -162,6 +164,15 @@ class KafkaPublisher:
             future.get(0)
 
 
+def fitting(event: LoggedEvent, *, most: int) -> LoggedEvent:
+    """The event, without its state where its record may have more than `most` bytes: consumers miss one that the broker refuses."""
+    return event if _size(event) <= min(most, LARGEST) else replace(event, state=b"")
+
+
+def _size(event: LoggedEvent) -> int:
+    return len(event.state) + 2 * len(event.metadata) + _ENVELOPE
+
+
 def waves(
     events: Iterable[LoggedEvent], *, place: Callable[[LoggedEvent], TopicPartition], largest: Mapping[str, int]
 ) -> Sequence[Sequence[LoggedEvent]]:
@@ -172,7 +183,7 @@ def waves(
     for event in events:
         partition = place(event)
         wave, size = filled.get(partition, (0, 0))
-        more = len(event.state) + 2 * len(event.metadata) + _ENVELOPE
+        more = _size(event)
         if size and size + more > min(_BATCH, largest[partition.topic]):
             wave, size = wave + 1, 0
         filled[partition] = wave, size + more

@@ -28,6 +28,8 @@ _IDLE: Final = 0.2
 _SOON: Final = 0.002
 HINT_EVERY: Final = 5.0
 """Seconds between two commits of offsets."""
+MOST_LEFT_OUT: Final = 8
+"""Records of one batch whose states have to be read from the log: each is large."""
 MOST_WAITING: Final = 64 * 1024 * 1024
 """Bytes of records that wait for earlier ones. With more, only the partition that the others wait for is read."""
 
@@ -139,17 +141,19 @@ class TopicReader:
         return max(self._through, min(through, relayed))
 
     def take(self, through: int, *, limit: int) -> Batch:
-        """The records up to `through`, by position; about `limit` of them, whole writes."""
+        """The records up to `through`, by position; about `limit` of them, whole writes. Some may lack their states."""
         records: list[LoggedEvent] = []
+        left_out = 0
         while self._order and self._order[0] <= through:
             event = self._waiting[self._order[0]].event
-            if len(records) >= limit and command_id(event) != command_id(records[-1]):
+            if (len(records) >= limit or left_out >= MOST_LEFT_OUT) and command_id(event) != command_id(records[-1]):
                 through = records[-1].position
                 break
             del self._waiting[heapq.heappop(self._order)]
             self._bytes -= len(event.state)
             if event.position > self._after[shard_of(event.key, self._shards)]:
                 records.append(event)
+                left_out += not event.state
         self._through = through
         return Batch(records, through)
 
