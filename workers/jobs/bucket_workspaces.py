@@ -76,6 +76,9 @@ class BucketWorkspaces:
         chosen = list(outputs)
         await self._until_answered(lambda: self._publish(run, chosen, client), run)
 
+    async def has_files(self, run: Run) -> bool:
+        return await self._local.has_files(run)
+
     async def discard(self, run: Run) -> None:
         await self._local.discard(run)
         if run.job in self._in_store:
