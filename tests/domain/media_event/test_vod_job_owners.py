@@ -289,6 +289,11 @@ class TestCapture:
         assert (details.capturing_live2_vod, details.capture_vod_start, details.capture_vod_end) == (True, LIVE_AT, STOPPED_AT)
         assert (details.state, details.mp4_state) == (EventState.VOD_INGESTING, Mp4State.GENERATING)
 
+    async def test_the_content_is_filled_in_where_origins_ask_for_it(self, memory: Memory, handlers: JobHandlers) -> None:
+        await a_live_event(memory, configuration=channel([outputs("HLS", "https://a.test/{contentId}/live.m3u8")]))
+        accepted = (await handlers.submit_job(job(), invocation=ME)).aggregate
+        assert accepted.submission.parameters["sources"] == [f"https://a.test/{EVENT}/live.m3u8"]
+
     async def test_what_is_sent_counts(self, memory: Memory, handlers: JobHandlers) -> None:
         await a_live_event(memory)
         sent: dict[str, Any] = {
@@ -363,10 +368,12 @@ class TestCapture:
             ([[outputs("HSS", "https://a.test/manifest")], []], []),
             ([[outputs("HLS")]], []),
             ([], []),
+            ([[outputs("HLS", "https://a.test/{contentId}/live.m3u8")]], [f"https://a.test/{EVENT}/live.m3u8"]),
+            ([[outputs("HLS", "https://{ipAddress}/live.m3u8"), outputs("DASH", ORIGINS[0])]], ORIGINS[:1]),
         ],
     )
     def test_sources_are_the_live_origins_of_one_protocol(self, encoders: list[Any], expected: list[str]) -> None:
-        assert live_origins(channel_configuration(channel(*encoders))) == expected
+        assert live_origins(channel_configuration(channel(*encoders)), content=str(EVENT)) == expected
 
 
 class TestOutcome:
