@@ -101,6 +101,18 @@ async def test_a_playlist_that_never_changes_ends_the_capture_with_a_gap(studio:
     assert [gap["filledBy"] for gap in studio.gaps] == [None]
 
 
+async def test_a_third_run_has_the_initialization_section_of_the_first_one(studio: Studio) -> None:
+    listed = {"fmp4/i.m3u8": playlist(range(8), extension="m4s", init="init.mp4")}
+    async with Origin(studio.files("fmp4") | listed) as origin:
+        url = f"{origin.url}/fmp4/i.m3u8"
+        assert isinstance(await studio.ended([url], moment(1), moment(4)), Finished)
+        origin.files = dict(listed)
+        assert isinstance(await studio.ended([url], moment(1), moment(4), run=2, previous_run=1), Finished)
+        made = await studio.captured([url], moment(1), moment(4), run=3, previous_run=2, frame_accurate=True)
+    assert numbers(made) == list(range(25, 100))
+    assert studio.gaps == []
+
+
 def master(variant: str) -> bytes:
     return f"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=128x96\n{variant}.m3u8\n".encode()
 
