@@ -68,7 +68,9 @@ def test_files_below_the_media_root_are_found(context: Context, tmp_path: Path) 
     media = tmp_path.resolve() / "media"
     assert context.path("film/a/b.mp4") == media / "film/a/b.mp4"
     kept = media / ".jobs/17/files/two.txt"
-    with pytest.raises(StepFailed, match=r"^The file two\.txt, which an earlier step kept, is not there any more\. Run the job again\.$"):
+    with pytest.raises(
+        StepFailed, match=r"^The file two\.txt, which an earlier step kept, is not there any more\. Run the job again\.$"
+    ):
         context.job_file("two.txt")
     kept.parent.mkdir(parents=True)
     kept.touch()
