@@ -36,4 +36,5 @@ def job_handlers(
         owners=OwnersOfRooms(
             VodJobOwners(events, records, clock=clock), AssetJobOwners(), CompositionJobOwners(), PublicationJobOwners()
         ),
+        clock=clock,
     )

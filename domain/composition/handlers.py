@@ -228,7 +228,7 @@ class CompositionHandlers:
             await self._check_protection(wanted.playlist, drm=bool((changes or {}).get("vod_drm", drm)))
             if wanted.live_stream_start is None or wanted.live_stream_start <= self._clock():
                 flow = None if changes is None else changes.get("flow_id")
-                film = _Film(key, event_id, wanted.playlist, generation + 1, client, flow)
+                film = _Film(key, event_id, wanted.playlist, generation + 1, client, wanted.private, flow)
                 commands, job = await self._job(film, invocation)
             commands.append(
                 ComposeEvent(
@@ -278,6 +278,7 @@ class CompositionHandlers:
                 "content_id": str(film.event_id),
                 "generation": film.generation,
                 "playlist": job_parameters(film.playlist),
+                "publish": not film.private,
             },
             owner=Composition.stream(film.composition),
             flow_id=film.flow_id,
@@ -336,6 +337,7 @@ class _Film:
     playlist: Playlist
     generation: int
     client: str
+    private: bool
     flow_id: UUID | None = None
 
 
@@ -354,7 +356,10 @@ class CompositionJobOwners:
         if name.kind != Composition.KIND or not (rerun_of or version):
             return ()
         again = GoOnWithGeneration(UUID(name.key), job=number, job_version=version or 1, rerun_of=rerun_of)
-        return (again, StartVodJob(UUID(job.content_id), number, VodWorkflow.COMPOSE, rerun_of=rerun_of, version=version))
+        publish = job.parameters.get("publish")
+        asked = publish if isinstance(publish, bool) else None
+        key = UUID(job.content_id)
+        return (again, StartVodJob(key, number, VodWorkflow.COMPOSE, asked, rerun_of=rerun_of, version=version))
 
 
 def commands_of(key: str, outcome: JobOutcome) -> Plan:
@@ -380,7 +385,7 @@ def _broken_off(row: CompositionRow) -> Sequence[Command[Any]]:
 
 
 def _film(row: CompositionRow, playlist: Playlist, *, client: str) -> _Film:
-    return _Film(row.id, row.event_id, playlist, row.generation + 1, client)
+    return _Film(row.id, row.event_id, playlist, row.generation + 1, client, row.private)
 
 
 def _made_for(kind: CompositionKind) -> str:

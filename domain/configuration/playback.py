@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from domain.configuration import channel, flow
 from domain.configuration.channel import ChannelDocument
 from domain.configuration.flow import FlowDocument
+from domain.configuration.hosts import is_open
 from domain.configuration.secrets import WRITE_ONLY
 from domain.configuration.streams import StreamPlace, StreamProtocol
 from domain.kernel.json_document import readable
 
 T = TypeVar("T", channel.OutputUrl, flow.Stream)
+_CONTENT: Final = re.compile(r"\{contentId\}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,21 @@ def channel_configuration(text: str) -> ChannelConfiguration:
         tuple(profile for profile in profiles if profile.id),
         tuple(RampServer(server) for server in servers if isinstance(server, dict)) if isinstance(servers, list) else (),
     )
+
+
+def of_content(url: str, content: str) -> str:
+    """A configured address with `{contentId}` replaced: one configuration serves many Events."""
+    return _CONTENT.sub(lambda _: content, url)
+
+
+def live_addresses(
+    channel: ChannelConfiguration, protocol: StreamProtocol, *, places: Iterable[StreamPlace], content: str
+) -> list[str]:
+    """Where the live stream of a content is read over a protocol, place by place and each once. An address in which anything but
+    the content is to be filled is left out."""
+    streams = [each for encoder in channel.encoders for each in encoder.streams if each.protocol is protocol]
+    urls = (of_content(stream.urls.get(place, ""), content) for place in places for stream in streams)
+    return list(dict.fromkeys(url for url in urls if url and not is_open(url)))
 
 
 def flow_configuration(text: str) -> FlowConfiguration:

@@ -76,7 +76,8 @@ class Job(JobBase):
             self._trigger(events.PriorityChanged, at=at, previous=self.priority, priority=priority)
 
     def reschedule(self, run_at: datetime, *, at: datetime) -> None:
-        if run_at == self.run_at and not (self.state is JobState.QUEUED and run_at > at):
+        """A queued or paused job that is told the time that it has waits for it again."""
+        if run_at == self.run_at and not (self.state in (JobState.QUEUED, JobState.PAUSED) and run_at > at):
             return
         self._must_be_open("run_at")
         self._trigger(events.Scheduled if run_at > at else events.RunTimeChanged, at=at, run_at=run_at)

@@ -19,6 +19,7 @@ from domain.job.commands import AcceptJob, BreakJob, UpdateJob
 from domain.job.ports import CheckedJob, JobNumbers, JobOwners, LoadAggregate, Workflows
 from domain.job.secrets import JobSecrets
 from domain.job.values import DEFAULT_PRIORITY, JobState, Submission
+from domain.kernel.clock import Clock
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import NotFound, Refused
@@ -82,6 +83,7 @@ class JobHandlers:
         vault: Vault,
         callbacks: JobCallbacks,
         owners: JobOwners,
+        clock: Clock,
     ) -> None:
         self._executor = executor
         self._load = load
@@ -90,6 +92,7 @@ class JobHandlers:
         self._vault = vault
         self._callbacks = callbacks
         self._owners = owners
+        self._clock = clock
 
     async def submit_job(self, job: NewJob, *, invocation: Invocation) -> Outcome[Job]:
         """The job is in its queue when this returns. Callbacks that do not exist are made in the same append."""
@@ -142,7 +145,7 @@ class JobHandlers:
         elif changes.remove_semaphore:
             values["semaphore"] = None
         command = UpdateJob(number, values, sealed=tuple(job_secrets.encrypted))
-        if changes.state is None:
+        if changes.state is None and changes.run_at is None:
             return await self._executor.execute(command, invocation=invocation)
 
         async def plan() -> Plan:
@@ -151,7 +154,7 @@ class JobHandlers:
             job = await self._load(Job.stream(number))
             if not isinstance(job, Job):
                 return Plan((command,))
-            resumed = changes.state is JobState.QUEUED and job.state is JobState.PAUSED
+            resumed = self._goes_on(changes) and job.state is JobState.PAUSED
             return Plan((*await self._named_again(job.submission), *(self._resumed(job) if resumed else ()), command))
 
         return await self._executor.execute(plan, invocation=invocation)
@@ -183,6 +186,11 @@ class JobHandlers:
             return Plan((accept, *of_owner, *await self._named_again(old.submission), BreakJob(number, rerun_as=new_number)))
 
         return await self._executor.execute(plan, invocation=invocation)
+
+    def _goes_on(self, changes: JobChanges) -> bool:
+        """Whether a paused job is not paused any more: it is resumed, or scheduled for later."""
+        later = changes.run_at is not None and changes.run_at > self._clock()
+        return changes.state is JobState.QUEUED or (later and changes.state is None)
 
     def _resumed(self, job: Job) -> Sequence[Command[Any]]:
         """The commands of its owner."""

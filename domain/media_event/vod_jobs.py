@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, Final
 from uuid import UUID
 
-from domain.configuration.playback import ChannelConfiguration, channel_configuration
+from domain.configuration.playback import ChannelConfiguration, channel_configuration, live_addresses
 from domain.configuration.streams import StreamPlace, StreamProtocol
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob, OwnedJob
@@ -82,7 +82,7 @@ class VodJobOwners:
         found: dict[str, Any] = {}
         errors: list[FieldError] = []
         if not parameters.get("sources"):
-            found["sources"] = (await self._origins(details.channel_id))[:_MOST_SOURCES]
+            found["sources"] = (await self._origins(details.channel_id, content=parameters["content_id"]))[:_MOST_SOURCES]
             if not found["sources"]:
                 errors.append(FieldError("parameters.sources", "is required: the Event has no channel with live origin URLs"))
         ended = None if details.state in STREAMING else details.actual_live_end
@@ -101,21 +101,15 @@ class VodJobOwners:
             raise Malformed(*errors)
         return found
 
-    async def _origins(self, channel: UUID | None) -> list[str]:
+    async def _origins(self, channel: UUID | None, *, content: str) -> list[str]:
         record = None if channel is None else await self._records.find(Channel.KIND, channel)
-        return [] if record is None else live_origins(channel_configuration(record.details.configuration_json))
+        return [] if record is None else live_origins(channel_configuration(record.details.configuration_json), content=content)
 
 
-def live_origins(channel: ChannelConfiguration) -> list[str]:
+def live_origins(channel: ChannelConfiguration, *, content: str) -> list[str]:
     """The live origin URLs of one protocol: they hold the same stream, so that one can fill the gaps of another."""
-    streams = [stream for encoder in channel.encoders for stream in encoder.streams]
-    for protocol in _CAPTURED_FROM:
-        urls = [
-            stream.urls[place] for stream in streams if stream.protocol is protocol for place in _ORIGINS if place in stream.urls
-        ]
-        if urls:
-            return list(dict.fromkeys(urls))
-    return []
+    found = (live_addresses(channel, protocol, places=_ORIGINS, content=content) for protocol in _CAPTURED_FROM)
+    return next(filter(None, found), [])
 
 
 def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:

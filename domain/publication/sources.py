@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from domain.configuration.channel import ChannelDocument, Encoder
-from domain.configuration.hosts import is_open
+from domain.configuration.playback import channel_configuration, live_addresses
 from domain.configuration.secrets import opened
 from domain.configuration.streams import StreamPlace, StreamProtocol
 from domain.kernel.json_document import readable
 from domain.media_event.audio_inputs import configured_inputs
-from domain.media_event.playback import channel_configuration
 from domain.media_event.row import EventRow
 from domain.media_event.values import LIVE, AudioInput
 from domain.records.kinds.channel import Channel
@@ -24,7 +23,6 @@ _PLACES: Final = (
     StreamPlace.CDN_PRIMARY,
     StreamPlace.CDN_SECONDARY,
 )
-_CONTENT: Final = "{contentId}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +46,9 @@ class ChannelSources:
         if channel is None:
             return LiveSource((), event.details.audio_inputs or ())
         text = channel.details.configuration_json
-        urls = tuple(_urls(text, content=str(event.id))) if event.details.state in LIVE else ()
-        return LiveSource(urls, event.details.audio_inputs or _configured(text))
-
-
-def _urls(text: str, *, content: str) -> Iterator[str]:
-    streams = [each for encoder in channel_configuration(text).encoders for each in encoder.streams]
-    for place in _PLACES:
-        for stream in streams:
-            url = stream.urls.get(place, "").replace(_CONTENT, content)
-            if stream.protocol is StreamProtocol.HLS and url and not is_open(url):
-                yield url
+        places = _PLACES if event.details.state in LIVE else ()
+        urls = live_addresses(channel_configuration(text), StreamProtocol.HLS, places=places, content=str(event.id))
+        return LiveSource(tuple(urls), event.details.audio_inputs or _configured(text))
 
 
 def _configured(text: str) -> Sequence[AudioInput]:

@@ -70,6 +70,22 @@ def fail(context: StepContext[Failures]) -> StepResult:
     return StepResult(message="at last")
 
 
+def use_kept(context: StepContext[Failures]) -> StepResult:
+    """Reads what the step before it has kept, and fails as often as it is told."""
+    kept = context.job_file("kept.txt").read_text()
+    fail(context)
+    return StepResult(message=kept)
+
+
+def go_on(context: Context) -> StepResult:
+    """Its first run leaves a file, the second one fails before it has a workspace."""
+    if context.run_number == 1:
+        (context.workspace / "left").touch()
+    if context.run_number < 3:
+        raise StepFailed("not yet")
+    return StepResult(metadata={"left": context.previous is not None and (context.previous / "left").exists()})
+
+
 class Claim(JobParameters):
     name: str
     path: str | None = None
@@ -107,4 +123,6 @@ FAILING = Workflow("failing", Failures, [Step("fail", fail), Step("after", nothi
 CRASHING = Workflow("crashing", JobParameters, [Step("crash", crash)])
 CLAIMING = Workflow("claiming", Claim, [Step("claim", claim)])
 READING = Workflow("reading", Reading, [Step("keep", keep), Step("read", read, after=("keep",))])
-WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING, CLAIMING, READING)
+KEEPING = Workflow("keeping", Failures, [Step("keep", keep), Step("use", use_kept, after=("keep",))])
+LEAVING = Workflow("leaving", JobParameters, [Step("go_on", go_on)])
+WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING, CLAIMING, READING, KEEPING, LEAVING)

@@ -76,6 +76,9 @@ class BucketWorkspaces:
         chosen = list(outputs)
         await self._until_answered(lambda: self._publish(run, chosen, client), run)
 
+    async def has_files(self, run: Run) -> bool:
+        return await self._local.has_files(run)
+
     async def discard(self, run: Run) -> None:
         await self._local.discard(run)
         if run.job in self._in_store:
@@ -86,6 +89,9 @@ class BucketWorkspaces:
         if run.job in self._in_store:
             for number in range(1, run.run + 1):
                 await _or_later(self._end_uploads(run._replace(run=number)))
+
+    async def remove_inputs(self, job: int) -> None:
+        await self._inputs.remove([job])
 
     async def remove(self, jobs: Collection[int]) -> None:
         await self._local.remove(jobs)

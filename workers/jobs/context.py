@@ -141,11 +141,11 @@ class StepContext(Generic[P]):
 
     @property
     def previous(self) -> Path | None:
-        """The workspace of the previous run, if it still exists. Another process may still write there: copy the files and check
-        them."""
-        run_number = self.order.previous_run
-        folder = None if run_number is None else self._paths.workspace(self.task, run_number)
-        return folder if folder is not None and folder.is_dir() else None
+        """The workspace of the last run that left something, if it still exists: a run that failed at its start leaves nothing.
+        Another process may still write there: copy the files and check them."""
+        numbers = range(self.order.previous_run or 0, 0, -1)
+        folders = (self._paths.workspace(self.task, number) for number in numbers)
+        return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
 
     def path(self, name: str) -> Path:
         """A file of the media root, by its path there. It need not exist. It may be a copy, which is not to be changed."""
@@ -155,7 +155,10 @@ class StepContext(Generic[P]):
     def job_file(self, name: str) -> Path:
         """A file that an earlier step of this job kept for later steps."""
         _must(segment_fault(name), f"the name {name!r}")
-        return self._found(self._paths.kept(name))
+        file = self._found(self._paths.kept(name))
+        if not file.exists():
+            raise StepFailed(f"The file {name}, which an earlier step kept, is not there any more. Run the job again.", final=True)
+        return file
 
     def publish(self, path: Path, name: str, *, sha256: str | None = None) -> None:
         """Publish the file `path` of the workspace as `name` in the folder of the job's content."""

@@ -63,7 +63,8 @@ class ReadyTasks:
         """Add tasks, or what is known of them by now."""
         for ready in tasks:
             key, known = ready.run[:2], self._kept.get(ready.run[:2])
-            if known is not None and known.ready._replace(due_in=0.0) == ready._replace(due_in=0.0):
+            same = known is not None and known.ready._replace(due_in=0.0) == ready._replace(due_in=0.0)
+            if same and known is not None and known.due_at <= now + ready.due_in:
                 continue
             if ready.shard in self._shards and (known is not None or len(self._kept) < self._most):
                 self._of_client[ready.client] += known is None

@@ -139,16 +139,27 @@ class StepExecutor:
         return job
 
     async def clean_up(self, job: Job, run: Run) -> None:
-        """Delete what an executed run leaves. It may take long: the next task of the job may be started already."""
-        if job.ended:
+        """Delete what an executed run leaves. It may take long: the next task of the job may be started already. A failed job can
+        be resumed, so its files stay for a while."""
+        if job.failed:
+            await self._workspaces.remove_inputs(run.job)
+            await self._discard_unpublished(job)
+        elif job.ended:
             await self._workspaces.remove([run.job])
             uploads = self._uploads
             if uploads is not None and _outcome(job) == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
                 await _until_available(lambda: uploads.forget(run.job))
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
-        else:
-            await self._workspaces.discard(run._replace(run=run.run - 1))
+        elif await self._workspaces.has_files(run):  # which has taken over what it could use of the runs before
+            for number in range(1, run.run):
+                await self._workspaces.discard(run._replace(run=number))
+
+    async def _discard_unpublished(self, job: Job) -> None:
+        """As long as files are where they could still be published from, no job of another client gets their places."""
+        for task in job.tasks.values():
+            if task.outputs and task.state is not TaskState.COMPLETED:
+                await self._workspaces.discard_runs(Run(job.number, task.plan.id, task.run))
 
     async def report(self, command: JobCommand, transaction_id: str) -> Job:
         """Execute a command, repeated until it succeeds. The task worker cancels this when its lease is lost."""

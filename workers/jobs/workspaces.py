@@ -38,9 +38,17 @@ class RunFiles(Protocol):
 
     async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None: ...
 
+    async def has_files(self, run: Run) -> bool:
+        """Whether the folder of the run, on this machine, has anything in it."""
+        ...
+
     async def discard(self, run: Run) -> None: ...
 
     async def discard_runs(self, run: Run) -> None: ...
+
+    async def remove_inputs(self, job: int) -> None:
+        """Delete what was fetched for its steps: they can fetch it again."""
+        ...
 
     async def remove(self, jobs: Collection[int]) -> None: ...
 
@@ -81,13 +89,19 @@ class Workspaces:
                 _log.warning("job %d: what it made waits to be put in its place: %s", run.job, fault.strerror)
                 await asyncio.sleep(_SHORTAGE_SECONDS)
 
+    async def has_files(self, run: Run) -> bool:
+        return await asyncio.to_thread(_has_files, MediaPaths(self.root, run.job).workspace(run.task, run.run))
+
     async def discard(self, run: Run) -> None:
-        """Delete the folder of a run; the next run of the task has copied from it what it could use."""
+        """Delete the folder of a run; a later run of the task has copied from it what it could use."""
         await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run))
 
     async def discard_runs(self, run: Run) -> None:
         """Delete the folders of all runs of its task, which is completed."""
         await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run).parent)
+
+    async def remove_inputs(self, job: int) -> None:
+        """Steps read the media root itself."""
 
     async def remove(self, jobs: Collection[int]) -> None:
         """Delete the folders of these jobs."""
@@ -132,3 +146,10 @@ class Workspaces:
 
 def _is_there(folder: Path) -> bool:
     return folder.exists()
+
+
+def _has_files(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False

@@ -19,6 +19,7 @@ from domain.configuration.playback import (
     FlowConfiguration,
     RampServer,
     StreamAddresses,
+    of_content,
 )
 from domain.configuration.points import UNKNOWN
 from domain.configuration.streams import StreamPlace
@@ -37,8 +38,6 @@ from domain.media_event.values import LIVE, ON_DEMAND, EventDetails, EventState,
 REMIX: Final = frozenset({EventState.REMIX_GENERATING, EventState.REMIX_PRIVATE, EventState.REMIX_PUBLIC, EventState.REMIX_ERROR})
 ARCHIVER: Final = frozenset({EventState.ARCHIVER_PRIVATE, EventState.ARCHIVER_PUBLIC})
 FILM: Final = ON_DEMAND | {EventState.COMPOSE_PRIVATE, EventState.COMPOSE_PUBLIC}
-
-_PLACEHOLDER = re.compile(r"\{contentId\}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,18 +208,13 @@ def _stream_urls(
     The private URL is for viewers of unpublished content: first in a state that is not public, absent in a public one."""
     shared = [place for place in StreamPlace if place is not StreamPlace.PRIVATE]
     places = shared if event.state in PUBLIC else [StreamPlace.PRIVATE, *shared]
-    parameters = _parameters(event, request)
+    parameters, content = _parameters(event, request), encoded(event.content_id)
     return tuple(
-        StreamUrl(stream.protocol, with_parameters(_filled(stream.urls[place], event), parameters), source)
+        StreamUrl(stream.protocol, with_parameters(of_content(stream.urls[place], content), parameters), source)
         for index, stream in streams
         for place in places
         if place in stream.urls and (source := StreamSource(place, index)) == (request.stream_source or source)
     )
-
-
-def _filled(url: str, event: PlayableEvent) -> str:
-    """The configured text with `{contentId}` replaced: one flow serves many Events. Everything else stays as configured."""
-    return _PLACEHOLDER.sub(lambda _: encoded(event.content_id), url)
 
 
 def _parameters(event: PlayableEvent, request: PlaybackRequest) -> dict[str, str]:

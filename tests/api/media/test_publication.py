@@ -67,6 +67,7 @@ def known(
         vault=vault,
         callbacks=callbacks,
         owners=OwnersOfRooms(PublicationJobOwners()),
+        clock=clock,
     )
     contents = known[TargetContents]
     handlers = publication_handlers(database, executor, records=records, jobs=jobs, vault=vault, contents=contents, clock=clock)

@@ -75,6 +75,7 @@ def handlers(memory: Memory, files: MemoryMediaFiles, *, assets: MemoryAssets | 
         vault=memory.vault,
         callbacks=callbacks,
         owners=OwnersOfRooms(),
+        clock=lambda: memory.now,
     )
     lookup = assets or MemoryAssets(memory.log)
     return AssetHandlers(memory.executor, lookup, events=memory.events, files=files, jobs=jobs)

@@ -47,6 +47,7 @@ def job_handlers(memory: Memory) -> JobHandlers:
         vault=memory.vault,
         callbacks=callbacks,
         owners=OwnersOfRooms(CompositionJobOwners()),
+        clock=lambda: memory.now,
     )
 
 

@@ -14,7 +14,8 @@ from domain.composition.handlers import CompositionHandlers, CompositionJobOwner
 from domain.composition.values import CompositionKind, CompositionState, Item, ItemType, Playlist
 from domain.configuration.secrets import split
 from domain.job.aggregate import Job
-from domain.job.handlers import JobHandlers
+from domain.job.commands import BreakJob
+from domain.job.handlers import JobChanges, JobHandlers
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob
 from domain.job.values import JobState, Output
@@ -154,6 +155,7 @@ class TestComposing:
                     }
                 ],
             },
+            "publish": True,
         }
 
     async def test_a_new_event_has_the_fields_and_its_flow_is_told(self, memory: Memory, handlers: CompositionHandlers) -> None:
@@ -295,6 +297,26 @@ class TestEnds:
         await tell(memory, OutcomeKind.RERUN, number, rerun_of=17, version=1)
         await complete(memory, number)
         assert shown(memory)[0] is EventState.COMPOSE_PRIVATE
+
+    @pytest.mark.parametrize(("private", "state"), [(False, EventState.COMPOSE_PUBLIC), (True, EventState.COMPOSE_PRIVATE)])
+    @pytest.mark.parametrize("again", ["repeated", "resumed"])
+    async def test_it_is_as_private_after_another_job_of_the_event(
+        self, memory: Memory, handlers: CompositionHandlers, jobs: JobHandlers, private: bool, state: EventState, again: str
+    ) -> None:
+        await handlers.compose(film(private=private), invocation=ME)
+        await memory.given(BreakJob(17))
+        await tell(memory, OutcomeKind.BROKEN, 17, version=2)
+        package = StartVodJob(EVENT, 3, VodWorkflow.PACKAGE, publish=not private)
+        await memory.given(package, EndVodJob(EVENT, 3, VodJobEnd.COMPLETED, 4))
+        number = 17
+        if again == "repeated":
+            number = int((await jobs.rerun_job(17, invocation=ME)).aggregates[0].key)
+        else:
+            await jobs.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
+            await jobs.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
+        assert shown(memory)[0] is EventState.COMPOSE_GENERATING
+        await complete(memory, number)
+        assert shown(memory)[0] is state
 
     async def test_only_compositions_submit_such_jobs(self, memory: Memory) -> None:
         with pytest.raises(Malformed):

@@ -93,7 +93,14 @@ def handlers(memory: Memory, workflows: Fetching, callbacks: JobCallbacks) -> Jo
 
     owners = VodJobOwners(memory.events, memory.records, clock=lambda: memory.now)
     return JobHandlers(
-        memory.executor, load, numbers=Numbers(), workflows=workflows, vault=memory.vault, callbacks=callbacks, owners=owners
+        memory.executor,
+        load,
+        numbers=Numbers(),
+        workflows=workflows,
+        vault=memory.vault,
+        callbacks=callbacks,
+        owners=owners,
+        clock=lambda: memory.now,
     )
 
 

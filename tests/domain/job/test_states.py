@@ -220,6 +220,10 @@ class TestRescheduling:
         a_job(first=accepted(run_at=SOON)).when(update(run_at=SOON)).then_nothing()
         a_job(first=accepted(run_at=SOON, semaphore=SEMAPHORE)).when(update(run_at=SOON)).then_nothing()
 
+    def test_a_paused_job_waits_for_its_time_again_when_it_is_told_the_same_time(self) -> None:
+        paused = a_job(PAUSED, first=accepted(run_at=SOON))
+        assert paused.when(update(run_at=SOON)).then(fact(events.Scheduled, run_at=SOON)).state is JobState.SCHEDULED
+
     def test_a_job_that_was_resumed_before_its_time_can_be_sent_back_to_wait_for_it(self) -> None:
         resumed = a_job(PAUSED, RESUMED, first=accepted(run_at=SOON))
         assert resumed.when(update(run_at=SOON)).then(fact(events.Scheduled, run_at=SOON)).state is JobState.SCHEDULED

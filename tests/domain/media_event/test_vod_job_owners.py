@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from domain.configuration.playback import channel_configuration
+from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import BreakJob
 from domain.job.handlers import JobChanges, JobHandlers, NewJob
@@ -93,6 +94,7 @@ def handlers(memory: Memory) -> JobHandlers:
         vault=memory.vault,
         callbacks=JobCallbacks(memory.vault, memory.events, memory.records, clock=clock, new_signing_secret=lambda: "whsec_a"),
         owners=VodJobOwners(memory.events, memory.records, clock=clock),
+        clock=clock,
     )
 
 
@@ -226,6 +228,37 @@ class TestResume:
         with pytest.raises(Conflict, match="the job 18"):
             await handlers.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
 
+    async def test_so_it_does_where_the_job_is_put_off_until_later(self, memory: Memory, handlers: JobHandlers) -> None:
+        await self.broken_and_paused(memory, handlers)
+        before = memory.log.head
+        await handlers.update_job(17, JobChanges(priority=1, run_at=NOW + timedelta(hours=1)), invocation=ME)
+        appended = [one.event.TOPIC for one in memory.log.entries[before:]]
+        assert appended == ["event.vod_job_started", "event.mp4_state_changed", "job.priority_changed", "job.scheduled"]
+        scheduled = memory.log.load(Job.stream(17))
+        assert scheduled is not None
+        await memory.given(EndVodJob(EVENT, 17, VodJobEnd.COMPLETED, scheduled.version + 1))
+        present = event_of(memory).details.vod_job
+        assert present is not None
+        assert present.ended is VodJobEnd.COMPLETED, "the Event follows the job to its end"
+
+    @pytest.mark.parametrize(
+        "changes",
+        [JobChanges(run_at=NOW), JobChanges(run_at=NOW + timedelta(hours=1), state=JobState.PAUSED)],
+        ids=("past", "paused"),
+    )
+    async def test_and_not_where_the_job_stays_paused(self, memory: Memory, handlers: JobHandlers, changes: JobChanges) -> None:
+        await self.broken_and_paused(memory, handlers)
+        await handlers.update_job(17, changes, invocation=ME)
+        present = event_of(memory).details.vod_job
+        assert present is not None
+        assert present.ended is VodJobEnd.BROKEN
+
+    async def test_beside_another_job_it_is_not_put_off_either(self, memory: Memory, handlers: JobHandlers) -> None:
+        await self.broken_and_paused(memory, handlers)
+        await handlers.submit_job(job("vod_ingest"), invocation=ME)
+        with pytest.raises(Conflict, match="the job 18"):
+            await handlers.update_job(17, JobChanges(run_at=NOW + timedelta(hours=1)), invocation=ME)
+
     async def test_a_job_that_was_only_paused_is_under_way_all_the_time(self, memory: Memory, handlers: JobHandlers) -> None:
         await an_event(memory)
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
@@ -255,6 +288,11 @@ class TestCapture:
         details = event_of(memory).details
         assert (details.capturing_live2_vod, details.capture_vod_start, details.capture_vod_end) == (True, LIVE_AT, STOPPED_AT)
         assert (details.state, details.mp4_state) == (EventState.VOD_INGESTING, Mp4State.GENERATING)
+
+    async def test_the_content_is_filled_in_where_origins_ask_for_it(self, memory: Memory, handlers: JobHandlers) -> None:
+        await a_live_event(memory, configuration=channel([outputs("HLS", "https://a.test/{contentId}/live.m3u8")]))
+        accepted = (await handlers.submit_job(job(), invocation=ME)).aggregate
+        assert accepted.submission.parameters["sources"] == [f"https://a.test/{EVENT}/live.m3u8"]
 
     async def test_what_is_sent_counts(self, memory: Memory, handlers: JobHandlers) -> None:
         await a_live_event(memory)
@@ -330,10 +368,12 @@ class TestCapture:
             ([[outputs("HSS", "https://a.test/manifest")], []], []),
             ([[outputs("HLS")]], []),
             ([], []),
+            ([[outputs("HLS", "https://a.test/{contentId}/live.m3u8")]], [f"https://a.test/{EVENT}/live.m3u8"]),
+            ([[outputs("HLS", "https://{ipAddress}/live.m3u8"), outputs("DASH", ORIGINS[0])]], ORIGINS[:1]),
         ],
     )
     def test_sources_are_the_live_origins_of_one_protocol(self, encoders: list[Any], expected: list[str]) -> None:
-        assert live_origins(channel_configuration(channel(*encoders))) == expected
+        assert live_origins(channel_configuration(channel(*encoders)), content=str(EVENT)) == expected
 
 
 class TestOutcome:

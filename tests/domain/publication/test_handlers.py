@@ -71,6 +71,7 @@ def handlers(memory: Memory, contents: MemoryContents) -> PublicationHandlers:
         vault=memory.vault,
         callbacks=callbacks,
         owners=OwnersOfRooms(PublicationJobOwners()),
+        clock=lambda: memory.now,
     )
     return PublicationHandlers(ports_of(memory, contents), jobs=jobs)
 

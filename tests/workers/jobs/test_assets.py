@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.workers.jobs.counted import film, numbers, probed
+from tests.workers.jobs.counted import film, numbers, probed, tool
 from tests.workers.jobs.hosting import Listener, order
+from tests.workers.jobs.sources import HDR, ffmpeg
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
@@ -20,6 +22,11 @@ TRACKS = (
     *("-map", "0:v", "-map", "0:v", "-map", "1:a", "-map", "1:a", "-s:v:1", "64x48", "-c:a", "aac", "-shortest"),
     *("-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu"),
 )
+
+
+COLOURS = "color=c=0xc02020:s=128x96:r=25:d=1"
+"""A red of standard dynamic range."""
+PQ = "scale=in_range=tv:out_primaries=bt2020:out_transfer=smpte2084:out_color_matrix=bt2020nc,format=yuv420p10le"
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +42,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     film(folder / "long.mp4", *H264, fps="3")
     film(folder / "one-key.mp4", *H264, "-g", "1000", fps="3")
     film(folder / "odd.mp4", "-vf", "crop=127:95:0:0", "-c:v", "libx264", "-pix_fmt", "yuv444p", frames=25)
+    film(folder / "wide.mp4", "-vf", "setsar=4/3", *H264, frames=25)
+    turned = ("-display_rotation", "90", "-i", str(folder / "wide.mp4"), "-c", "copy", str(folder / "turned.mp4"))
+    ffmpeg(*turned)
+    ffmpeg("-f", "lavfi", "-i", COLOURS, "-vf", PQ, "-c:v", "libx265", "-x265-params", HDR, str(folder / "hdr.mp4"))
     film(folder / "ntsc.mp4", *H264, fps="30000/1001")
     film(folder / "-wide.nut", "-vf", "scale=20000:16", "-c:v", "ffv1", frames=1)
     film(folder / "sound.mp4", "-map", "1:a", "-c:a", "aac", inputs=TONE, frames=1)
@@ -61,6 +72,16 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 async def ended(hosts: StepProcessPool, workflow: str, *, listener: Listener | None = None, **wanted: Any) -> Finished | Failed:
     given = {"source": "film.mp4", "name": f"assets/{workflow}", **wanted}
     return await hosts.run(order("make", workflow=workflow, **given), listener or Listener())
+
+
+STILL = {"start": "00:00:00.480", "end": "00:00:00.900", "playback_speed": 0.0}
+
+
+def colour(path: Path) -> tuple[int, int, int]:
+    """Of the middle of a picture."""
+    cut = ("-vf", "scale=in_color_matrix=bt601,format=rgb24,crop=1:1", "-frames:v", "1", "-f", "rawvideo", "-")
+    raw = subprocess.run([tool("ffmpeg"), "-v", "error", "-i", str(path), *cut], stdout=subprocess.PIPE, check=True).stdout
+    return raw[0], raw[1], raw[2]
 
 
 async def made(hosts: StepProcessPool, root: Path, workflow: str, **wanted: Any) -> Path:
@@ -94,6 +115,26 @@ async def test_frames_are_found_in_other_containers(hosts: StepProcessPool, root
     assert numbers(await made(hosts, root, "asset_image", source=source, time=time)) == [number]
     clip = await made(hosts, root, "asset_video", source=source, start="00:00:03.000", end="00:00:04.000", frame_accurate=True)
     assert numbers(clip) == list(range(75, 100))
+
+
+@pytest.mark.parametrize(("workflow", "times"), [("asset_image", {"time": "00:00:00.480"}), ("asset_gif", STILL)])
+@pytest.mark.parametrize(("source", "size", "turned"), [("wide.mp4", (171, 96), ""), ("turned.mp4", (96, 171), "transpose=clock,")])
+async def test_a_still_has_the_shape_that_is_shown(
+    hosts: StepProcessPool, root: Path, workflow: str, times: dict[str, Any], source: str, size: tuple[int, int], turned: str
+) -> None:
+    picture = await made(hosts, root, workflow, source=source, **times)
+    [stream] = probed(picture)["streams"]
+    assert (stream["width"], stream["height"]) == pytest.approx(size, abs=1)
+    assert stream.get("sample_aspect_ratio", "1:1") == "1:1"
+    assert numbers(picture, turned=turned) == [12]
+
+
+@pytest.mark.parametrize(("workflow", "times"), [("asset_image", {"time": "00:00:00.480"}), ("asset_gif", STILL)])
+async def test_a_still_of_hdr_has_its_colours(hosts: StepProcessPool, root: Path, workflow: str, times: dict[str, Any]) -> None:
+    picture = await made(hosts, root, workflow, source="hdr.mp4", **times)
+    red, green, blue = colour(picture)
+    assert red > 100, "not dark"
+    assert max(green, blue) < red / 2.5, "not grey"
 
 
 async def test_an_accurate_clip_has_the_frames_of_its_times_and_all_tracks(hosts: StepProcessPool, root: Path) -> None:

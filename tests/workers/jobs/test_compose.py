@@ -22,6 +22,7 @@ from tests.workers.jobs.composing import FRAMES, H264, digests, event, gaps, ite
 from tests.workers.jobs.counted import numbers, probed
 from tests.workers.jobs.hosting import Listener, order
 from tests.workers.jobs.packaging import Results, published, run
+from tests.workers.jobs.sources import ffmpeg
 from tests.workers.jobs.test_vod_engine import decrypted
 from tests.workers.jobs.theatre import HEIGHT, WIDTH, Theatre
 from workers.jobs.media_paths import MediaPaths
@@ -30,7 +31,7 @@ from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.workspaces import Workspaces
 from workers.kernel.forked import ForkServer
 
-SMALL, OTHER, WIDE, SILENT, LOUD, TRUNCATED, LIST = 1, 2, 3, 4, 5, 6, 7
+SMALL, OTHER, WIDE, SILENT, LOUD, TRUNCATED, LIST, TURNED = 1, 2, 3, 4, 5, 6, 7, 8
 KID, KEY = "22dac626328f8d21b3ffcd10e5b85d43", "000102030405060708090a0b0c0d0e0f"
 COMMON = "0000003470737368010000001077efecc0b24d02ace33c1e52e2fb4b00000001" + KID + "00000000"
 PROTECTION = Protection(KID, KEY, "1" * 32, "skd://a", {"cenc": COMMON, "cbcs": COMMON}, {"drm_data": []})
@@ -62,6 +63,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source(root, LOUD, *large, *H264, decibels=8.0)
     whole = source(root, TRUNCATED, *large, *H264, "-movflags", "+faststart")
     whole.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    upright = source(root, TURNED).rename(root / "upright.mp4")
+    ffmpeg("-display_rotation", "90", "-i", str(upright), "-c", "copy", str(root / event(TURNED) / f"{event(TURNED)}.mp4"))
     (root / event(LIST)).mkdir()
     (root / event(LIST) / f"{event(LIST)}.mp4").write_text(f"ffconcat version 1.0\nfile ../{event(SMALL)}/{event(SMALL)}.mp4\n")
     (root / event(SMALL) / "metadata.json").write_text('{"startTime": "2031-01-02T19:00:00.000Z"}')
@@ -127,6 +130,16 @@ async def test_what_agrees_is_copied_to_the_byte(hosts: StepProcessPool, root: P
     streams = probed(film)["streams"]
     assert [(one["codec_tag_string"], float(one["start_time"])) for one in streams] == [("avc1", 0.0), ("mp4a", 0.0)]
     assert all(float(one["duration"]) == pytest.approx(12.0, abs=0.022) for one in streams)
+
+
+async def test_what_its_container_turns_is_made_upright(hosts: StepProcessPool, root: Path) -> None:
+    made = await composed(hosts, root, item(TURNED), item(TURNED))
+    assert not isinstance(made, Failed), made
+    assert made["sources"]["copied"] == 0
+    film = root / "film/film.mp4"
+    [video] = [one for one in probed(film)["streams"] if one["codec_type"] == "video"]
+    assert (video["width"], video["height"]) == (96, 128)
+    assert numbers(film, turned="transpose=clock,") == [*range(FRAMES)] * 2
 
 
 async def test_a_copy_begins_at_the_key_frame_before_its_start(hosts: StepProcessPool, root: Path) -> None:

@@ -94,6 +94,12 @@ def test_some_pictures_are_copied_only_if_all_are(change: dict[str, Any]) -> Non
     assert copied(planned([odd, odd, part(1.0)])) == [False, False, True]
 
 
+def test_what_its_container_turns_or_stretches_is_not_copied() -> None:
+    turned = shown(bare=False)
+    assert copied(planned([turned, turned])) == [False, False]
+    assert copied(planned([turned, part()])) == [False, True]
+
+
 def test_the_film_has_the_form_that_most_of_it_has() -> None:
     small = replace(SHOWN, width=641, height=361, rate=(50, 1), plain=False)
     plan = planned([part(10.0), part(30.0, shown=small, exact=True)])

@@ -59,13 +59,22 @@ def test_the_workspace_of_the_previous_run_is_readable(tmp_path: Path, listener:
     write(first, "part")
     previous = made(tmp_path, listener, run=2, previous_run=1).previous
     assert previous == first.workspace
+    assert list(made(tmp_path, listener, run=2).workspace.iterdir()) == [], "this one leaves nothing"
+    assert made(tmp_path, listener, run=4, previous_run=3).previous == first.workspace
     assert made(tmp_path, listener, run=3).previous is None
 
 
 def test_files_below_the_media_root_are_found(context: Context, tmp_path: Path) -> None:
     media = tmp_path.resolve() / "media"
     assert context.path("film/a/b.mp4") == media / "film/a/b.mp4"
-    assert context.job_file("two.txt") == media / ".jobs/17/files/two.txt"
+    kept = media / ".jobs/17/files/two.txt"
+    with pytest.raises(
+        StepFailed, match=r"^The file two\.txt, which an earlier step kept, is not there any more\. Run the job again\.$"
+    ):
+        context.job_file("two.txt")
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    assert context.job_file("two.txt") == kept
 
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "..", "film/../../x", ".jobs/18/files/x", "film/.x", "a\\b", "a\0"])

@@ -115,6 +115,32 @@ async def test_a_paused_job_ends_its_step_and_goes_on_when_resumed(engine: Engin
     assert not (await engine.ended(number)).failed
 
 
+async def test_a_failed_job_that_is_resumed_has_what_its_steps_kept(engine: Engine) -> None:
+    number = await engine.accept("keeping", times=1, final=True)
+    assert (await engine.ended(number)).failed
+    await engine.update(number, queue_state=JobState.PAUSED)
+    await engine.update(number, queue_state=JobState.QUEUED)
+    job = await engine.ended(number)
+    assert (job.failed, job.tasks[1].run, job.tasks[2].run) == (False, 1, 2), job.reason
+    assert job.tasks[2].result is not None
+    assert job.tasks[2].result.message == "kept"
+
+
+async def test_what_a_failed_job_did_not_publish_bars_nobody(engine: Engine, tmp_path: Path) -> None:
+    assert not (await engine.ended(await engine.accept("claiming", name="match/film.mp4"))).failed
+    number = await engine.accept("claiming", name="match/film.mp4", client="playout")
+    job = await engine.ended(number)
+    assert job.reason.endswith("A job of another client has published match/film.mp4; it is not replaced.")
+    await until(lambda: not (tmp_path / ".jobs" / str(number) / "1").exists())
+
+
+async def test_a_run_that_leaves_nothing_takes_nothing_from_the_next_one(engine: Engine) -> None:
+    await engine.set("retry_delay", 0)
+    job = await engine.ended(await engine.accept("leaving"))
+    assert job.tasks[1].result is not None
+    assert (job.tasks[1].run, job.tasks[1].result.metadata) == (3, {"left": True})
+
+
 async def test_never_more_than_max_jobs(engine: Engine) -> None:
     numbers = [await engine.accept("noop") for _ in range(30)]
     for number in numbers:

@@ -67,6 +67,14 @@ def test_a_retry_waits_until_it_is_due() -> None:
     assert known.due_in(15.0) is None
 
 
+def test_a_retry_that_is_due_sooner_than_was_known_is_not_waited_for() -> None:
+    """Its job was broken, paused and resumed between two looks."""
+    known = tasks(ready(1, due_in=3600.0))
+    known.put([ready(1)], now=1.0)
+    assert taken(known, now=1.0) == [Run(1, 1, 1)]
+    assert len(known) == 0
+
+
 def test_what_changed_replaces_what_was_known_of_the_job() -> None:
     known = tasks(ready(1), ready(1, 2), ready(2))
     known.replace([1], [ready(1, 2, priority=1)], now=0.0)

@@ -101,6 +101,52 @@ async def test_a_playlist_that_never_changes_ends_the_capture_with_a_gap(studio:
     assert [gap["filledBy"] for gap in studio.gaps] == [None]
 
 
+async def test_a_third_run_has_the_initialization_section_of_the_first_one(studio: Studio) -> None:
+    listed = {"fmp4/i.m3u8": playlist(range(8), extension="m4s", init="init.mp4")}
+    async with Origin(studio.files("fmp4") | listed) as origin:
+        url = f"{origin.url}/fmp4/i.m3u8"
+        assert isinstance(await studio.ended([url], moment(1), moment(4)), Finished)
+        origin.files = dict(listed)
+        assert isinstance(await studio.ended([url], moment(1), moment(4), run=2, previous_run=1), Finished)
+        made = await studio.captured([url], moment(1), moment(4), run=3, previous_run=2, frame_accurate=True)
+    assert numbers(made) == list(range(25, 100))
+    assert studio.gaps == []
+
+
+def master(variant: str) -> bytes:
+    return f"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=128x96\n{variant}.m3u8\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("how", "anew", "clocked"),
+    [
+        ("fails", False, True),
+        ("fails", True, False),
+        ("stands still", True, True),
+        ("stands still", False, False),
+        ("ends", True, True),
+    ],
+)
+async def test_the_master_playlist_is_asked_again(studio: Studio, how: str, anew: bool, clocked: bool) -> None:
+    """Its rendition has another address, or the encoder has begun to count again."""
+    began = BEGAN if clocked else None
+    span = (moment(0), moment(6)) if clocked else ("00:00:00", "00:00:06")
+    async with Origin(studio.files("ts") | {"ts/master.m3u8": master("one")}) as origin:
+
+        def one() -> bytes:
+            origin.files["ts/master.m3u8"] = master("two")
+            if how == "fails":
+                origin.statuses["ts/one.m3u8"] = 404
+            return playlist(range(3), ended=how == "ends", began=began, target=TARGET)
+
+        origin.files["ts/one.m3u8"] = one
+        following = range(3, 8) if anew else range(1, 8)
+        origin.files["ts/two.m3u8"] = playlist(following, sequence=following[0] * (not anew), began=began, target=TARGET)
+        made = await studio.captured([f"{origin.url}/ts/master.m3u8"], *span, frame_accurate=True)
+    assert numbers(made) == list(range(150))
+    assert studio.gaps == []
+
+
 async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio) -> None:
     """What the first run had is not at the origin any more, and not in the playlist."""
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8))}) as origin:

@@ -55,6 +55,7 @@ def composition_handlers(core: Core) -> CompositionHandlers:
         vault=vault,
         callbacks=JobCallbacks(vault, events, records, clock=core.clock, new_signing_secret=new_signing_secret),
         owners=OwnersOfRooms(CompositionJobOwners()),
+        clock=core.clock,
     )
     return handlers_of(core.database, core.executor, records=records, jobs=jobs, clock=core.clock)
 

@@ -81,8 +81,6 @@ def store(context: StepContext[HttpFetchVerify]) -> StepResult:
     kept, path = context.job_file(name), context.workspace / name
     try:
         os.link(kept, path)
-    except FileNotFoundError:
-        raise StepFailed("The file that was downloaded is not there any more.", final=True) from None
     except OSError:
         shutil.copyfile(kept, path)
     fetched = context.results["fetch"]

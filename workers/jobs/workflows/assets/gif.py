@@ -12,6 +12,8 @@ from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe
+from workers.jobs.workflows.vod.codecs import still
+from workers.jobs.workflows.vod.source import picture_of
 
 MOST_FRAMES: Final = 20_000
 _Side = Annotated[float, Field(gt=0, le=8192)]
@@ -69,7 +71,8 @@ def _shown(wanted: AssetGif, source: MediaFile, clip: Span) -> str:
     sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos"
     if wanted.width is None and wanted.height is None:
         sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos"
-    return f"[0:{source.video.index}]{','.join((clip.filters(clip.first.seek), *timed, sizes))}"
+    filters = (clip.filters(clip.first.seek), *timed, *still(picture_of(source)), sizes, "setsar=1")
+    return f"[0:{source.video.index}]{','.join(filters)}"
 
 
 def _side(pixels: float | None) -> int:

@@ -11,6 +11,8 @@ from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import AssetParameters, Time, in_seconds
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import probe, seconds
+from workers.jobs.workflows.vod.codecs import still
+from workers.jobs.workflows.vod.source import picture_of
 
 
 class AssetImage(AssetParameters):
@@ -26,8 +28,8 @@ def make(context: StepContext[AssetImage]) -> StepResult:
     source = probe(context, wanted.source)
     frame = source.frame(in_seconds(wanted.time), what=wanted.time)
     made = context.workspace / "image.jpg"
-    cut = ("-vf", f"trim=start={seconds(frame.begin - frame.seek)}", "-frames:v", "1")
-    picture = ("-map", f"0:{source.video.index}", *cut, "-map_metadata", "-1")
+    filters = ",".join((f"trim=start={seconds(frame.begin - frame.seek)}", *still(picture_of(source))))
+    picture = ("-map", f"0:{source.video.index}", "-vf", filters, "-frames:v", "1", "-map_metadata", "-1")
     jpeg = ("-c:v", "mjpeg", "-q:v", "2", "-pix_fmt", "yuvj420p", "-f", "image2", "-update", "1")
     encode(context, source, *source.input(frame.seek), *picture, *jpeg, made.name, lasts=0.0)
     if not made.is_file():

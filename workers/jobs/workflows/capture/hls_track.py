@@ -25,6 +25,7 @@ class HlsTrack:
         """Of the present epoch, by sequence, also of absent segments."""
         self._cursor = (0, 0.0)
         """The sequence and the time of what comes next."""
+        self._moved = False
 
     def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
         """What an earlier run knew."""
@@ -41,14 +42,18 @@ class HlsTrack:
         known, self.segments = self.segments, []
         self.restore([replace(one, at=one.at + seconds) for one in known], clocked=self.clocked)
 
+    def move(self) -> None:
+        """The next playlist is from another address."""
+        self._moved = True
+
     def update(self, playlist: MediaPlaylist) -> bool:
         """Take in a playlist. Gives whether it lists anything new. An old one, as caches give out, changes nothing."""
         entries = playlist.entries
         if not entries:
             return False
-        restarted = False
-        if self._urls and entries[-1].sequence < self._cursor[0] - 1:
-            if any(self._urls.get(one.sequence) == playlist.resource(one).url for one in entries):
+        moved, self._moved, restarted = self._moved, False, False
+        if self._urls and (self._counts_anew(playlist) if moved else entries[-1].sequence < self._cursor[0] - 1):
+            if not moved and any(self._urls.get(one.sequence) == playlist.resource(one).url for one in entries):
                 return False
             self._epoch, self._urls, restarted = self._epoch + 1, {}, True
             self.restarts += 1
@@ -58,7 +63,7 @@ class HlsTrack:
             resource = playlist.resource(entry)
             self._urls[entry.sequence] = resource.url
             if not entry.absent:
-                breaks = entry.breaks or (restarted and number == 0)
+                breaks = entry.breaks or ((restarted or moved) and number == 0)
                 self.segments.append(self._segment(entry, resource, at, breaks=breaks))
         if fresh:
             last, at = fresh[-1]
@@ -66,6 +71,21 @@ class HlsTrack:
                 self._cursor = (last.sequence + 1, at + last.lasts)
             self.segments.sort(key=lambda one: (one.epoch, one.sequence))
         return bool(fresh)
+
+    def _counts_anew(self, playlist: MediaPlaylist) -> bool:
+        """Whether a playlist from another address does not go on with the numbers of the one before. Segments that both list are
+        compared by the time of day, else by the names of their files."""
+        entries = playlist.entries
+        if self.clocked:
+            known = {one.sequence: one for one in self.segments if one.epoch == self._epoch}
+            times = zip(entries, self._times(playlist, restarted=False), strict=True)
+            both = [(known[entry.sequence], at) for entry, at in times if entry.sequence in known]
+            if both:
+                return all(abs(one.at - at) > one.lasts / 2 for one, at in both)
+        if entries[-1].sequence < self._cursor[0] - 1:
+            return True
+        listed = [one for one in entries if one.sequence in self._urls]
+        return bool(listed) and all(_file(self._urls[one.sequence]) != _file(one.uri) for one in listed)
 
     def _times(self, playlist: MediaPlaylist, *, restarted: bool) -> list[float]:
         """When each entry begins. A time of day holds until the next one is told, and for what is before the first one."""
@@ -93,3 +113,8 @@ class HlsTrack:
 
     def _segment(self, entry: Entry, resource: Resource, at: float, *, breaks: bool) -> Segment:
         return Segment(self._source, self._kind, self._epoch, entry.sequence, resource, at, entry.lasts, entry.init, breaks)
+
+
+def _file(url: str) -> str:
+    """The name of a file without the rest of its address."""
+    return url.partition("?")[0].rpartition("/")[2]

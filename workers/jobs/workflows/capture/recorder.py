@@ -60,7 +60,6 @@ class Recorder:
         self._downloads = downloads
         self._shelf = shelf
         self._known = shelf.take_over(context.previous)
-        shelf.keep(self._known)
         if self._known:
             context.log(f"Going on with {len(self._known)} segments, which the run before had.")
         self._sources = tuple(Source(number, url) for number, url in enumerate(wanted.sources, 1))

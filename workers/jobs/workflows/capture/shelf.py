@@ -26,15 +26,18 @@ class Shelf:
         self.base: float | None = None
 
     def take_over(self, previous: Path | None) -> list[Segment]:
-        """What an earlier run had, as far as its files are whole. They are linked or copied, not moved: it may still run."""
+        """What an earlier run had, as far as its files are whole. They are linked or copied, not moved: it may still run. All of it
+        is noted here too, for the run after this one."""
         found: dict[str, Segment] = {}
         for line in _lines(None if previous is None else previous / _INDEX):
             try:
                 if "base" in line:
                     self.note_base(float(line["base"]))
-                elif self._taken(previous, str(line["name"]), int(line["size"])) and "at" in line:
-                    segment = _segment(line)
-                    found[segment.name] = segment
+                elif self._taken(previous, str(line["name"]), int(line["size"])):
+                    self._write(line)
+                    if "at" in line:
+                        segment = _segment(line)
+                        found[segment.name] = segment
             except (KeyError, TypeError, ValueError, OSError):
                 continue
         return list(found.values())
@@ -52,9 +55,6 @@ class Shelf:
     def put(self, made: Path, name: str, segment: Segment | None = None) -> None:
         """A file that is whole. Without `segment` it is an initialization section."""
         made.replace(self.path(name))
-        self._note(name, segment)
-
-    def _note(self, name: str, segment: Segment | None) -> None:
         told = {} if segment is None else asdict(segment)
         self._have.add(name)
         self._write({**told, "name": name, "size": self.path(name).stat().st_size})
@@ -70,11 +70,6 @@ class Shelf:
                 shutil.copyfile(old, self.path(name))
             self._have.add(name)
         return True
-
-    def keep(self, segments: list[Segment]) -> None:
-        """Note what was taken over, so that the run after this one can take it over too."""
-        for one in segments:
-            self._note(one.name, one)
 
     def _write(self, line: dict[str, Any]) -> None:
         with (self._workspace / _INDEX).open("a") as file:

@@ -8,10 +8,8 @@ from time import monotonic
 from typing import Final
 
 from workers.jobs.workflows.capture.segments import Kind, Segment
-from workers.jobs.workflows.capture.streams import Stream
+from workers.jobs.workflows.capture.streams import PATIENCE, Stream
 
-PATIENCE: Final = 2.0
-"""Target durations without a new segment, after which a source is taken for stalled."""
 _SHORTEST: Final = 1.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Final, Protocol
 
 from workers.jobs.workflows.capture import dash, hls
@@ -14,6 +15,8 @@ from workers.jobs.workflows.capture.hls_track import HlsTrack
 from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault
 
 _KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
+PATIENCE: Final = 2.0
+"""Target durations without a new segment, after which a source is taken for stalled."""
 SHORTEST_WAIT: Final = 0.2
 _A_YEAR: Final = 365 * 86400.0
 """No stream that does not tell the time of day runs so long."""
@@ -45,25 +48,25 @@ async def opened(number: int, url: str, *, downloads: Downloads, known: list[Seg
     text = await downloads.text(url)
     if text.body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return DashStream(number, url, text, downloads=downloads, known=known, clock=clock)
-    return HlsStream(number, text, downloads=downloads, known=known)
+    return HlsStream(number, url, text, downloads=downloads, known=known)
 
 
 class HlsStream:
-    """The highest rendition of a master playlist with its audio, or a media playlist."""
+    """The highest rendition of a master playlist with its audio, or a media playlist. The master playlist is asked again where its
+    rendition fails, stands still or ends: its encoder may have begun again with others, or their addresses may be valid for a while
+    only."""
 
-    def __init__(self, number: int, text: Text, *, downloads: Downloads, known: list[Segment]) -> None:
+    def __init__(self, number: int, url: str, text: Text, *, downloads: Downloads, known: list[Segment]) -> None:
         self._downloads = downloads
+        self._url = url
         self.target = 0.0
         self.ended = False
+        self._news = monotonic()
         found = hls.parse(text.body, text.url)
-        urls: dict[Kind, str] = {"main": text.url}
-        self._first: hls.MediaPlaylist | None = None
-        if isinstance(found, tuple):
-            urls = {"main": found[0].url, **({"audio": found[0].audio} if found[0].audio else {})}
-        else:
-            self._first = found
-        self._urls = urls
-        self._tracks: dict[Kind, HlsTrack] = {kind: HlsTrack(number, kind) for kind in urls}
+        self._variant = found[0] if isinstance(found, tuple) else None
+        self._first = None if isinstance(found, tuple) else found
+        self._urls: dict[Kind, str] = {"main": text.url} if self._variant is None else _urls(self._variant)
+        self._tracks: dict[Kind, HlsTrack] = {kind: HlsTrack(number, kind) for kind in self._urls}
         for kind, track in self._tracks.items():
             restored = [one for one in known if one.kind == kind]
             track.restore(restored, clocked=any(one.at > _A_YEAR for one in restored))
@@ -87,11 +90,49 @@ class HlsStream:
         return apart is not None
 
     async def refresh(self) -> bool:
+        try:
+            changed = await self._asked()
+        except SourceFault:
+            if not await self._has_moved():
+                raise
+            return await self._asked()
+        stalled = not changed and monotonic() - self._news >= PATIENCE * self.target
+        if (self.ended or stalled) and await self._has_moved():
+            changed = await self._asked() or changed
+        return changed
+
+    async def _asked(self) -> bool:
         playlists = await asyncio.gather(*(self._media(url) for url in self._urls.values()))
         changes = [self._tracks[kind].update(one) for kind, one in zip(self._urls, playlists, strict=True)]
         self.target = max(one.target for one in playlists)
         self.ended = all(one.ended for one in playlists)
+        if any(changes):
+            self._news = monotonic()
         return any(changes)
+
+    async def _has_moved(self) -> bool:
+        """Whether the master playlist lists other addresses by now. They are used then: those of the rendition of the same size and
+        rate, else of the highest."""
+        before = self._variant
+        if before is None:
+            return False
+        try:
+            text = await self._downloads.text(self._url)
+            found = hls.parse(text.body, text.url)
+        except SourceFault:
+            return False
+        if not isinstance(found, tuple):
+            return False
+        same = (before.pixels, before.bandwidth)
+        variant = min(found, key=lambda one: (one.url != before.url, (one.pixels, one.bandwidth) != same))
+        urls = _urls(variant)
+        if urls == self._urls or urls.keys() != self._urls.keys():
+            return False
+        for kind in urls:
+            if urls[kind] != self._urls[kind]:
+                self._tracks[kind].move()
+        self._variant, self._urls = variant, urls
+        return True
 
     def wait(self, changed: bool) -> float:
         """RFC 8216, 6.3.4."""
@@ -106,6 +147,10 @@ class HlsStream:
         if isinstance(found, tuple):
             raise SourceFault("A master playlist lists another master playlist.", final=True)
         return found
+
+
+def _urls(variant: hls.Variant) -> dict[Kind, str]:
+    return {"main": variant.url, **({"audio": variant.audio} if variant.audio else {})}
 
 
 class DashStream:

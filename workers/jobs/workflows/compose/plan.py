@@ -41,7 +41,8 @@ _NEAR: Final = 0.001
 class Shown:
     """Of the picture of a source. `headers` is a digest of those of its codec, `reorder` how many frames are decoded before their
     turn. `steady`: of a constant rate, in a container whose key frames are found by their times; `plain`: progressive, upright,
-    with square pixels of 8 bits in standard dynamic range."""
+    with square pixels of 8 bits in standard dynamic range. `bare`: its container says nothing of how it is to be turned or
+    stretched, which a copy would lose."""
 
     codec: str
     width: int
@@ -51,6 +52,7 @@ class Shown:
     steady: bool
     plain: bool
     reorder: int
+    bare: bool = True
 
     @property
     def form(self) -> tuple[int, int, tuple[int, int]]:
@@ -251,7 +253,7 @@ def _following(plan: Plan, keys: Sequence[float], time: float) -> float:
 
 
 def _copyable(one: Part) -> bool:
-    return one.shown.codec in _COPIED and one.shown.steady and one.begins_at_key and not one.exact
+    return one.shown.codec in _COPIED and one.shown.steady and one.shown.bare and one.begins_at_key and not one.exact
 
 
 def _fits(one: Part, form: tuple[int, int, tuple[int, int]]) -> bool:

@@ -198,14 +198,19 @@ def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
         steady=steady and rate == nominal and found.file.is_mp4,
         plain=_plain(picture, stream),
         reorder=min(reorder, 16) if isinstance(reorder, int) else 16,
+        bare=_bare(picture, stream),
     )
 
 
-def _plain(picture: Picture, stream: Mapping[str, Any]) -> bool:
+def _bare(picture: Picture, stream: Mapping[str, Any]) -> bool:
     turned = any("rotation" in one for one in stream.get("side_data_list", ()) if isinstance(one, dict))
-    square = (picture.width, picture.height) == (stream.get("width"), stream.get("height"))
+    return not turned and (picture.width, picture.height) == (stream.get("width"), stream.get("height"))
+
+
+def _plain(picture: Picture, stream: Mapping[str, Any]) -> bool:
     even = not (picture.width | picture.height) & 1
-    return square and even and not turned and not picture.hdr and not picture.interlaced and stream.get("pix_fmt") == "yuv420p"
+    progressive_sdr = not picture.hdr and not picture.interlaced and stream.get("pix_fmt") == "yuv420p"
+    return _bare(picture, stream) and even and progressive_sdr
 
 
 def _heard(stream: Mapping[str, Any], sound: Sound, *, origin: float) -> Heard:

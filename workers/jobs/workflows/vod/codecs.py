@@ -32,6 +32,13 @@ def progressive_sdr(picture: Picture) -> tuple[str, ...]:
     )
 
 
+def still(picture: Picture) -> tuple[str, ...]:
+    """Filters that make a frame what viewers of pictures show without further knowledge: of standard dynamic range, with square
+    pixels."""
+    square = f"scale={picture.width}:{picture.height}:flags=lanczos,setsar=1"
+    return (*((_SDR,) if picture.hdr else ()), *(() if picture.square else (square,)))
+
+
 def h264(lines: int, *, bit_rate: int, quality: int, keys: Sequence[float] = ()) -> tuple[str, ...]:
     """With a key frame every two seconds and at these `keys`, at the same times whatever the size. `quality` is the rate factor,
     lower is better, and `bit_rate` the most that is used for it. Frames keep their times."""

@@ -164,8 +164,6 @@ def _taken(context: StepContext[Any], name: str) -> Path:
     kept, path = context.job_file(name), context.workspace / name
     try:
         os.link(kept, path)
-    except FileNotFoundError:
-        raise StepFailed("A file that an earlier step made is not there any more.", final=True) from None
     except OSError:
         shutil.copyfile(kept, path)
     return path

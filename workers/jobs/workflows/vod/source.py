@@ -35,6 +35,8 @@ class Picture:
     start: float
     hdr: bool
     interlaced: bool
+    square: bool = True
+    """Whether the pixels of its track are."""
 
     @property
     def lines(self) -> int:
@@ -72,7 +74,9 @@ def source(context: StepContext[Any], file: MediaFile) -> Source:
     streams = [one for one in file.probed.get("streams", ()) if isinstance(one, dict)]
     if len(streams) > MOST_TRACKS:
         raise StepFailed(f"{file.name} has {len(streams)} tracks; at most {MOST_TRACKS} are read.", final=True)
-    picture = _picture(file, next(one for one in streams if one.get("index") == file.video.index))
+    picture = picture_of(file)
+    if min(picture.width, picture.height) < LEAST_SIDE:
+        raise StepFailed(f"The picture of {file.name} has less than {LEAST_SIDE} pixels on a side.", final=True)
     sounds = [_sound(one) for one in streams if one.get("codec_type") == "audio" and one.get("codec_name") not in (None, "unknown")]
     if len(sounds) > MOST_SOUNDS:
         context.log(f"{file.name} has {len(sounds)} audio tracks; the first {MOST_SOUNDS} are used.")
@@ -89,18 +93,20 @@ def length_of(context: StepContext[Any], name: str) -> float:
     return lasts(probe_at(context, context.workspace / name, name=name, show=("-show_format",)))
 
 
-def _picture(file: MediaFile, stream: dict[str, Any]) -> Picture:
+def picture_of(file: MediaFile) -> Picture:
+    """That of its highest video track. Fails for good for what cannot be decoded here, with the reason."""
+    streams = [one for one in file.probed.get("streams", ()) if isinstance(one, dict)]
+    stream = next(one for one in streams if one.get("index") == file.video.index)
     width, height = file.video.width, file.video.height
     if width * height > MOST_PIXELS:
         raise StepFailed(f"The picture of {file.name} has more than {MOST_PIXELS} pixels.", final=True)
-    width = round(width * _shape(stream))
+    shape = _shape(stream)
+    width = max(round(width * shape), 1)
     details = [one for one in stream.get("side_data_list", ()) if isinstance(one, dict)]
     if any(one.get("dv_profile") == 5 for one in details):
         raise StepFailed(f"{file.name} is in Dolby Vision profile 5, which needs a decoder of its own.", final=True)
     if any(isinstance(one.get("rotation"), int) and one["rotation"] % 180 == 90 for one in details):
         width, height = height, width
-    if min(width, height) < LEAST_SIDE:
-        raise StepFailed(f"The picture of {file.name} has less than {LEAST_SIDE} pixels on a side.", final=True)
     return Picture(
         index=file.video.index,
         codec=str(stream.get("codec_name")),
@@ -110,6 +116,7 @@ def _picture(file: MediaFile, stream: dict[str, Any]) -> Picture:
         start=max(_number(stream.get("start_time")) - file.start, 0.0),
         hdr=stream.get("color_transfer") in _HDR,
         interlaced=stream.get("field_order") in _INTERLACED,
+        square=shape == 1,
     )
 
 
