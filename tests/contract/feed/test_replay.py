@@ -130,5 +130,5 @@ async def test_large_writes_are_tried_again_whole(
     notebook.poison = set()
     await ParkedRecords(inner.database).request_replay("notebook")
     await until(lambda: taken(database_url) == [1, 2, 3, 4, 5, 6])
-    ends = dict(rows(database_url, "SELECT position, through FROM test_effects"))
+    ends: dict[int, int] = dict(rows(database_url, "SELECT position, through FROM test_effects"))
     assert ends == {1: 2, 2: 2, 3: 4, 4: 4, 5: 6, 6: 6}
