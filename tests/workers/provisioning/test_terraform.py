@@ -73,6 +73,22 @@ async def test_a_worker_that_has_lost_its_lease_begins_nothing(site: Site) -> No
     assert not (site.workdir.path / ".terraform").exists()
 
 
+async def test_without_the_state_nothing_counts_as_gone_and_nothing_is_made_again(site: Site) -> None:
+    await site.provide(A)
+    here, site.provisioner = site.provisioner, site.another(program("terraform"), work=site.root / "another-machine")
+    for wanted, template in (((), "default"), ((A,), "default"), ((), "not-installed")):
+        found = await site.provide(*wanted, made=True, template=template)
+        assert (found.left, found.exists, names(found), site.up) == (True, True, [], ["a"])
+        assert template in found.reason or f"HOME/provision/{site.workdir.name} is missing" in found.reason
+        assert found.reason in await site.provisioner.plan(site.desired(*wanted, made=True)) or template == "not-installed"
+    assert not (site.root / "another-machine").exists()
+    site.provisioner = site.another(str(site.root / "no-program"), work=site.root / "another-machine")
+    assert (await site.provide(made=True)).left
+    site.provisioner = here
+    gone = await site.provide(made=True)
+    assert (gone.left, gone.reason, site.up) == (False, "", [])
+
+
 async def test_a_disk_without_space_is_told_before_anything_is_made(site: Site) -> None:
     site.provisioner = site.another(program("terraform"), free=1 << 62)
     found = await site.provide(A)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -79,7 +80,8 @@ class TerraformProvisioner:
         try:
             return await _Run(self, desired, workdir=workdir, progress=progress, halt=halt).provide()
         except _Failed as failure:
-            return Provided(left=workdir.path.exists(), exists=workdir.path.exists(), reason=str(failure))
+            there = desired.made or workdir.path.exists()
+            return Provided(left=there, exists=there, reason=str(failure))
         except OSError as fault:
             return Provided(left=True, exists=True, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}")
 
@@ -129,6 +131,11 @@ class TerraformProvisioner:
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def _has_backend(template: Path | None) -> bool:
+    """Whether the state is somewhere else than in the workdir."""
+    return template is not None and (template / BACKEND).is_file()
+
+
 class _Run:
     """One call for one key."""
 
@@ -157,8 +164,9 @@ class _Run:
         template = self._terraform.template(desired.template)
         known = self._workdir.path.exists()
         if template is None and not (destroy and known):
-            return Provided(exists=known, left=known, reason=f"the template {desired.template!r} is not installed")
-        known = known or (template is not None and (template / BACKEND).is_file())
+            raise _Failed(f"the template {desired.template!r} is not installed")
+        self._require_state(template)
+        known = known or _has_backend(template)
         if destroy and not known:
             return Provided()
         if not await self._alone():
@@ -188,11 +196,20 @@ class _Run:
         template, destroy = self._terraform.template(self._desired.template), not self._desired.resources
         if template is None and not destroy:
             raise _Failed(f"the template {self._desired.template!r} is not installed")
+        self._require_state(template)
         if destroy and not self._workdir.path.exists():
             return ()
         await asyncio.to_thread(self._workdir.prepare, template)
         self._lock = ("-lock=false",)
         return await self._planned(destroy)
+
+    def _require_state(self, template: Path | None) -> None:
+        """Without the state nothing can be terminated, and what is there would be made a second time."""
+        if self._desired.made and not self._workdir.path.exists() and not _has_backend(template):
+            raise _Failed(
+                f"its state is not on this machine ({platform.node()}): HOME/provision/{self._workdir.name} is missing; run the "
+                "role provisioning where that directory is, or bring it here"
+            )
 
     @property
     def _purpose(self) -> str:
