@@ -6,10 +6,11 @@ import asyncio
 import logging
 import signal
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from typing import Any, Final
 
 from api.cli.database import OpenDatabase, check_connections, warn_of_rights
+from api.cli.metrics_port import metrics_port, metrics_summary
 from api.cli.ready import print_ready, print_status, working_text
 from api.cli.serving import Ready, no_further_step
 from api.cli.shared import Place, Shared
@@ -55,12 +56,16 @@ async def supervise(
             *(Place("workers", number + 1, roles) for number in range(workers)),
         ]
         try:
-            async with ForkServer("api.cli.process") as fork_server, database(settings) as found:
+            async with (
+                _metrics_port(settings, shared, needed=not copies) as metrics,
+                ForkServer("api.cli.process") as fork_server,
+                database(settings) as found,
+            ):
                 supervisor = Supervisor(places, shared, fork_server=fork_server, seconds=settings.shutdown_seconds)
                 warn_of_rights(found)
                 await check_connections(found, settings, processes=api + workers)
                 try:
-                    summary = [*(await supervisor.start()), _processes(api, workers)]
+                    summary = [*(await supervisor.start()), _processes(api, workers), *metrics_summary(settings, metrics)]
                     if copies:
                         address, port = copies[0][0].getsockname()[:2]
                         print_ready(settings, address=address, port=port, database=found.label, summary=summary)
@@ -79,6 +84,10 @@ async def supervise(
 
 
 def _processes(api: int, workers: int) -> tuple[str, str]:
+def _metrics_port(settings: Settings, shared: Shared, *, needed: bool) -> AbstractAsyncContextManager[int | None]:
+    return metrics_port(settings, shared.metrics) if needed else nullcontext()
+
+
     counts = [f"{count} of the {kind}" for kind, count in (("API", api), ("workers", workers)) if count]
     return "processes", f"{', '.join(counts)}; SIGUSR1 restarts them one by one"
 
