@@ -315,6 +315,10 @@ class ProvisionProgress(Protocol):
     async def error(self, message: str) -> None: ...
 
 
+HALT_SECONDS: Final = 300.0
+"""So long a provisioner may go on after a halt: a program must be able to write what it has made."""
+
+
 class Halt(asyncio.Event):
     """Set when a run is to end soon, also in the middle of a step. `ours`: whether it may begin one; where that is no longer
     certain the run ends before the next."""

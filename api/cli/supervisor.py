@@ -22,6 +22,7 @@ from api.wiring.startup import StartError
 from projections.kernel.background_task import start_forever, start_task
 from workers.adapters.keyfiles import master_key
 from workers.kernel.forked import ForkServer
+from workers.ports import HALT_SECONDS
 
 _PATIENCE: Final = 15
 """Seconds beyond the time that a process has for its stop; they include those in which idle connections may end."""
@@ -83,13 +84,19 @@ async def supervise(
         return 1 if signals.forced.is_set() else 0
 
 
-def _processes(api: int, workers: int) -> tuple[str, str]:
 def _metrics_port(settings: Settings, shared: Shared, *, needed: bool) -> AbstractAsyncContextManager[int | None]:
     return metrics_port(settings, shared.metrics) if needed else nullcontext()
 
 
+def _processes(api: int, workers: int) -> tuple[str, str]:
     counts = [f"{count} of the {kind}" for kind, count in (("API", api), ("workers", workers)) if count]
     return "processes", f"{', '.join(counts)}; SIGUSR1 restarts them one by one"
+
+
+def patience(place: Place, seconds: int) -> float:
+    """Seconds in which the process of a place ends in order."""
+    provisions = place.kind == "workers" and not {"all", "provisioning"}.isdisjoint(place.roles)
+    return 2 * seconds + _PATIENCE + (HALT_SECONDS if provisions else 0)
 
 
 class Supervisor:
@@ -141,7 +148,8 @@ class Supervisor:
             process.terminate()
         ends = asyncio.gather(*(process.ended() for process in running))
         waits: list[asyncio.Future[Any]] = [ends, asyncio.ensure_future(forced.wait())]
-        await asyncio.wait(waits, timeout=2 * self._seconds + _PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        seconds = max((patience(each.place, self._seconds) for each in self._places), default=0.0)
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         waits[1].cancel()
         if not ends.done():
             logger.error("the processes are killed: %s", "a second signal" if forced.is_set() else "they did not stop in time")
@@ -227,7 +235,7 @@ class _Keeper:
             old, self._current = self._current, new
         old.channel.tell("retire")
         try:
-            async with asyncio.timeout(2 * self._seconds + _PATIENCE):
+            async with asyncio.timeout(patience(self.place, self._seconds)):
                 await old.ended()
         except TimeoutError:
             logger.error("the process %s (pid %d) is killed: it did not end in time", self.place, old.pid)

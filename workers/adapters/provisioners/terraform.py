@@ -25,7 +25,7 @@ from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
 from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, OnLine, Running, Workdir
-from workers.ports import Halt, ProvisionProgress
+from workers.ports import HALT_SECONDS, Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 _PREFIX: Final = "TF_VAR_"
@@ -47,7 +47,7 @@ class TerraformLimits:
     below which no run begins."""
 
     run: float = 3600.0
-    grace: float = 300.0
+    grace: float = HALT_SECONDS
     lock: int = 60
     free: int = NONE_LEFT
 
