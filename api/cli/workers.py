@@ -58,8 +58,8 @@ async def run(args: Namespace, settings: Settings) -> int:
         except asyncio.CancelledError:
             if not signals.requested:
                 raise
-        print_status("stopped")
-        return 0
+        print_status("stopped by force" if signals.forced.is_set() else "stopped")
+        return 1 if signals.forced.is_set() else 0
 
 
 async def work(
@@ -72,7 +72,7 @@ async def work(
     ready: Callable[[CollectorRegistry, Sequence[str]], None],
     retire: asyncio.Event | None = None,
 ) -> None:
-    """Until a stop signal, or `retire`."""
+    """Until a stop signal, or `retire`. A second signal does not wait for the work under way."""
     key = master_key(settings.master_key_file)
     previous = previous_master_key(settings.master_key_file)
     inner = await prepared(
@@ -102,8 +102,12 @@ async def work(
         await stopped.wait()
     finally:
         signals.on_stop(lambda: None)
-        await finisher.stop()
-        await space.stop()
-        await workers.stop()
-        await outbound.close()
-        await inner.stop()
+
+        async def stop() -> None:
+            await finisher.stop()
+            await space.stop()
+            await workers.stop()
+            await outbound.close()
+            await inner.stop()
+
+        await signals.in_order(stop())
