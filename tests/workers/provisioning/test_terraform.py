@@ -13,6 +13,7 @@ import pytest
 from tests.programs import program
 from tests.workers.jobs.engine import once
 from tests.workers.provisioning.site import TEMPLATE, A, B, Site, names
+from workers.adapters.provisioners.workdir import Ending
 from workers.ports import Halt
 
 
@@ -145,3 +146,44 @@ async def test_a_successor_that_wants_something_else_interrupts_it(site: Site, d
     async with asyncio.timeout(60):
         found = await site.provide()
     assert (found.left, found.exists, site.up) == (False, False, [])
+
+
+async def test_a_terraform_of_a_dead_worker_that_does_not_end_is_ended(site: Site, dead_worker: int) -> None:
+    """It works for the same, so it has the time that every program has."""
+    site.provisioner = site.another(program("terraform"), run=2.0, grace=1.0)
+    running = asyncio.create_task(site.provide(A, B))
+
+    async def ended() -> bool:
+        return site.workdir.holder() != dead_worker
+
+    async with asyncio.timeout(60):
+        await once(ended)
+        (site.there / "hold-b").unlink()
+        await running
+    assert (await site.provide()).left is False
+
+
+def test_a_program_is_interrupted_once_and_then_killed() -> None:
+    ending = Ending(seconds=0.0, grace=0.0)
+    assert [ending.due() for _ in range(3)] == [signal.SIGINT, signal.SIGKILL, None]
+    assert Ending(seconds=60.0, grace=0.0).due() is None
+    assert not ending.in_vain
+
+
+_ELSEWHERE = """
+import signal
+from pathlib import Path
+from workers.adapters.provisioners.workdir import Workdir
+class Elsewhere(Workdir):
+    def holder(self):
+        return 0
+for number in (signal.SIGINT, signal.SIGKILL):
+    Elsewhere(Path("."), "k").signal_holder(number)
+"""
+
+
+async def test_a_holder_that_is_no_process_here_gets_no_signal() -> None:
+    """The kernel gives 0 for a process of another container; a signal to 0 goes to the own group, here that of a child alone."""
+    command = (sys.executable, "-c", _ELSEWHERE)
+    child = await asyncio.create_subprocess_exec(*command, cwd=Path(__file__).parents[3], start_new_session=True)
+    assert await child.wait() == 0

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import platform
 import re
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,7 +21,7 @@ from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
-from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, OnLine, Running, Workdir
+from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Ending, OnLine, Running, Workdir
 from workers.ports import HALT_SECONDS, Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
@@ -216,23 +213,20 @@ class _Run:
         return json.dumps(sorted(self._desired.names))
 
     async def _alone(self) -> bool:
-        """Wait for a Terraform that an earlier worker left behind; one that works for something else is interrupted. False: it was
-        halted meanwhile."""
-        interrupted = False
-        while (holder := self._workdir.holder()) is not None:
-            if not interrupted:
-                interrupted = True
-                await self._progress.info("waiting for the end of a run that an earlier worker has begun")
-                if self._workdir.purpose != self._purpose:
-                    await self._interrupt(holder)
-            if self._halt.forbids:
-                return False
+        """Wait for a Terraform that an earlier worker left behind. One that works for something else, or does not end within the
+        time of a program, is ended. False: it was halted meanwhile."""
+        if self._workdir.holder() is None:
+            return not self._halt.forbids
+        await self._progress.info("waiting for the end of a run that an earlier worker has begun")
+        limits = self._terraform.limits
+        ending = Ending(seconds=limits.run if self._workdir.purpose == self._purpose else 0.0, grace=limits.grace)
+        while self._workdir.holder() is not None and not self._halt.forbids:
+            if ending.in_vain:
+                raise _Failed("a program that works in its workdir does not end; it may run on another machine")
+            if (number := ending.due()) is not None:
+                self._workdir.signal_holder(number)
             await asyncio.sleep(_POLL)
         return not self._halt.forbids
-
-    async def _interrupt(self, process: int) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(process, signal.SIGINT)
 
     async def _planned(self, destroy: bool) -> Sequence[Change]:
         """The changes of the plan that lies in the workdir then; none: there is nothing to do."""
@@ -324,6 +318,8 @@ class _Run:
                 return running, status
             running.output()
             await asyncio.sleep(_POLL)
+            if halt is None:
+                await self._alone()
 
     def _plain(self, text: str) -> str:
         """Without the operator's credentials."""

@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -25,6 +26,7 @@ from workers.adapters.free_space import free_bytes
 _LAUNCH: Final = Path(__file__).with_name("launch.py")
 _FLOCK: Final = "hhqqi"
 _POLL: Final = 0.1
+_AFTER_KILL: Final = 5.0
 BACKEND: Final = "backend.tfbackend"
 """Says where a remote backend keeps the state. `{key}` in it stands for the name of the workdir."""
 TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
@@ -129,6 +131,13 @@ class Workdir:
             os.close(descriptor)
         return None if kind == fcntl.F_UNLCK else pid
 
+    def signal_holder(self, number: signal.Signals) -> None:
+        """SIGKILL goes to its whole group. The kernel has no positive number for a process of another machine or container."""
+        process = self.holder()
+        if process is not None and process > 0:
+            with suppress(ProcessLookupError, PermissionError):
+                (os.killpg if number is signal.SIGKILL else os.kill)(process, number)
+
     async def run(
         self,
         arguments: Sequence[str],
@@ -151,6 +160,25 @@ class Workdir:
                 start_new_session=True,
             )
         return Running(process, out, on_line=on_line, until=until, meanwhile=self.release)
+
+
+class Ending:
+    """The kind end of a program, by the clock: after `seconds` an interruption, once, since Terraform takes a second one for an
+    order to stop at once; `grace` seconds later SIGKILL."""
+
+    def __init__(self, *, seconds: float, grace: float) -> None:
+        self._steps = [(time.monotonic() + seconds, signal.SIGINT), (time.monotonic() + seconds + grace, signal.SIGKILL)]
+        self._over = time.monotonic() + seconds + grace + _AFTER_KILL
+
+    def due(self) -> signal.Signals | None:
+        """The signal whose time has come, once."""
+        if not self._steps or time.monotonic() < self._steps[0][0]:
+            return None
+        return self._steps.pop(0)[1]
+
+    @property
+    def in_vain(self) -> bool:
+        return time.monotonic() > self._over
 
 
 class Running:
