@@ -344,3 +344,11 @@ class Provisioner(Protocol):
     async def plan(self, desired: Desired) -> str:
         """What `provide` would do now, for people: a line for each change, without secrets. Nothing changes."""
         ...
+
+    async def kept(self) -> Sequence[str]:
+        """The keys of which something is kept on this machine."""
+        ...
+
+    async def forget(self, key: str) -> None:
+        """Nothing of the key is there or wanted any more: remove what was kept."""
+        ...

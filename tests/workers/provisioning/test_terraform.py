@@ -129,6 +129,8 @@ async def dead_worker(site: Site) -> int:
 
 
 async def test_a_successor_waits_for_the_terraform_of_a_dead_worker(site: Site, dead_worker: int) -> None:
+    await site.provisioner.forget(site.key)
+    assert site.workdir.path.exists(), "a program works there"
     running = asyncio.create_task(site.provide(A, B))
 
     async def waits() -> bool:
@@ -187,3 +189,22 @@ async def test_a_holder_that_is_no_process_here_gets_no_signal() -> None:
     command = (sys.executable, "-c", _ELSEWHERE)
     child = await asyncio.create_subprocess_exec(*command, cwd=Path(__file__).parents[3], start_new_session=True)
     assert await child.wait() == 0
+
+
+async def test_a_workdir_goes_when_nothing_is_there_and_only_then(site: Site) -> None:
+    await site.provide(A)
+    assert await site.provisioner.kept() == [site.key]
+    await site.provisioner.forget(site.key)
+    assert site.workdir.path.exists(), "its state has objects"
+    left = site.workdir.path.with_name(f"{site.workdir.name}.gone-1")
+    left.mkdir()
+    await site.provide()
+    unsaved = site.workdir.path / "errored.tfstate"
+    unsaved.touch()
+    await site.provisioner.forget(site.key)
+    assert site.workdir.path.exists(), "what Terraform could not write to a backend"
+    unsaved.unlink()
+    await site.provisioner.forget(site.key)
+    assert list((site.root / "work").iterdir()) == []
+    assert await site.provisioner.kept() == []
+    await site.provisioner.forget(site.key)

@@ -21,7 +21,7 @@ from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
-from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Ending, OnLine, Running, Workdir
+from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Ending, OnLine, Running, Workdir, keys_below
 from workers.ports import HALT_SECONDS, Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
@@ -98,6 +98,12 @@ class TerraformProvisioner:
             await asyncio.to_thread(shutil.rmtree, aside.path, ignore_errors=True)
         notes = [message for message in told.messages if not message.startswith("plan: ")]
         return "\n".join([*notes, *(f"{change.sign} {change.address}" for change in planned)])
+
+    async def kept(self) -> Sequence[str]:
+        return await asyncio.to_thread(keys_below, self._root)
+
+    async def forget(self, key: str) -> None:
+        await asyncio.to_thread(Workdir(self._root, key).remove)
 
     @property
     def limits(self) -> TerraformLimits:
