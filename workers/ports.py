@@ -315,6 +315,10 @@ class ProvisionProgress(Protocol):
     async def error(self, message: str) -> None: ...
 
 
+HALT_SECONDS: Final = 300.0
+"""So long a provisioner may go on after a halt: a program must be able to write what it has made."""
+
+
 class Halt(asyncio.Event):
     """Set when a run is to end soon, also in the middle of a step. `ours`: whether it may begin one; where that is no longer
     certain the run ends before the next."""
@@ -339,4 +343,12 @@ class Provisioner(Protocol):
 
     async def plan(self, desired: Desired) -> str:
         """What `provide` would do now, for people: a line for each change, without secrets. Nothing changes."""
+        ...
+
+    async def kept(self) -> Sequence[str]:
+        """The keys of which something is kept on this machine."""
+        ...
+
+    async def forget(self, key: str) -> None:
+        """Nothing of the key is there or wanted any more: remove what was kept."""
         ...

@@ -43,7 +43,8 @@ def working_text(database: str, *, summary: Sequence[tuple[str, str]]) -> str:
     """For processes that serve nobody."""
     shown = dict(summary)
     where = f" ({shown['processes']})" if "processes" in shown else ""
-    return f"medialedger {product_version()} runs {shown['workers']} on {database}{where}; Ctrl-C or SIGTERM stops it"
+    metrics = f"; {shown['metrics']}" if "metrics" in shown else ""
+    return f"medialedger {product_version()} runs {shown['workers']} on {database}{where}{metrics}; Ctrl-C or SIGTERM stops it"
 
 
 def print_status(text: str) -> None:

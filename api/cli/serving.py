@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
-import logging
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
@@ -39,9 +38,6 @@ class Build(Protocol):
     """Makes what is served, on a database that answers."""
 
     def __call__(self, settings: Settings, database: str, master_key: bytes, /, *, owner: str) -> Awaitable[Runnable]: ...
-
-
-logger = logging.getLogger(__name__)
 
 
 class Server(LimitedServer):
@@ -127,7 +123,8 @@ async def run_product(
         signals.on_stop(lambda: None)
         for task in tasks:
             task.cancel()
-        await _stop(product, signals=signals, seconds=seconds)
+        # Within a time: the database is stopped after it, also when a worker hangs.
+        await signals.in_order(product.stop(), seconds=max(seconds, 1))
 
 
 def tune_garbage_collector() -> None:
@@ -168,20 +165,6 @@ async def _retire(server: Server, product: Runnable, retire: asyncio.Event) -> N
     await retire.wait()
     product.drain()
     await server.retire(LINGER)
-
-
-async def _stop(product: Runnable, *, signals: StopSignals, seconds: int) -> None:
-    """Stop the product within `seconds`, or until it is forced: the database is stopped after it, also when a worker hangs."""
-    stop = asyncio.create_task(product.stop())
-    forced = asyncio.create_task(signals.forced.wait())
-    await asyncio.wait({stop, forced}, timeout=max(seconds, 1), return_when=asyncio.FIRST_COMPLETED)
-    forced.cancel()
-    if not stop.done():
-        stop.cancel()
-        await asyncio.wait({stop}, timeout=1)
-        logger.error("the product was cancelled: it did not stop in time")
-    elif (error := stop.exception()) is not None:
-        logger.error("the product did not stop in order", exc_info=error)
 
 
 def _listening(settings: Settings, product: Runnable, *, address: str, label: str, ready: Ready) -> None:

@@ -17,12 +17,14 @@ _ADDRESS_UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 @contextmanager
-def bound_sockets(host: str, *, port: int, copies: int = 1) -> Iterator[list[list[socket.socket]]]:
+def bound_sockets(
+    host: str, *, port: int, copies: int = 1, setting: str = "MEDIALEDGER_PORT"
+) -> Iterator[list[list[socket.socket]]]:
     """One socket for each address of `host`, all with the same port; and all of that for each of the `copies`, among which the
-    kernel distributes new connections. Port 0 is any free one."""
+    kernel distributes new connections. Port 0 is any free one. `setting` is what a person may change."""
     sockets: list[list[socket.socket]] = [[]]
     try:
-        _bind_all(host, port, sockets=sockets[0])
+        _bind_all(host, port, sockets=sockets[0], setting=setting)
         if copies > 1:
             _share(sockets, copies)
         yield sockets
@@ -47,7 +49,7 @@ def _share(sockets: list[list[socket.socket]], copies: int) -> None:
             sockets[-1].append(_bind(sock.family, sock.getsockname(), shared=True))
 
 
-def _bind_all(host: str, port: int, *, sockets: list[socket.socket]) -> None:
+def _bind_all(host: str, port: int, *, sockets: list[socket.socket], setting: str) -> None:
     """Bind each usable address: `localhost` may have an IPv6 address that this machine has not. One address is enough."""
     missing: OSError | None = None
     for family, address in _addresses(host, port):
@@ -56,10 +58,10 @@ def _bind_all(host: str, port: int, *, sockets: list[socket.socket]) -> None:
             sockets.append(_bind(family, (address[0], chosen, *address[2:])))
         except OSError as error:
             if error.errno not in _ADDRESS_UNAVAILABLE:
-                raise _start_error(error, host, port=port) from error
+                raise _start_error(error, host, port=port, setting=setting) from error
             missing = error
     if missing is not None and not sockets:
-        raise _start_error(missing, host, port=port) from missing
+        raise _start_error(missing, host, port=port, setting=setting) from missing
 
 
 def _addresses(host: str, port: int) -> Sequence[tuple[socket.AddressFamily, Any]]:
@@ -85,9 +87,9 @@ def _bind(family: int, address: tuple[Any, ...], *, shared: bool = False) -> soc
     return sock
 
 
-def _start_error(error: OSError, host: str, *, port: int) -> StartError:
+def _start_error(error: OSError, host: str, *, port: int, setting: str) -> StartError:
     if error.errno == errno.EADDRINUSE:
-        return StartError(f"port {port} on {host} is in use; stop the other program or set MEDIALEDGER_PORT")
+        return StartError(f"port {port} on {host} is in use; stop the other program or set {setting}")
     if error.errno == errno.EACCES:
-        return StartError(f"port {port} on {host} is reserved for root; set MEDIALEDGER_PORT to 1024 or above")
+        return StartError(f"port {port} on {host} is reserved for root; set {setting} to 1024 or above")
     return StartError(f"cannot listen on {host}, port {port}: {(error.strerror or str(error)).lower()}")

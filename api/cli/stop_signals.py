@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 _TOGETHER: Final = 1.0
 """Seconds."""
@@ -38,6 +39,18 @@ class StopSignals:
         if self.requested:
             action()
 
+    async def in_order(self, stop: Coroutine[Any, Any, None], *, seconds: float | None = None) -> None:
+        """Wait for an end in order, for so many seconds, or until it is forced: then it is cancelled."""
+        stopping, forced = asyncio.create_task(stop), asyncio.create_task(self.forced.wait())
+        await asyncio.wait({stopping, forced}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        forced.cancel()
+        if not stopping.done():
+            stopping.cancel()
+            await asyncio.wait({stopping}, timeout=1)
+            logger.error("the end in order was cancelled: %s", "a second signal" if self.forced.is_set() else "it took too long")
+        elif (error := stopping.exception()) is not None:
+            logger.error("the end was not in order", exc_info=error)
+
     def __enter__(self) -> Self:
         for number in self._signals:
             self._loop.add_signal_handler(number, self._handle, number)
@@ -47,6 +60,8 @@ class StopSignals:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for number in self._signals:
             self._loop.remove_signal_handler(number)
+            if self.requested:  # all is done that matters: a further signal ends the process without a traceback
+                signal.signal(number, lambda *_: os._exit(1 if self.forced.is_set() else 0))
         self._loop.remove_signal_handler(signal.SIGUSR1)
 
     def _handle(self, number: int) -> None:

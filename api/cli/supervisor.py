@@ -6,10 +6,11 @@ import asyncio
 import logging
 import signal
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from typing import Any, Final
 
 from api.cli.database import OpenDatabase, check_connections, warn_of_rights
+from api.cli.metrics_port import metrics_port, metrics_summary
 from api.cli.ready import print_ready, print_status, working_text
 from api.cli.serving import Ready, no_further_step
 from api.cli.shared import Place, Shared
@@ -21,6 +22,7 @@ from api.wiring.startup import StartError
 from projections.kernel.background_task import start_forever, start_task
 from workers.adapters.keyfiles import master_key
 from workers.kernel.forked import ForkServer
+from workers.ports import HALT_SECONDS
 
 _PATIENCE: Final = 15
 """Seconds beyond the time that a process has for its stop; they include those in which idle connections may end."""
@@ -55,12 +57,16 @@ async def supervise(
             *(Place("workers", number + 1, roles) for number in range(workers)),
         ]
         try:
-            async with ForkServer("api.cli.process") as fork_server, database(settings) as found:
+            async with (
+                _metrics_port(settings, shared, needed=not copies) as metrics,
+                ForkServer("api.cli.process") as fork_server,
+                database(settings) as found,
+            ):
                 supervisor = Supervisor(places, shared, fork_server=fork_server, seconds=settings.shutdown_seconds)
                 warn_of_rights(found)
                 await check_connections(found, settings, processes=api + workers)
                 try:
-                    summary = [*(await supervisor.start()), _processes(api, workers)]
+                    summary = [*(await supervisor.start()), _processes(api, workers), *metrics_summary(settings, metrics)]
                     if copies:
                         address, port = copies[0][0].getsockname()[:2]
                         print_ready(settings, address=address, port=port, database=found.label, summary=summary)
@@ -78,9 +84,19 @@ async def supervise(
         return 1 if signals.forced.is_set() else 0
 
 
+def _metrics_port(settings: Settings, shared: Shared, *, needed: bool) -> AbstractAsyncContextManager[int | None]:
+    return metrics_port(settings, shared.metrics) if needed else nullcontext()
+
+
 def _processes(api: int, workers: int) -> tuple[str, str]:
     counts = [f"{count} of the {kind}" for kind, count in (("API", api), ("workers", workers)) if count]
     return "processes", f"{', '.join(counts)}; SIGUSR1 restarts them one by one"
+
+
+def patience(place: Place, seconds: int) -> float:
+    """Seconds in which the process of a place ends in order."""
+    provisions = place.kind == "workers" and not {"all", "provisioning"}.isdisjoint(place.roles)
+    return 2 * seconds + _PATIENCE + (HALT_SECONDS if provisions else 0)
 
 
 class Supervisor:
@@ -132,7 +148,8 @@ class Supervisor:
             process.terminate()
         ends = asyncio.gather(*(process.ended() for process in running))
         waits: list[asyncio.Future[Any]] = [ends, asyncio.ensure_future(forced.wait())]
-        await asyncio.wait(waits, timeout=2 * self._seconds + _PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        seconds = max((patience(each.place, self._seconds) for each in self._places), default=0.0)
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         waits[1].cancel()
         if not ends.done():
             logger.error("the processes are killed: %s", "a second signal" if forced.is_set() else "they did not stop in time")
@@ -218,7 +235,7 @@ class _Keeper:
             old, self._current = self._current, new
         old.channel.tell("retire")
         try:
-            async with asyncio.timeout(2 * self._seconds + _PATIENCE):
+            async with asyncio.timeout(patience(self.place, self._seconds)):
                 await old.ended()
         except TimeoutError:
             logger.error("the process %s (pid %d) is killed: it did not end in time", self.place, old.pid)

@@ -10,8 +10,10 @@ from prometheus_client import CollectorRegistry
 
 from api.cli.database import attach_database, warn_of_rights
 from api.cli.home import create_home
+from api.cli.metrics_port import metrics_port, metrics_summary
 from api.cli.ready import print_status, working_text
 from api.cli.stop_signals import StopSignals
+from api.operations.metrics import Snapshot, of_process, snapshot
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.media import media_files
 from api.wiring.origin import own_origin
@@ -36,20 +38,28 @@ async def run(args: Namespace, settings: Settings) -> int:
         from api.cli.supervisor import supervise
 
         return await supervise(settings, database=attach_database, api=0, workers=settings.worker_processes, roles=names)
+    own = CollectorRegistry()
+
+    async def metrics() -> Snapshot:
+        return of_process(snapshot(own), "workers 1")
+
     with StopSignals() as signals:
         try:
-            async with attach_database(settings) as found:
+            async with metrics_port(settings, metrics) as port, attach_database(settings) as found:
 
-                def ready(_: CollectorRegistry, names: Sequence[str]) -> None:
-                    print_status(working_text(found.label, summary=[("workers", ", ".join(names))]))
+                def ready(registry: CollectorRegistry, names: Sequence[str]) -> None:
+                    nonlocal own
+                    own = registry
+                    summary = [("workers", ", ".join(names)), *metrics_summary(settings, port)]
+                    print_status(working_text(found.label, summary=summary))
 
                 warn_of_rights(found)
                 await work(settings, found.url, owner=found.owner, names=names, signals=signals, ready=ready)
         except asyncio.CancelledError:
             if not signals.requested:
                 raise
-        print_status("stopped")
-        return 0
+        print_status("stopped by force" if signals.forced.is_set() else "stopped")
+        return 1 if signals.forced.is_set() else 0
 
 
 async def work(
@@ -62,7 +72,7 @@ async def work(
     ready: Callable[[CollectorRegistry, Sequence[str]], None],
     retire: asyncio.Event | None = None,
 ) -> None:
-    """Until a stop signal, or `retire`."""
+    """Until a stop signal, or `retire`. A second signal does not wait for the work under way."""
     key = master_key(settings.master_key_file)
     previous = previous_master_key(settings.master_key_file)
     inner = await prepared(
@@ -92,8 +102,12 @@ async def work(
         await stopped.wait()
     finally:
         signals.on_stop(lambda: None)
-        await finisher.stop()
-        await space.stop()
-        await workers.stop()
-        await outbound.close()
-        await inner.stop()
+
+        async def stop() -> None:
+            await finisher.stop()
+            await space.stop()
+            await workers.stop()
+            await outbound.close()
+            await inner.stop()
+
+        await signals.in_order(stop())

@@ -26,6 +26,8 @@ from projections.log.reader import head
 
 liveness = Router("", surface=OPERATIONS, tag="Operations")
 """Also of a process without a database."""
+own_metrics = Router("", surface=OPERATIONS, tag="Operations")
+"""Of processes that have no API."""
 routes = Router("", surface=OPERATIONS, tag="Operations")
 
 _NEVER_STORED = (("cache-control", "no-store"),)
@@ -88,6 +90,12 @@ async def get_metrics(
     await backlog.refresh()
     shown = exposition(await metrics.read(), shared)
     return Response(200, shown, media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
+
+
+@own_metrics.get("/metrics", OPEN, media_type="text/plain")
+async def get_own_metrics(request: Request, metrics: AllMetrics) -> Response:
+    """Prometheus metrics of these processes, without what every API reads from the database."""
+    return Response(200, exposition(await metrics.read()), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
 
 
 @routes.get("/asyncapi.json", OPEN)

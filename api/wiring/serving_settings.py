@@ -25,6 +25,9 @@ class ServingSettings(BaseSettings):
     )
     host: Annotated[str, stripped(parsers.host)] = Field("127.0.0.1", description="where the API listens")
     port: Annotated[int, stripped(whole_number(0, 65535))] = Field(8080, description="where the API listens; 0 takes any free port")
+    metrics_port: Annotated[int | None, stripped(whole_number(0, 65535))] = Field(
+        None, description="where `workers` answers /metrics and /livez, on MEDIALEDGER_HOST; 0 takes any free port. Empty: nowhere"
+    )
     api_processes: Annotated[int, stripped(whole_number(1, 64))] = Field(
         1, description="processes of the API, which share the port; about one for each core"
     )

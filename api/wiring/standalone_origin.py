@@ -69,7 +69,7 @@ def build(settings: Settings, master_keys: Sequence[bytes | None]) -> Standalone
     app = http.build(
         (ingest.routes, routes.routes, liveness),
         services,
-        conventions=Conventions(_nobody, failure_of=failure_of, request_class=Request, public_url=settings.public_url or ""),
+        conventions=Conventions(nobody, failure_of=failure_of, request_class=Request, public_url=settings.public_url or ""),
         fallback=OPERATIONS,
         registry=CollectorRegistry(),
         request_log=request_log,
@@ -81,6 +81,6 @@ def build(settings: Settings, master_keys: Sequence[bytes | None]) -> Standalone
     return StandaloneOrigin(app, connections=connections, origin=origin, request_log=request_log)
 
 
-async def _nobody(key: str) -> Caller | None:
+async def nobody(key: str) -> Caller | None:
     """No call needs a key of a client."""
     return None

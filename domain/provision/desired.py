@@ -18,7 +18,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 class Desired:
     """`resources` are to be up, and no others; none: everything is to go. `work` are the Events that wait for the end of the run.
     `refused` wait in vain: the infrastructure of the key is made in another way than their profiles say. `number` grows from one
-    look at what is wanted to the next, of whichever process."""
+    look at what is wanted to the next, of whichever process. `made`: a run has told that something is there."""
 
     key: str
     deployment: Deployment
@@ -29,6 +29,7 @@ class Desired:
     work: Sequence[ProvisionRow] = field(repr=False)
     refused: Sequence[ProvisionRow] = field(repr=False)
     number: int = 0
+    made: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -76,6 +77,7 @@ def desired(rows: Iterable[ProvisionRow], *, number: int = 0) -> Desired | None:
         work=work,
         refused=[row for row in holding if row.work is not None and row not in alike],
         number=number,
+        made=any(row.was_made for row in alike),
     )
 
 

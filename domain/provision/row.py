@@ -32,6 +32,12 @@ class ProvisionRow:
     exists: bool
     reason: str
 
+    @property
+    def was_made(self) -> bool:
+        """Whether a run has told that something of it is there. Before that `exists` means only that a run may have begun."""
+        before = (self.since, self.summary.provisioned_at) != (self.requested_at, self.requested_at)
+        return self.exists and (bool(self.resources) or before)
+
     @classmethod
     def of(cls, info: ProvisionInfo) -> ProvisionRow:
         return cls(

@@ -59,7 +59,7 @@ def test_a_function_that_is_not_trivial_has_a_docstring() -> None:
 def test_every_task_is_started_where_its_end_is_reported() -> None:
     """A task that nobody awaits may end by a fault without a word. These wait for theirs, and handle what they raise."""
     awaited = {
-        *("api/cli/database.py: _start", "api/cli/serving.py: _stop", "api/cli/load_sample.py: all"),
+        *("api/cli/database.py: _start", "api/cli/stop_signals.py: in_order", "api/cli/load_sample.py: all"),
         *("api/cli/supervisor.py: start", "api/cli/supervisor.py: stop"),
         *("api/http/streaming.py: send", "workers/adapters/kafka/relay.py: _fill"),
         *("workers/adapters/encoders/fetched.py: head", "workers/adapters/targets/s3.py: _send_parts"),

@@ -34,7 +34,13 @@ MOST: Final[Mapping[str, Any]] = {
     "media": {"existingClaim": "films"},
     "publicUrl": "https://media.example",
     "trustedProxies": "10.0.0.0/8",
-    "settings": {"MEDIALEDGER_STEPS": 8, "MEDIALEDGER_LOG_LEVEL": "DEBUG"},
+    "settings": {
+        "MEDIALEDGER_STEPS": 8,
+        "MEDIALEDGER_LOG_LEVEL": "DEBUG",
+        "MEDIALEDGER_LOG_PARTITION_EVENTS": 100_000_000,
+        "MEDIALEDGER_MEDIA_SERVE": True,
+        "MEDIALEDGER_ORIGIN": False,
+    },
     "secretSettings": "medialedger-s3",
     "imagePullSecrets": [{"name": "registry"}],
     "podAnnotations": {"example.com/owner": "playout"},
@@ -123,6 +129,29 @@ def test_what_is_rendered_names_what_exists(values: Mapping[str, Any], tmp_path:
         assert ("owner-url" in str(container)) == (command == "migrate"), document["metadata"]["name"]
         selector = document["spec"].get("selector", {}).get("matchLabels", {})
         assert selector.items() <= document["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_settings_are_rendered_as_the_product_reads_them(tmp_path: Path) -> None:
+    [rendered_settings] = [document["data"] for document in rendered(tmp_path, MOST) if document["kind"] == "ConfigMap"]
+    settings = Settings.from_env(rendered_settings)
+    assert (settings.steps, settings.log_partition_events, settings.log_level) == (8, 100_000_000, "DEBUG")
+    assert (settings.media_serve, settings.origin) == (True, False)
+
+
+def test_the_job_of_what_is_scraped_is_the_one_that_alerts_ask_for(tmp_path: Path) -> None:
+    documents = rendered(tmp_path, MOST)
+    [of_services] = [document["spec"] for document in documents if document["kind"] == "ServiceMonitor"]
+    services = [document["metadata"]["labels"] for document in documents if document["kind"] == "Service"]
+    wanted = of_services["selector"]["matchLabels"].items()
+    assert [labels[of_services["jobLabel"]] for labels in services if wanted <= labels.items()] == ["medialedger"]
+    [of_pods] = [document["spec"] for document in documents if document["kind"] == "PodMonitor"]
+    [others] = of_pods["selector"]["matchExpressions"]
+    scraped = {}
+    for document, pod in pods(documents):
+        labels = document["spec"]["template"]["metadata"]["labels"]
+        if of_pods["selector"]["matchLabels"].items() <= labels.items() and labels[others["key"]] not in others["values"]:
+            scraped[labels[others["key"]]] = (labels[of_pods["jobLabel"]], [port["name"] for port in pod["containers"][0]["ports"]])
+    assert scraped == dict.fromkeys(("workers-media", "workers-rest"), ("medialedger", [of_pods["podMetricsEndpoints"][0]["port"]]))
 
 
 def pods(documents: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

@@ -18,6 +18,7 @@ import yaml
 
 from tests.e2e.product import Product, client, migrated_home, products
 from tests.platform.waiting import ROOT, until
+from tests.postgres import new_database
 from tests.programs import program
 
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
@@ -203,12 +204,19 @@ def running(command: Sequence[str], output: Path) -> Iterator[subprocess.Popen[b
 
 @pytest.fixture(scope="module")
 def prometheus(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    folder = tmp_path_factory.mktemp("prometheus")
+    with scraping([product.address], tmp_path_factory.mktemp("prometheus")) as started:
+        yield started
+
+
+@contextmanager
+def scraping(addresses: Sequence[str], folder: Path) -> Iterator[Prometheus]:
+    """A Prometheus with the configuration of deploy/, which scrapes these."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
     text = (ALERTS.parent / "prometheus.yml").read_text()
-    for old, new in {"127.0.0.1:8080": product.address.removeprefix("http://"), "15s": "1s", "alerts.yml": str(ALERTS)}.items():
+    targets = ", ".join(address.removeprefix("http://") for address in addresses)
+    for old, new in {"127.0.0.1:8080": targets, "15s": "1s", "alerts.yml": str(ALERTS)}.items():
         assert old in text
         text = text.replace(old, new)
     (folder / "prometheus.yml").write_text(text)
@@ -252,12 +260,63 @@ def test_an_idle_product_alerts_nobody(prometheus: Prometheus) -> None:
 
 
 def test_every_query_is_answered_and_asks_for_metrics_that_there_are(prometheus: Prometheus, product: Product) -> None:
-    text = httpx.get(f"{product.address}/metrics", timeout=60, verify=False).text
-    families = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    known = families(product)
     for name, query in QUERIES.items():
         prometheus.query(query)
-        asked = {re.sub(r"_(bucket|sum|count)$", "", each) for each in re.findall(r"\b(?:medialedger|process)_\w+", query)}
-        assert asked <= families, name
+        assert asked(query) <= known, name
+
+
+def families(product: Product) -> set[str]:
+    text = httpx.get(f"{product.address}/metrics", timeout=60, verify=False).text
+    return set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+
+
+def asked(query: str) -> set[str]:
+    return {re.sub(r"_(bucket|sum|count)$", "", each) for each in re.findall(r"\b(?:medialedger|process)_\w+", query)}
+
+
+OF_SEVERAL: Final = {"medialedger_process_restarts_total"}
+"""Where a supervisor runs several processes."""
+
+
+@pytest.fixture(scope="module")
+def apart(postgres: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Product]]:
+    """An API and workers, each a command of its own: some in one process, some in two."""
+    program("prometheus")
+    home = tmp_path_factory.mktemp("apart") / "home"
+    with new_database(postgres, "apart", template=migrated_template) as url, products() as started:
+        api = started.start(home, "api", database_url=url).until_ready()
+        settings = {"database_url": url, "metrics_port": "0"}
+        others = [
+            started.start(home, "workers provisioning", **settings),
+            started.start(home, "workers deliveries webhooks", worker_processes="2", **settings),
+        ]
+        yield [api, *(each.until_ready() for each in others)]
+
+
+def test_alerts_fire_where_workers_run_apart_from_the_api(apart: Sequence[Product], tmp_path: Path) -> None:
+    api, *workers = apart
+    for each in workers:
+        assert httpx.get(f"{each.address}/livez", timeout=60, verify=False).json() == {"status": "ok"}
+    known = set().union(*map(families, apart))
+    for rule in RULES:
+        assert asked(rule["expr"]) <= known, rule["alert"]
+    with scraping([each.address for each in apart], tmp_path) as prometheus:
+        until(lambda: len(prometheus.query('up{job="medialedger"} == 1')) == len(apart))
+        until(lambda: bool(prometheus.query('medialedger_provision_ends_total{state="PROVISIONING_FAILED"} == 0')))
+        provision_what_cannot_be(api)
+        until(lambda: bool(prometheus.query('ALERTS{alertname="MedialedgerProvisionFailed",alertstate="firing"}')))
+
+
+def provision_what_cannot_be(api: Product) -> None:
+    """There is no such template."""
+    request = {"options": {"deploymentType": "template"}, "resources": [{"name": "origin-1", "type": "origin"}]}
+    configuration = json.dumps({"request": request, "workflow": {"termination": []}})
+    with client(api, (api.home / "admin-api-key").read_text().strip()) as http:
+        profile = {"name": "no template", "configurationJson": configuration}
+        made = http.post("/api/infrastructureprofile/", json=profile).json()["id"]
+        event = http.post("/api/event/", json={"title": "x", "infrastructureProfileId": made}).json()["id"]
+        assert http.post(f"/api/provision/{event}").status_code == 200
 
 
 def test_every_panel_shows_something_when_something_has_happened(prometheus: Prometheus, product: Product) -> None:

@@ -6,10 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from api.cli.main import COMMANDS
+from api.cli.shared import Place
+from api.cli.supervisor import patience
+from api.wiring.settings import Settings
 from tests.platform.waiting import ROOT
+from workers.adapters.embedded_postgres.server import QUIT_SECONDS, STOP_SECONDS
 
+SECONDS = Settings.from_env({}).shutdown_seconds
 _UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
 
 
@@ -21,5 +27,18 @@ def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
     found = re.fullmatch(r"/opt/medialedger/bin/medialedger (\w+)( \$ROLES)?", values["ExecStart"])
     assert found is not None
     assert COMMANDS[found[1]].serves
-    assert (values["User"], values["KillMode"], values["StateDirectory"]) == ("medialedger", "mixed", "medialedger")
+    provisions = found[1] != "api"
+    kill = "process" if provisions else "mixed"  # what remains is killed by the other: also a Terraform in the middle
+    assert (values["User"], values["KillMode"], values["StateDirectory"]) == ("medialedger", kill, "medialedger")
+    longest = patience(Place("workers", 1, ("all",) if provisions else ()), SECONDS)
+    database = STOP_SECONDS + QUIT_SECONDS if found[1] == "up" else 0
+    assert int(values["TimeoutStopSec"]) > longest + database
     assert f"deploy/systemd/{path.name}" in (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+
+
+def test_a_container_is_not_killed_while_terraform_writes_what_it_has_made() -> None:
+    longest = patience(Place("workers", 1, ("all",)), SECONDS)
+    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))["services"]["workers"]
+    chart = yaml.safe_load((ROOT / "deploy" / "helm" / "medialedger" / "values.yaml").read_text(encoding="utf-8"))
+    assert int(compose["stop_grace_period"].removesuffix("s")) > longest
+    assert chart["terminationGracePeriodSeconds"] > longest

@@ -120,6 +120,19 @@ def test_a_second_interrupt_does_not_wait(running: Running, home: Path) -> None:
     assert not EmbeddedPostgres(home).running
 
 
+def test_somebody_who_holds_ctrl_c_down_sees_one_line(running: Running, home: Path) -> None:
+    def ended() -> bool:
+        running.process.send_signal(signal.SIGINT)
+        return running.process.poll() is not None
+
+    until(ended)
+    output, errors = running.process.communicate(timeout=120)
+    assert running.process.returncode in (1, -signal.SIGINT), "the interpreter has no handler in its last moment"
+    assert output.split("\n")[-2:] == ["stopped by force", ""]
+    assert "Traceback" not in errors
+    assert not EmbeddedPostgres(home).running
+
+
 def test_a_second_process_on_the_same_home_is_refused(running: Running, home: Path) -> None:
     second = start(home)
     output, errors = second.communicate(timeout=120)

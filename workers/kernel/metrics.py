@@ -48,6 +48,8 @@ class WorkerMetrics:
             ("outcome", "answer"),
             registry=registry,
         )
+        for answer in (NO_ANSWER, "1xx", "2xx", "3xx", "4xx", "5xx"):
+            self._attempts.labels("failed", answer)  # zeros, so that the first failure is an increase
         self._attempt_seconds = Histogram(
             "medialedger_delivery_attempt_seconds", "How long attempts took", buckets=_ATTEMPT_SECONDS, registry=registry
         )

@@ -31,6 +31,8 @@ from workers.provisioning.progress import RunProgress
 
 CONSUMER: Final = "provisioner"
 SHARDS: Final = 32
+_TIDY_EVERY: Final = 3600.0
+"""Seconds."""
 _PAUSE: Final = 2.0
 """Seconds after a fault until the same key is tried again."""
 
@@ -73,6 +75,7 @@ class Reconciler(LeasedWorker):
         self._at_once = at_once
         self._runs: dict[str, _Run] = {}
         self._rest_until: dict[str, float] = {}
+        self._tidied = float("-inf")
 
     @property
     def _busy(self) -> int:
@@ -81,6 +84,8 @@ class Reconciler(LeasedWorker):
     async def _turn(self) -> None:
         await self._renew()
         if self._assignment.leases:
+            if time.monotonic() - self._tidied > _TIDY_EVERY:
+                await self._tidy()
             await self._look()
         await self._waker.sleep(POLL)
 
@@ -141,6 +146,7 @@ class Reconciler(LeasedWorker):
                 provided = await self._provide(wanted, run)
                 if not run.halt.forbids:  # otherwise the next run, of whichever member, tells
                     await self._tell(wanted.work, lambda row: end_for(row, provided), run=run)
+                await self._forget(wanted, provided, run=run)
         except TRANSIENT as fault:
             _log.warning("the infrastructure %r: %s; trying again", key, fault)
             self._rest_until[key] = time.monotonic() + _PAUSE
@@ -164,6 +170,22 @@ class Reconciler(LeasedWorker):
         if provided.reason and not run.halt.forbids:
             await progress.error(provided.reason)
         return provided
+
+    async def _forget(self, wanted: Desired, provided: Provided, *, run: _Run) -> None:
+        """After the end was told: without it a further run would look for the state."""
+        provisioner = self._provisioners.get(wanted.deployment)
+        if provisioner is not None and not (provided.left or provided.exists or run.halt.forbids):
+            await provisioner.forget(wanted.key)
+
+    async def _tidy(self) -> None:
+        """Forget what an earlier member of this machine has kept of keys that are over. Between two looks, so no run begins."""
+        self._tidied = time.monotonic()
+        for provisioner in self._provisioners.values():
+            for key in await provisioner.kept():
+                if key not in self._runs and self._is_ours(key, self._epoch(key, self._assignment)):
+                    rows = await self._provisions.of_key(key)
+                    if not any(row.exists or row.work is not None for row in rows):
+                        await provisioner.forget(key)
 
     async def _tell(self, rows: Sequence[ProvisionRow], end: Callable[[ProvisionRow], RunEnd], *, run: _Run) -> None:
         """Not for a key that another member may work for."""

@@ -28,9 +28,11 @@ class MemoryProvisioner:
         self.made: Counter[tuple[str, str]] = Counter()
         self.changed: Counter[tuple[str, str]] = Counter()
         self._under_way: set[str] = set()
+        self.keeps: set[str] = set()
 
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         self.runs[desired.key] += 1
+        self.keeps.add(desired.key)
         self.overlaps += desired.key in self._under_way
         self._under_way.add(desired.key)
         try:
@@ -43,6 +45,13 @@ class MemoryProvisioner:
         made = [f"+ {name}" for name in map(name_of, desired.resources) if name not in up]
         changed = [f"~ {name_of(one)}" for one in desired.resources if desired.allow_updates and up.get(name_of(one), one) != one]
         return "\n".join([*made, *changed, *(f"- {name}" for name in sorted(up.keys() - desired.names))])
+
+    async def kept(self) -> Sequence[str]:
+        return sorted(self.keeps)
+
+    async def forget(self, key: str) -> None:
+        assert not self.up[key], "what is there would be lost"
+        self.keeps.discard(key)
 
     async def _provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         up, failed = self.up[desired.key], []

@@ -86,7 +86,9 @@ class Site:
     def workdir_of(self, key: str) -> Workdir:
         return Workdir(self.root / "work", key)
 
-    def desired(self, *resources: dict[str, Any], allow_updates: bool = False, template: str = "default") -> Desired:
+    def desired(
+        self, *resources: dict[str, Any], allow_updates: bool = False, template: str = "default", made: bool = False
+    ) -> Desired:
         return Desired(
             key=self.key,
             deployment=Deployment.TEMPLATE,
@@ -96,6 +98,7 @@ class Site:
             allow_updates=allow_updates,
             work=(),
             refused=(),
+            made=made,
         )
 
     async def provide(self, *resources: dict[str, Any], **options: Any) -> Provided:

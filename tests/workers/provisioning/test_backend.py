@@ -86,7 +86,7 @@ async def test_each_key_has_a_state_of_its_own_that_another_machine_finds(states
     assert not states.locks
     assert await site.provisioner.plan(site.desired(A)) == ""
     site.provisioner = site.another(program("terraform"), work=tmp_path / "another-machine")
-    assert not (await site.provide()).exists
+    assert not (await site.provide(made=True)).exists
     assert site.up == []
 
 

@@ -267,3 +267,23 @@ async def test_races_of_two_events_with_one_key(
     for event in events:
         topics = await provisioning.topics(event)
         assert all(one != two for one, two in pairwise(topics)), "no end is told twice"
+
+
+async def test_what_was_kept_of_a_key_goes_after_its_end_was_told(
+    inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner
+) -> None:
+    profile = await provisioning.profile("origin-1")
+    stays, goes = await provisioning.event(profile), await provisioning.event(profile)
+    provisioner.keeps = {"of another life", str(stays)}
+    async with reconciling(inner, provisioner):
+        await provisioning.provision(stays)
+        await provisioning.provision(goes)
+        await provisioning.until(stays, State.PROVISIONED)
+        await provisioning.until(goes, State.PROVISIONED)
+        await provisioning.terminate(goes)
+        await provisioning.until(goes, State.TERMINATED)
+
+        async def tidied() -> bool:
+            return provisioner.keeps == {str(stays)}
+
+        await once(tidied)

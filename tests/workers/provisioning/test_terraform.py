@@ -13,6 +13,7 @@ import pytest
 from tests.programs import program
 from tests.workers.jobs.engine import once
 from tests.workers.provisioning.site import TEMPLATE, A, B, Site, names
+from workers.adapters.provisioners.workdir import Ending
 from workers.ports import Halt
 
 
@@ -73,6 +74,22 @@ async def test_a_worker_that_has_lost_its_lease_begins_nothing(site: Site) -> No
     assert not (site.workdir.path / ".terraform").exists()
 
 
+async def test_without_the_state_nothing_counts_as_gone_and_nothing_is_made_again(site: Site) -> None:
+    await site.provide(A)
+    here, site.provisioner = site.provisioner, site.another(program("terraform"), work=site.root / "another-machine")
+    for wanted, template in (((), "default"), ((A,), "default"), ((), "not-installed")):
+        found = await site.provide(*wanted, made=True, template=template)
+        assert (found.left, found.exists, names(found), site.up) == (True, True, [], ["a"])
+        assert template in found.reason or f"HOME/provision/{site.workdir.name} is missing" in found.reason
+        assert found.reason in await site.provisioner.plan(site.desired(*wanted, made=True)) or template == "not-installed"
+    assert not (site.root / "another-machine").exists()
+    site.provisioner = site.another(str(site.root / "no-program"), work=site.root / "another-machine")
+    assert (await site.provide(made=True)).left
+    site.provisioner = here
+    gone = await site.provide(made=True)
+    assert (gone.left, gone.reason, site.up) == (False, "", [])
+
+
 async def test_a_disk_without_space_is_told_before_anything_is_made(site: Site) -> None:
     site.provisioner = site.another(program("terraform"), free=1 << 62)
     found = await site.provide(A)
@@ -112,6 +129,8 @@ async def dead_worker(site: Site) -> int:
 
 
 async def test_a_successor_waits_for_the_terraform_of_a_dead_worker(site: Site, dead_worker: int) -> None:
+    await site.provisioner.forget(site.key)
+    assert site.workdir.path.exists(), "a program works there"
     running = asyncio.create_task(site.provide(A, B))
 
     async def waits() -> bool:
@@ -129,3 +148,63 @@ async def test_a_successor_that_wants_something_else_interrupts_it(site: Site, d
     async with asyncio.timeout(60):
         found = await site.provide()
     assert (found.left, found.exists, site.up) == (False, False, [])
+
+
+async def test_a_terraform_of_a_dead_worker_that_does_not_end_is_ended(site: Site, dead_worker: int) -> None:
+    """It works for the same, so it has the time that every program has."""
+    site.provisioner = site.another(program("terraform"), run=2.0, grace=1.0)
+    running = asyncio.create_task(site.provide(A, B))
+
+    async def ended() -> bool:
+        return site.workdir.holder() != dead_worker
+
+    async with asyncio.timeout(60):
+        await once(ended)
+        (site.there / "hold-b").unlink()
+        await running
+    assert (await site.provide()).left is False
+
+
+def test_a_program_is_interrupted_once_and_then_killed() -> None:
+    ending = Ending(seconds=0.0, grace=0.0)
+    assert [ending.due() for _ in range(3)] == [signal.SIGINT, signal.SIGKILL, None]
+    assert Ending(seconds=60.0, grace=0.0).due() is None
+    assert not ending.in_vain
+
+
+_ELSEWHERE = """
+import signal
+from pathlib import Path
+from workers.adapters.provisioners.workdir import Workdir
+class Elsewhere(Workdir):
+    def holder(self):
+        return 0
+for number in (signal.SIGINT, signal.SIGKILL):
+    Elsewhere(Path("."), "k").signal_holder(number)
+"""
+
+
+async def test_a_holder_that_is_no_process_here_gets_no_signal() -> None:
+    """The kernel gives 0 for a process of another container; a signal to 0 goes to the own group, here that of a child alone."""
+    command = (sys.executable, "-c", _ELSEWHERE)
+    child = await asyncio.create_subprocess_exec(*command, cwd=Path(__file__).parents[3], start_new_session=True)
+    assert await child.wait() == 0
+
+
+async def test_a_workdir_goes_when_nothing_is_there_and_only_then(site: Site) -> None:
+    await site.provide(A)
+    assert await site.provisioner.kept() == [site.key]
+    await site.provisioner.forget(site.key)
+    assert site.workdir.path.exists(), "its state has objects"
+    left = site.workdir.path.with_name(f"{site.workdir.name}.gone-1")
+    left.mkdir()
+    await site.provide()
+    unsaved = site.workdir.path / "errored.tfstate"
+    unsaved.touch()
+    await site.provisioner.forget(site.key)
+    assert site.workdir.path.exists(), "what Terraform could not write to a backend"
+    unsaved.unlink()
+    await site.provisioner.forget(site.key)
+    assert list((site.root / "work").iterdir()) == []
+    assert await site.provisioner.kept() == []
+    await site.provisioner.forget(site.key)

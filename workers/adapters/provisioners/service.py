@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -133,6 +133,12 @@ class ServiceProvisioner:
         wanted = list(map(name_of, desired.resources))
         lines = [f"{'=' if name in there else '+'} {name}" for name in wanted]
         return "\n".join((*lines, *(f"- {name}" for name in there if name not in desired.names)))
+
+    async def kept(self) -> Sequence[str]:
+        return ()
+
+    async def forget(self, key: str) -> None:
+        """The note that the service was asked is removed as soon as it says that nothing is there."""
 
 
 class _Run:

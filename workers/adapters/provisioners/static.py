@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import name_of
 from workers.ports import Halt, ProvisionProgress
 
 
 class StaticProvisioner:
+    """Makes nothing, and keeps nothing."""
+
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         return Provided(resources=list(desired.resources), exists=bool(desired.resources))
 
     async def plan(self, desired: Desired) -> str:
         return "\n".join(f"= {name_of(resource)}, as it is listed" for resource in desired.resources)
+
+    async def kept(self) -> Sequence[str]:
+        return ()
+
+    async def forget(self, key: str) -> None:
+        """Nothing is kept."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from domain.provision.desired import Desired, Provided
 from workers.adapters.provisioners.service import ServiceProvisioner
 from workers.adapters.provisioners.terraform import TerraformProvisioner
@@ -20,6 +22,12 @@ class TemplateProvisioner:
 
     async def plan(self, desired: Desired) -> str:
         return await self._chosen(desired).plan(desired)
+
+    async def kept(self) -> Sequence[str]:
+        return await self._terraform.kept()
+
+    async def forget(self, key: str) -> None:
+        await self._terraform.forget(key)
 
     def _chosen(self, desired: Desired) -> ServiceProvisioner | TerraformProvisioner:
         return self._service if self._service.serves(desired) else self._terraform

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
+import platform
 import re
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,8 +21,8 @@ from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
-from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, OnLine, Running, Workdir
-from workers.ports import Halt, ProvisionProgress
+from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Ending, OnLine, Running, Workdir, keys_below
+from workers.ports import HALT_SECONDS, Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 _PREFIX: Final = "TF_VAR_"
@@ -46,7 +44,7 @@ class TerraformLimits:
     below which no run begins."""
 
     run: float = 3600.0
-    grace: float = 300.0
+    grace: float = HALT_SECONDS
     lock: int = 60
     free: int = NONE_LEFT
 
@@ -79,7 +77,8 @@ class TerraformProvisioner:
         try:
             return await _Run(self, desired, workdir=workdir, progress=progress, halt=halt).provide()
         except _Failed as failure:
-            return Provided(left=workdir.path.exists(), exists=workdir.path.exists(), reason=str(failure))
+            there = desired.made or workdir.path.exists()
+            return Provided(left=there, exists=there, reason=str(failure))
         except OSError as fault:
             return Provided(left=True, exists=True, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}")
 
@@ -99,6 +98,12 @@ class TerraformProvisioner:
             await asyncio.to_thread(shutil.rmtree, aside.path, ignore_errors=True)
         notes = [message for message in told.messages if not message.startswith("plan: ")]
         return "\n".join([*notes, *(f"{change.sign} {change.address}" for change in planned)])
+
+    async def kept(self) -> Sequence[str]:
+        return await asyncio.to_thread(keys_below, self._root)
+
+    async def forget(self, key: str) -> None:
+        await asyncio.to_thread(Workdir(self._root, key).remove)
 
     @property
     def limits(self) -> TerraformLimits:
@@ -129,6 +134,11 @@ class TerraformProvisioner:
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def _has_backend(template: Path | None) -> bool:
+    """Whether the state is somewhere else than in the workdir."""
+    return template is not None and (template / BACKEND).is_file()
+
+
 class _Run:
     """One call for one key."""
 
@@ -157,8 +167,9 @@ class _Run:
         template = self._terraform.template(desired.template)
         known = self._workdir.path.exists()
         if template is None and not (destroy and known):
-            return Provided(exists=known, left=known, reason=f"the template {desired.template!r} is not installed")
-        known = known or (template is not None and (template / BACKEND).is_file())
+            raise _Failed(f"the template {desired.template!r} is not installed")
+        self._require_state(template)
+        known = known or _has_backend(template)
         if destroy and not known:
             return Provided()
         if not await self._alone():
@@ -188,34 +199,40 @@ class _Run:
         template, destroy = self._terraform.template(self._desired.template), not self._desired.resources
         if template is None and not destroy:
             raise _Failed(f"the template {self._desired.template!r} is not installed")
+        self._require_state(template)
         if destroy and not self._workdir.path.exists():
             return ()
         await asyncio.to_thread(self._workdir.prepare, template)
         self._lock = ("-lock=false",)
         return await self._planned(destroy)
 
+    def _require_state(self, template: Path | None) -> None:
+        """Without the state nothing can be terminated, and what is there would be made a second time."""
+        if self._desired.made and not self._workdir.path.exists() and not _has_backend(template):
+            raise _Failed(
+                f"its state is not on this machine ({platform.node()}): HOME/provision/{self._workdir.name} is missing; run the "
+                "role provisioning where that directory is, or bring it here"
+            )
+
     @property
     def _purpose(self) -> str:
         return json.dumps(sorted(self._desired.names))
 
     async def _alone(self) -> bool:
-        """Wait for a Terraform that an earlier worker left behind; one that works for something else is interrupted. False: it was
-        halted meanwhile."""
-        interrupted = False
-        while (holder := self._workdir.holder()) is not None:
-            if not interrupted:
-                interrupted = True
-                await self._progress.info("waiting for the end of a run that an earlier worker has begun")
-                if self._workdir.purpose != self._purpose:
-                    await self._interrupt(holder)
-            if self._halt.forbids:
-                return False
+        """Wait for a Terraform that an earlier worker left behind. One that works for something else, or does not end within the
+        time of a program, is ended. False: it was halted meanwhile."""
+        if self._workdir.holder() is None:
+            return not self._halt.forbids
+        await self._progress.info("waiting for the end of a run that an earlier worker has begun")
+        limits = self._terraform.limits
+        ending = Ending(seconds=limits.run if self._workdir.purpose == self._purpose else 0.0, grace=limits.grace)
+        while self._workdir.holder() is not None and not self._halt.forbids:
+            if ending.in_vain:
+                raise _Failed("a program that works in its workdir does not end; it may run on another machine")
+            if (number := ending.due()) is not None:
+                self._workdir.signal_holder(number)
             await asyncio.sleep(_POLL)
         return not self._halt.forbids
-
-    async def _interrupt(self, process: int) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(process, signal.SIGINT)
 
     async def _planned(self, destroy: bool) -> Sequence[Change]:
         """The changes of the plan that lies in the workdir then; none: there is nothing to do."""
@@ -307,6 +324,8 @@ class _Run:
                 return running, status
             running.output()
             await asyncio.sleep(_POLL)
+            if halt is None:
+                await self._alone()
 
     def _plain(self, text: str) -> str:
         """Without the operator's credentials."""

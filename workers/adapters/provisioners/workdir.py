@@ -11,11 +11,12 @@ import shutil
 import signal
 import struct
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from projections.kernel.background_task import start_task
@@ -25,6 +26,7 @@ from workers.adapters.free_space import free_bytes
 _LAUNCH: Final = Path(__file__).with_name("launch.py")
 _FLOCK: Final = "hhqqi"
 _POLL: Final = 0.1
+_AFTER_KILL: Final = 5.0
 BACKEND: Final = "backend.tfbackend"
 """Says where a remote backend keeps the state. `{key}` in it stands for the name of the workdir."""
 TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
@@ -34,6 +36,8 @@ _RESERVE: Final = MIB
 _FULL: Final = MIB // 2
 BUSY: Final = 75
 """The exit status where another process holds the lock."""
+_GONE: Final = ".gone-"
+_NAME: Final = re.compile(r"[0-9a-f]{32}")
 OnLine = Callable[[str], Awaitable[None]]
 
 
@@ -96,14 +100,20 @@ class Workdir:
 
     def shares_state(self) -> bool:
         """Whether the backend, as it was initialized, keeps the state in a place that is not this key's own."""
-        try:
-            backend = json.loads((self.path / ".terraform" / "terraform.tfstate").read_text())["backend"]
-            kind, config = backend["type"], backend["config"] or {}
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        kind, config = self._backend()
+        if kind is None:
             return False  # the state lies in the workdir
         if kind == "local":
             return not (self.path / (config.get("path") or "")).resolve().is_relative_to(self.path.resolve())
         return self.name not in json.dumps(config)
+
+    def _backend(self) -> tuple[str | None, dict[str, Any]]:
+        """As it was initialized: its type, None without one, and its configuration."""
+        try:
+            backend = json.loads((self.path / ".terraform" / "terraform.tfstate").read_text())["backend"]
+            return backend["type"], backend["config"] or {}
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None, {}
 
     @property
     def purpose(self) -> str:
@@ -129,6 +139,36 @@ class Workdir:
             os.close(descriptor)
         return None if kind == fcntl.F_UNLCK else pid
 
+    def signal_holder(self, number: signal.Signals) -> None:
+        """SIGKILL goes to its whole group. The kernel has no positive number for a process of another machine or container."""
+        process = self.holder()
+        if process is not None and process > 0:
+            with suppress(ProcessLookupError, PermissionError):
+                (os.killpg if number is signal.SIGKILL else os.kill)(process, number)
+
+    def remove(self) -> None:
+        """Unless a program works there, or the state that it has is not empty."""
+        gone = self.path.with_name(f"{self.name}{_GONE}{uuid4().hex[:8]}")
+        if self.path.exists() and self.holder() is None and self._has_no_objects():
+            self.path.rename(gone)
+            if Workdir(self.path.parent, self._key, copy=gone.name.removeprefix(self.name)).holder() is not None:
+                gone.rename(self.path)  # somebody has begun there in this moment
+        for left in self.path.parent.glob(f"*{_GONE}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def _has_no_objects(self) -> bool:
+        """Of a state that is here; one of a remote backend is kept there, but for what Terraform could not write to it."""
+        if (self.path / "errored.tfstate").exists():
+            return False
+        kind, config = self._backend()
+        state = self.path / ((config.get("path") if kind == "local" else None) or "terraform.tfstate")
+        try:
+            return not any(one.get("mode") == "managed" for one in json.loads(state.read_text())["resources"])
+        except FileNotFoundError:
+            return True
+        except (ValueError, KeyError, TypeError, AttributeError, OSError):
+            return False
+
     async def run(
         self,
         arguments: Sequence[str],
@@ -151,6 +191,32 @@ class Workdir:
                 start_new_session=True,
             )
         return Running(process, out, on_line=on_line, until=until, meanwhile=self.release)
+
+
+def keys_below(root: Path) -> Sequence[str]:
+    """The keys that have a workdir there."""
+    if not root.is_dir():
+        return []
+    return [(path / ".key").read_text() for path in root.iterdir() if _NAME.fullmatch(path.name) and (path / ".key").is_file()]
+
+
+class Ending:
+    """The kind end of a program, by the clock: after `seconds` an interruption, once, since Terraform takes a second one for an
+    order to stop at once; `grace` seconds later SIGKILL."""
+
+    def __init__(self, *, seconds: float, grace: float) -> None:
+        self._steps = [(time.monotonic() + seconds, signal.SIGINT), (time.monotonic() + seconds + grace, signal.SIGKILL)]
+        self._over = time.monotonic() + seconds + grace + _AFTER_KILL
+
+    def due(self) -> signal.Signals | None:
+        """The signal whose time has come, once."""
+        if not self._steps or time.monotonic() < self._steps[0][0]:
+            return None
+        return self._steps.pop(0)[1]
+
+    @property
+    def in_vain(self) -> bool:
+        return time.monotonic() > self._over
 
 
 class Running:
