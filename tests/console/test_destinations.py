@@ -25,6 +25,12 @@ def _call(http: httpx.Client, method: str, path: str, **content: Any) -> Any:
     return answer.json()
 
 
+def _origin(page: Page) -> str:
+    found = re.match(r"https?://[^/]+", page.url)
+    assert found is not None
+    return found[0]
+
+
 async def test_a_destination_is_added_tried_changed_and_deleted(signed_in: Page, http: httpx.Client) -> None:
     name = f"<b>Archive</b> {uuid4().hex[:8]}"
     origin = re.match(r"https?://[^/]+", signed_in.url)
@@ -79,6 +85,33 @@ async def test_a_live_publication_is_shown_and_deleted(signed_in: Page, http: ht
     await expect(signed_in.get_by_text("No publications")).to_be_visible()
     found = _call(http, "GET", "/api/audit/events/", params={"aggregate": "publication", "id": made[0]["id"], "order": "ASC"})
     assert len(found["results"]) >= 2
+
+
+async def test_what_others_change_beside_an_open_destination_is_told_and_not_overwritten(
+    signed_in: Page, http: httpx.Client
+) -> None:
+    name = f"Bucket {uuid4().hex[:8]}"
+    body = {"name": name, "target": "S3", "destinationJson": CONFIGURATION}
+    destination = _call(http, "POST", "/api/media/destination/", json=body)["id"]
+    await signed_in.goto(f"{_origin(signed_in)}/console/destinations?destination={destination}")
+    drawer = signed_in.get_by_role("dialog", name="Destination", exact=True)
+    await drawer.get_by_label("Name").fill(f"{name} mine")
+    theirs = {**body, "destinationJson": CONFIGURATION.replace("films", "theirs")}
+    _call(http, "PUT", f"/api/media/destination/{destination}", json=theirs)
+    await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_be_visible()
+    await drawer.get_by_role("button", name="Save").click()
+    await expect(drawer.get_by_role("alert")).to_contain_text("Somebody else was faster")
+    found = _call(http, "GET", f"/api/media/destination/{destination}")
+    assert (found["name"], "theirs" in found["configJson"]) == (name, True)
+    await drawer.get_by_role("button", name="Show it as it is now").click()
+    await expect(drawer.get_by_label("Bucket")).to_have_value("theirs")
+    for mine in ("one", "two"):  # what the form itself saved is no change of others
+        await drawer.get_by_label("Name").fill(f"{name} {mine}")
+        async with signed_in.expect_response(lambda answer: answer.request.method == "PUT") as saved:
+            await drawer.get_by_role("button", name="Save").click()
+        assert (await saved.value).ok
+        await expect(signed_in.locator("tbody tr", has_text=f"{name} {mine}")).to_be_attached()
+        await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_have_count(0)
 
 
 async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in: Page, http: httpx.Client) -> None:

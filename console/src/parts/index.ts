@@ -5,7 +5,7 @@ export { Button } from "./Button";
 export { DataTable, type Column, type Sort } from "./DataTable";
 export { Confirm, Dialog, Drawer } from "./Dialog";
 export { FilterBar, type Filter } from "./FilterBar";
-export { Check, Field, FormError, useSubmit } from "./Form";
+export { ChangedMeanwhile, Check, Field, FormError, useBegun, useSubmit } from "./Form";
 export { Icon, type IconName } from "./Icon";
 export { Pager, Shown } from "./Pager";
 export { Answered, CopyButton, EmptyState, Facts, FailureNote, JsonView, PageHead, Panel, Progress, Skeleton, Sparkline } from "./Small";
