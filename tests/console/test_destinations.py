@@ -87,6 +87,32 @@ async def test_a_live_publication_is_shown_and_deleted(signed_in: Page, http: ht
     assert len(found["results"]) >= 2
 
 
+async def test_a_start_that_is_refused_is_told_with_its_reason_on_both_pages(signed_in: Page, http: httpx.Client) -> None:
+    """A destination that is not active fails the publication; the call for one answers 200."""
+    event = _call(http, "POST", "/api/event/", json={"title": f"Refused {uuid4()}"})["id"]
+    _call(http, "PUT", f"/api/event/state/{event}", json={"state": 2})
+    body = {"name": f"Push {event}", "target": "CUSTOM", "destinationJson": '{"cstm_streamUrl": "rtmp://127.0.0.1:9/live"}'}
+    destination = _call(http, "POST", "/api/media/destination/", json=body)["id"]
+    _call(http, "PUT", f"/api/media/destination/active/{destination}", params={"active": True})
+    streams = {"eventId": event, "publications": [{"destinationId": destination, "publicationJson": "{}"}]}
+    for path in (f"/console/events/{event}?tab=publications", f"/console/destinations?tab=live&search={event}"):
+        [made] = _call(http, "POST", "/api/media/livepublication/", json=streams)
+        _call(http, "PUT", f"/api/media/destination/active/{destination}", params={"active": False})
+        await signed_in.goto(f"{_origin(signed_in)}{path}")
+        if "destinations" in path:
+            await signed_in.locator("tbody tr").click()
+        await signed_in.get_by_role("button", name="Start", exact=True).click()
+        question = signed_in.get_by_role("dialog", name=re.compile("^Start"))
+        await question.get_by_role("button", name="Start", exact=True).click()
+        await expect(signed_in.get_by_role("alert").filter(has_text="The destination is not active")).to_be_visible()
+        await question.get_by_role("button", name="Back").click()
+        await expect(signed_in.get_by_text("Destination failed").first).to_be_visible()
+        await expect(signed_in.get_by_role("button", name="Start", exact=True)).to_have_count(0)
+        asked = {"eventId": event, "publications": [{"publicationId": made["id"], "destinationId": destination}]}
+        _call(http, "DELETE", "/api/media/livepublication/", json=asked)
+        _call(http, "PUT", f"/api/media/destination/active/{destination}", params={"active": True})
+
+
 async def test_what_others_change_beside_an_open_destination_is_told_and_not_overwritten(
     signed_in: Page, http: httpx.Client
 ) -> None:
