@@ -8,6 +8,7 @@ export { FilterBar, type Filter } from "./FilterBar";
 export { ChangedMeanwhile, Check, Field, FormError, useBegun, useSubmit } from "./Form";
 export { Icon, type IconName } from "./Icon";
 export { Pager, Shown } from "./Pager";
+export { RunAway, RunReport } from "./RunReport";
 export { Answered, CopyButton, EmptyState, Facts, FailureNote, JsonView, PageHead, Panel, Progress, Skeleton, Sparkline } from "./Small";
 export { Tabs, type Tab } from "./Tabs";
 export { Time } from "./Time";
