@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 from uuid import uuid4
 
 import httpx
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
@@ -138,6 +139,35 @@ async def test_what_others_change_beside_an_open_destination_is_told_and_not_ove
         assert (await saved.value).ok
         await expect(signed_in.locator("tbody tr", has_text=f"{name} {mine}")).to_be_attached()
         await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_have_count(0)
+
+
+async def _opened(page: Page, http: httpx.Client) -> str:
+    """The id of a new destination, whose drawer is open."""
+    body = {"name": f"Bucket {uuid4().hex[:8]}", "target": "S3", "destinationJson": CONFIGURATION}
+    destination = str(_call(http, "POST", "/api/media/destination/", json=body)["id"])
+    await page.goto(f"{_origin(page)}/console/destinations?destination={destination}")
+    await expect(page.get_by_role("dialog", name="Destination", exact=True).get_by_label("Bucket")).to_have_value("films")
+    return destination
+
+
+async def test_an_answer_that_comes_late_does_not_move_who_has_gone_on(signed_in: Page, http: httpx.Client) -> None:
+    destination = await _opened(signed_in, http)
+    release = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await release.wait()
+        await route.continue_()
+
+    await signed_in.route(f"**/activate/{destination}", late)
+    await signed_in.get_by_role("button", name="Try it").click()
+    await signed_in.get_by_role("button", name="Close").click()
+    await signed_in.get_by_role("link", name="Jobs", exact=True).click()
+    await expect(signed_in.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+    async with signed_in.expect_response(lambda answer: "/activate/" in answer.url) as tried:
+        release.set()
+    await (await tried.value).finished()
+    await signed_in.evaluate("new Promise(then => requestAnimationFrame(() => requestAnimationFrame(then)))")
+    assert signed_in.url.split("?")[0].endswith("/console/jobs")
 
 
 async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in: Page, http: httpx.Client) -> None:

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useOpening } from "../kernel/here";
 import { toastFailure } from "../kernel/toasts";
 import { Button } from "./Button";
 
@@ -68,15 +69,18 @@ interface ConfirmProps {
 /** Asks before something is done. */
 export function Confirm({ title, children, action, danger = false, open, onClose, onConfirm }: ConfirmProps) {
   const [busy, setBusy] = useState(false);
+  const still = useOpening(open);
+  useEffect(() => setBusy(false), [open]);
   const confirm = async (): Promise<void> => {
+    const isOpen = still();
     setBusy(true);
     try {
       await onConfirm();
-      onClose();
+      if (isOpen()) onClose();
     } catch (thrown) {
       toastFailure(`Not done: ${title}`, thrown);
     } finally {
-      setBusy(false);
+      if (isOpen()) setBusy(false);
     }
   };
   const actions = (

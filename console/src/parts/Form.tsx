@@ -1,6 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Failure, asFailure } from "../kernel/failure";
+import { useHere } from "../kernel/here";
+import { toastFailure } from "../kernel/toasts";
 import { Button } from "./Button";
 
 interface FieldProps {
@@ -114,17 +116,18 @@ export interface Submission {
   submit: (event: Event) => void;
 }
 
-/** Sends a form once at a time: `const form = useSubmit(async () => {…})`. What it throws is `failure`. */
+/** Sends a form once at a time: `const form = useSubmit(async () => {…})`. What it throws is `failure`, or a message where the form was left. */
 export function useSubmit(send: () => Promise<void>): Submission {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure | null>(null);
+  const here = useHere();
   const submit = (event: Event): void => {
     event.preventDefault();
     if (busy) return;
     setBusy(true);
     setFailure(null);
     send()
-      .catch((thrown: unknown) => setFailure(asFailure(thrown)))
+      .catch((thrown: unknown) => (here() ? setFailure(asFailure(thrown)) : toastFailure("Not sent: a form that you left", thrown)))
       .finally(() => setBusy(false));
   };
   return { busy, failure, submit };

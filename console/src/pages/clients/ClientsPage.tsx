@@ -1,6 +1,7 @@
 import "./clients.css";
 import { useState } from "preact/hooks";
 import { Failure, answered, api, dataOf, found, ifMatch, type Schemas } from "../../kernel/api";
+import { useHere } from "../../kernel/here";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
 import type { Role } from "../../kernel/session";
@@ -123,6 +124,7 @@ interface ClientDrawerProps {
 /** One client: roles, keys, and what can be done with them. */
 function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
   const [turn, setTurn] = useState(0);
+  const here = useHere();
   const [asks, setAsks] = useState<ApiKey | "delete" | null>(null);
   const path = { name: client.name };
   const etag = async (): Promise<Record<string, string>> => ifMatch((await found(api.GET("/api/client/{name}", { params: { path } }))).etag);
@@ -151,7 +153,7 @@ function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
       <Confirm title={`Delete the client ${client.name}?`} action="Delete" danger open={asks === "delete"} onClose={() => setAsks(null)} onConfirm={async () => {
         await answered(api.DELETE("/api/client/{name}", { params: { path }, headers: await etag() }));
         toast("Client deleted");
-        onClose();
+        if (here()) onClose();
         onDone();
       }}>
         <p>Its {client.keys.length} {client.keys.length === 1 ? "key stops" : "keys stop"} working at once.</p>

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { Failure, answered, api, dataOf, found, ifMatch, type Schemas } from "../../kernel/api";
+import { useHere } from "../../kernel/here";
 import { clock } from "../../kernel/time";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Badge, Button, ChangedMeanwhile, Confirm, Drawer, Field, FormError, useBegun, useSubmit } from "../../parts";
@@ -34,6 +35,8 @@ export function DestinationDrawer(props: DestinationDrawerProps) {
 
 function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: DestinationDrawerProps & { onAgain: () => void }) {
   const begun = useBegun(destination, fieldsOf);
+  const here = useHere();
+  const done = (id: string): void => void (here() && onSaved(id));
   const before = configurationOf(begun.record?.configJson ?? "{}");
   const [name, setName] = useState(destination?.name ?? "");
   const [number, setNumber] = useState(String(destination?.target ?? 5));
@@ -47,20 +50,20 @@ function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: Desti
     const saved = begun.record === null ? await dataOf(api.POST("/api/media/destination/", { body: body as never })) : await changed(begun.record, body);
     begun.saved(saved);
     toast(saved.active ? "Destination saved" : "Destination saved. Try it to make it active.");
-    onSaved(saved.id);
+    done(saved.id);
   });
   const attempt = async (): Promise<void> => {
     setTrying(true);
     await dataOf(api.PUT("/api/media/destination/activate/{id}", { params: { path: { id: destination!.id } } }))
       .then(
-        (said) => (onTrial(destination!.id, said), onSaved(destination!.id)),
+        (said) => (onTrial(destination!.id, said), done(destination!.id)),
         (thrown: unknown) => toastFailure("Not tried", thrown),
       )
       .finally(() => setTrying(false));
   };
   const deactivate = (): void =>
     void answered(api.PUT("/api/media/destination/active/{id}", { params: { path: { id: destination!.id }, query: { active: false } } })).then(
-      () => onSaved(destination!.id),
+      () => done(destination!.id),
       (thrown: unknown) => toastFailure("Not changed", thrown),
     );
   return (
@@ -113,7 +116,7 @@ function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: Desti
           const { etag } = await found(api.GET("/api/media/destination/{id}", { params }));
           await answered(api.DELETE("/api/media/destination/{id}", { params, headers: ifMatch(etag) }));
           toast("Destination deleted");
-          onSaved("");
+          done("");
         }}>
           <p>
             <bdi>{destination.name.slice(0, 200)}</bdi> goes with its publications. What is at the target stays there.

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { answered, api, dataOf, found, type Schemas } from "../../kernel/api";
+import { useHere } from "../../kernel/here";
 import { useQuery } from "../../kernel/query";
 import { eventPath, jobPath, useQueryState } from "../../kernel/router";
 import { jobState, PUBLICATION_STATES, stateWord } from "../../kernel/states";
@@ -92,6 +93,7 @@ function Details({ id, destinationId, ...rest }: Omit<DetailsProps, "of"> & { id
 function Shown({ of, live, editable, onClose, onDone }: DetailsProps) {
   const [asks, setAsks] = useState<Act | null>(null);
   const [hard, setHard] = useState(false);
+  const here = useHere();
   const titles = useTitles([of.contentId]);
   const acts: readonly (readonly [Act, string])[] = [...(live ? ordersOf(of).map((order) => [order, ORDERS[order].word] as const) : []), ["publish", "Make public"], ["unpublish", "Take back"], ["delete", "Delete"]];
   const word = asks === "start" || asks === "stop" ? ORDERS[asks].word : (acts.find(([act]) => act === asks)?.[1] ?? "");
@@ -125,7 +127,7 @@ function Shown({ of, live, editable, onClose, onDone }: DetailsProps) {
         await done({ of, live, act: asks!, hard });
         toast(`${word}: done`);
         onDone();
-        if (asks === "delete") onClose();
+        if (asks === "delete" && here()) onClose();
       }}>
         <p>
           <bdi>{titleOr(titles, of.contentId).slice(0, 100)}</bdi> at <bdi>{of.destinationName.slice(0, 100)}</bdi>
