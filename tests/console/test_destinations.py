@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.e2e.product import Product
 from tests.platform.waiting import until
@@ -168,6 +168,18 @@ async def test_an_answer_that_comes_late_does_not_move_who_has_gone_on(signed_in
     await (await tried.value).finished()
     await signed_in.evaluate("new Promise(then => requestAnimationFrame(() => requestAnimationFrame(then)))")
     assert signed_in.url.split("?")[0].endswith("/console/jobs")
+
+
+async def test_a_failure_in_a_drawer_is_shown_in_front_of_it(signed_in: Page, guest: Visitor, http: httpx.Client) -> None:
+    guest.expected.append("status of 503")
+    destination = await _opened(signed_in, http)
+    await signed_in.route(f"**/activate/{destination}", lambda route: route.fulfill(status=503, json={"detail": "Not now."}))
+    drawer = signed_in.get_by_role("dialog", name="Destination", exact=True)
+    await drawer.get_by_role("button", name="Try it").click()
+    await expect(drawer.get_by_role("alert").filter(has_text="Not now.")).to_be_visible()
+    await drawer.get_by_role("button", name="Dismiss").click()
+    await expect(signed_in.get_by_role("alert")).to_have_count(0)
+    await expect(drawer).to_be_visible()
 
 
 async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in: Page, http: httpx.Client) -> None:

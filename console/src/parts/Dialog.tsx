@@ -1,8 +1,13 @@
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useOpening } from "../kernel/here";
 import { toastFailure } from "../kernel/toasts";
 import { Button } from "./Button";
+import { Toasts } from "./Toasts";
+
+/** Those that are open, the topmost last. */
+const dialogs = signal<readonly string[]>([]);
 
 interface DialogProps {
   title: string;
@@ -21,8 +26,13 @@ export function Dialog({ title, open, onClose, children, actions, place = "cente
   const heading = useId();
   useEffect(() => {
     const dialog = element.current;
-    if (open && dialog && !dialog.open) dialog.showModal();
-    return () => dialog?.close();
+    if (!open || !dialog) return;
+    dialog.showModal();
+    dialogs.value = [...dialogs.peek(), heading];
+    return () => {
+      dialogs.value = dialogs.peek().filter((each) => each !== heading);
+      dialog.close();
+    };
   }, [open]);
   if (!open) return null;
   return (
@@ -44,6 +54,7 @@ export function Dialog({ title, open, onClose, children, actions, place = "cente
         <div class="dialog-body">{children}</div>
         {actions && <footer class="dialog-actions">{actions}</footer>}
       </div>
+      {dialogs.value.at(-1) === heading && <Toasts />}
     </dialog>
   );
 }
@@ -96,4 +107,9 @@ export function Confirm({ title, children, action, danger = false, open, onClose
       {children}
     </Dialog>
   );
+}
+
+/** Messages, where no dialog is open. A modal dialog covers all that is not inside of it, so the topmost one shows them itself. */
+export function PageToasts() {
+  return dialogs.value.length === 0 ? <Toasts /> : null;
 }

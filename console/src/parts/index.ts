@@ -3,7 +3,7 @@
 export { Badge } from "./Badge";
 export { Button } from "./Button";
 export { DataTable, type Column, type Sort } from "./DataTable";
-export { Confirm, Dialog, Drawer } from "./Dialog";
+export { Confirm, Dialog, Drawer, PageToasts } from "./Dialog";
 export { FilterBar, type Filter } from "./FilterBar";
 export { ChangedMeanwhile, Check, Field, FormError, useBegun, useSubmit } from "./Form";
 export { Icon, type IconName } from "./Icon";

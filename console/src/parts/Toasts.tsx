@@ -1,7 +1,8 @@
 import { to, useLocation } from "../kernel/router";
 import { runsGoingOn } from "../kernel/runs";
 import { dismiss, toasts } from "../kernel/toasts";
-import { Button, RunAway } from "../parts";
+import { Button } from "./Button";
+import { RunAway } from "./RunReport";
 
 const WORDS = { ok: "Done", warn: "Note", bad: "Error" } as const;
 
