@@ -182,6 +182,23 @@ async def test_a_failure_in_a_drawer_is_shown_in_front_of_it(signed_in: Page, gu
     await expect(drawer).to_be_visible()
 
 
+async def test_a_selection_that_ends_beside_a_drawer_leaves_it_open(signed_in: Page, http: httpx.Client) -> None:
+    await _opened(signed_in, http)
+    drawer = signed_in.get_by_role("dialog", name="Destination", exact=True)
+    field = await drawer.get_by_label("Name").bounding_box()
+    assert field is not None
+    inside, beside = (field["x"] + 40, field["y"] + 10), (60, field["y"] + 10)
+    for begin, end in ((inside, beside), (beside, inside)):
+        await signed_in.mouse.move(*begin)
+        await signed_in.mouse.down()
+        await signed_in.mouse.move(*end)
+        await signed_in.mouse.up()
+        await expect(drawer).to_be_visible()
+        assert "destination=" in signed_in.url
+    await signed_in.mouse.click(*beside)
+    await expect(drawer).to_have_count(0)
+
+
 async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in: Page, http: httpx.Client) -> None:
     mark = uuid4().hex[:8]
     event = _call(http, "POST", "/api/event/", json={"title": f"Film <b>{mark}</b>"})["id"]

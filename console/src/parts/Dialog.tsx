@@ -24,6 +24,7 @@ interface DialogProps {
 export function Dialog({ title, open, onClose, children, actions, place = "center" }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
+  const beside = useRef(false); // a click begins and ends beside it: a selection of text may begin or end inside
   useEffect(() => {
     const dialog = element.current;
     if (!open || !dialog) return;
@@ -44,7 +45,9 @@ export function Dialog({ title, open, onClose, children, actions, place = "cente
         event.preventDefault();
         onClose();
       }}
-      onClick={(event) => event.target === element.current && onClose()}
+      onMouseDown={(event) => void (beside.current = event.target === element.current)}
+      onMouseUp={(event) => void (beside.current &&= event.target === element.current)}
+      onClick={(event) => event.target === element.current && beside.current && onClose()}
     >
       <div class="dialog-inside">
         <header class="dialog-head">
