@@ -100,9 +100,8 @@ class ChangeStreams:
                 yield position, _mark("behind", position)
                 return
             if batch is None:
-                away = self._feed.away
                 await self._feed.grown(position, seconds=self._silence)
-                if self._feed.away and not away:
+                if self._feed.away:
                     yield position, AWAY
                 elif self._feed.position <= position:
                     yield position, _mark("beat", position)

@@ -60,6 +60,29 @@ async def test_a_client_is_added_its_key_rotated_with_an_overlap_and_revoked(sig
     assert types == ["registered", "key_issued", "key_issued", "key_expiry_set", "key_revoked"]
 
 
+async def test_roles_that_others_change_beside_an_open_client_are_told_and_not_overwritten(
+    signed_in: Page, http: httpx.Client
+) -> None:
+    name = f"desk-{uuid4().hex[:8]}"
+    _call(http, "POST", "/api/client/", json={"name": name, "roles": ["viewer"], "trustActor": False})
+    await signed_in.goto(f"{_origin(signed_in)}/console/clients?client={name}")
+    drawer = signed_in.get_by_role("dialog", name=f"Client {name}")
+    await drawer.get_by_role("checkbox", name="operator").check()
+    theirs = {"roles": ["viewer"], "trustActor": True}
+    _call(http, "PUT", f"/api/client/{name}", json=theirs)
+    await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_be_visible()
+    await drawer.get_by_role("button", name="Save").click()
+    await expect(drawer.get_by_role("alert")).to_contain_text("Somebody else was faster")
+    found = _call(http, "GET", f"/api/client/{name}")
+    assert {"roles": found["roles"], "trustActor": found["trustActor"]} == theirs
+    await drawer.get_by_role("button", name="Show it as it is now").click()
+    await expect(drawer.get_by_role("checkbox", name="Believed about its end user")).to_be_checked()
+    await drawer.get_by_role("checkbox", name="operator").check()
+    await drawer.get_by_role("button", name="Save").click()
+    await expect(signed_in.get_by_text("Client saved")).to_be_visible()
+    assert set(_call(http, "GET", f"/api/client/{name}")["roles"]) == {"viewer", "operator"}
+
+
 async def test_it_is_accessible(browser: Browser, product: Product) -> None:
     for size in (WIDE, NARROW):
         async with visitor(browser, product.address, size=size) as came:

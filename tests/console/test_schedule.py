@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
@@ -133,6 +134,38 @@ async def test_a_schedule_goes_out_and_comes_in_as_csv(signed_in: Page, http: ht
     await signed_in.get_by_role("button", name="Apply").click()
     await expect(signed_in.get_by_text("2 done, 0 failed")).to_be_visible()
     assert _read(http, made["id"])["scheduledEnd"] == f"{DAY}T19:30:00.000Z"
+
+
+async def test_a_change_of_many_goes_on_and_is_told_after_its_page_was_left(signed_in: Page, http: httpx.Client) -> None:
+    """Its rows leave the list as they are deleted, and the page is left before the last one is."""
+    mark = uuid4().hex[:8]
+    events = [_event(http, title=f"Gone {mark}", scheduledStart=f"{DAY}T08:00:00Z") for _ in range(2)]
+    await _open(signed_in, f"date={DAY}&view=table&search={mark}")
+    await signed_in.get_by_role("button", name="Choose all 2").click()
+    await signed_in.get_by_label("Change", exact=True).select_option("delete")
+    release = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        if route.request.method == "DELETE":
+            await release.wait()
+        await route.continue_()
+
+    await signed_in.route("**/api/event/*", late)
+    await signed_in.get_by_role("button", name="Apply").click()
+    await signed_in.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(signed_in.get_by_role("region", name="Change of 2 Events")).to_be_visible()
+    await signed_in.get_by_role("link", name="Jobs", exact=True).click()
+    await expect(signed_in.get_by_role("heading", name="Jobs")).to_be_visible()
+    messages = signed_in.get_by_role("region", name="Messages")
+    await expect(messages.get_by_text("Change of 2 Events")).to_be_visible()
+    await expect(messages.get_by_role("button", name="Stop")).to_be_visible()
+    release.set()
+    await expect(messages.get_by_text("Change of 2 Events: 2 done")).to_be_visible()
+    assert all(_types(http, event)[-1] == "event.deleted" for event in events)
+    await signed_in.get_by_role("link", name="Schedule", exact=True).click()
+    await expect(signed_in.get_by_text("Change of 2 Events: 2 done, 0 failed.")).to_be_visible()
+    await signed_in.get_by_role("button", name="Forget it").click()
+    await expect(signed_in.get_by_role("region", name="Change of 2 Events")).to_have_count(0)
 
 
 async def test_it_is_accessible(browser: Browser, product: Product, http: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { resumeSession, session } from "./session";
+import { watchSilence } from "./silence";
 
 export interface Change {
   position: number;
@@ -36,6 +37,7 @@ let source: EventSource | null = null;
 let position: number | null = null;
 let attempts = 0;
 let again: ReturnType<typeof setTimeout> | undefined;
+const silence = watchSilence(lost);
 
 export function matches(filter: ChangeFilter, change: Change): boolean {
   return (
@@ -75,11 +77,15 @@ function open(): void {
   state.value = "connecting";
   const opened = new EventSource(position === null ? ADDRESS : `${ADDRESS}?after=${position}`);
   source = opened;
+  silence.heard();
   const on = (name: string, act: (said: { position?: number }) => void): void =>
     opened.addEventListener(name, (message) => {
-      if (source === opened) act(parsed(message));
+      if (source !== opened) return;
+      silence.heard();
+      act(parsed(message));
     });
   opened.onmessage = (message) => {
+    silence.heard();
     const change = parsed(message) as unknown as Change;
     position = change.position;
     listeners.forEach((filter, listener) => matches(filter, change) && listener(change));
@@ -103,18 +109,25 @@ function open(): void {
   opened.onerror = () => {
     if (source !== opened) return;
     if (opened.readyState !== EventSource.CLOSED) {
+      silence.heard();
       if (state.peek() === "live") state.value = "connecting";
       return; // the browser connects again, with Last-Event-ID
     }
-    const wait = WAITS[Math.min(attempts++, WAITS.length - 1)]!;
-    close(state.peek() === "full" ? "full" : "lost");
-    again = setTimeout(() => session.peek() && open(), wait);
-    if (attempts === 2) void resumeSession();
+    lost();
   };
+}
+
+/** The stream has ended or is dead: it is opened anew in a while. */
+function lost(): void {
+  const wait = WAITS[Math.min(attempts++, WAITS.length - 1)]!;
+  close(state.peek() === "full" ? "full" : "lost");
+  again = setTimeout(() => session.peek() && open(), wait);
+  if (attempts === 2) void resumeSession();
 }
 
 function close(next: Liveness): void {
   clearTimeout(again);
+  silence.end();
   source?.close();
   source = null;
   state.value = next;

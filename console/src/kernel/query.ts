@@ -1,7 +1,8 @@
 /** A question to the API: shows what is known, asks again when something changes, and says when an answer is stale or failed. */
 
 import { type ReadonlySignal, useSignal } from "@preact/signals";
-import { useCallback, useEffect, useRef } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
+import { Asking } from "./asking";
 import { type Failure, asFailure } from "./failure";
 import { type ChangeFilter, liveness, onChange } from "./changes";
 
@@ -37,35 +38,30 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
   const failure = useSignal<Failure | null>(null);
   const loading = useSignal(key !== null);
   const stale = useSignal(false);
-  const asked = useRef<AbortController | null>(null);
   const asking = useRef(ask);
   asking.current = ask;
 
-  const refresh = useCallback(() => {
-    if (key === null) return;
-    asked.current?.abort();
-    const end = new AbortController();
-    asked.current = end;
-    loading.value = true;
-    asking.current(end.signal).then(
-      (answer) => {
-        if (end.signal.aborted) return;
+  const question = useMemo(() => {
+    if (key === null) return null;
+    return new Asking<T>((end) => asking.current(end), {
+      begun: () => void (loading.value = true),
+      answered: (answer) => {
         keep(key, answer);
         data.value = answer;
         failure.value = null;
         loading.value = stale.value = false;
       },
-      (thrown: unknown) => {
-        if (end.signal.aborted) return;
+      failed: (thrown) => {
         failure.value = asFailure(thrown);
         loading.value = false;
         stale.value = data.peek() !== undefined;
       },
-    );
+    });
   }, [key]);
+  const refresh = useCallback(() => question?.now(), [question]);
 
   useEffect(() => {
-    if (key === null) {
+    if (key === null || question === null) {
       data.value = undefined;
       loading.value = false;
       return;
@@ -74,33 +70,23 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
     if (known !== undefined) data.value = known;
     stale.value = data.peek() !== undefined;
     failure.value = null;
-    refresh();
-    return () => asked.current?.abort();
-  }, [key]);
+    question.now();
+    return () => question.end();
+  }, [question]);
 
   const quiet = useRef(QUIET);
   quiet.current = options.quiet ?? QUIET;
   const filter = options.changes && JSON.stringify(options.changes);
   useEffect(() => {
-    if (filter === undefined || key === null) return;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const end = onChange(JSON.parse(filter) as ChangeFilter, () => {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        refresh();
-      }, quiet.current);
-    });
-    return () => {
-      end();
-      clearTimeout(timer);
-    };
-  }, [filter, refresh]);
+    if (filter === undefined || question === null) return;
+    return onChange(JSON.parse(filter) as ChangeFilter, () => question.changed(quiet.current));
+  }, [filter, question]);
 
   useEffect(() => {
     if (options.every === undefined) return;
-    const timer = setInterval(() => !document.hidden && refresh(), options.every);
+    const timer = setInterval(() => !document.hidden && question?.poll(), options.every);
     return () => clearInterval(timer);
-  }, [options.every, refresh]);
+  }, [options.every, question]);
 
   return { key, data, failure, loading, stale, refresh };
 }

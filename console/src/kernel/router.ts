@@ -2,6 +2,7 @@
 
 import { useCallback } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { useHere } from "./here";
 
 export { useLocation, useRoute } from "preact-iso";
 
@@ -21,25 +22,34 @@ export function to(path: string, query: Record<string, string | number | undefin
 export const eventPath = (id: string): string => to(`/events/${encodeURIComponent(id)}`);
 export const jobPath = (id: number | string): string => to(`/jobs/${encodeURIComponent(String(id))}`);
 
+/** Leads to an address as long as the component is shown: for what is done after an answer. */
+export function useGo(): (address: string) => void {
+  const { route } = useLocation();
+  const here = useHere();
+  return useCallback((address) => here() && route(address), [route, here]);
+}
+
 export interface QueryState {
   values: Readonly<Record<string, string>>;
-  /** Changes some values; `""` takes one away. A change of a filter leads back to the first page. */
+  /** Changes some values; `""` takes one away. A change of a filter leads back to the first page. Nothing, when the page was left. */
   set: (changed: Record<string, string>) => void;
 }
 
 /** The query string as the state of a page, so that an address shows to others what you see. */
 export function useQueryState(): QueryState {
   const { path, query, route } = useLocation();
+  const isHere = useHere();
   const set = useCallback(
     (changed: Record<string, string>) => {
-      const next: Record<string, string> = { ...query, ...changed };
+      if (!isHere()) return;
+      const next: Record<string, string> = { ...Object.fromEntries(new URLSearchParams(location.search)), ...changed };
       if (!("page" in changed)) delete next["page"];
       for (const [name, value] of Object.entries(next)) if (value === "") delete next[name];
       const text = new URLSearchParams(next).toString();
       const here = path === BASE ? `${BASE}/` : path; // the router takes the slash away
       route(text ? `${here}?${text}` : here, true);
     },
-    [path, query, route],
+    [path, route, isHere],
   );
   return { values: query, set };
 }

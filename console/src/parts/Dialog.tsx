@@ -1,7 +1,13 @@
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useOpening } from "../kernel/here";
 import { toastFailure } from "../kernel/toasts";
 import { Button } from "./Button";
+import { Toasts } from "./Toasts";
+
+/** Those that are open, the topmost last. */
+const dialogs = signal<readonly string[]>([]);
 
 interface DialogProps {
   title: string;
@@ -18,10 +24,16 @@ interface DialogProps {
 export function Dialog({ title, open, onClose, children, actions, place = "center" }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
+  const beside = useRef(false); // a click begins and ends beside it: a selection of text may begin or end inside
   useEffect(() => {
     const dialog = element.current;
-    if (open && dialog && !dialog.open) dialog.showModal();
-    return () => dialog?.close();
+    if (!open || !dialog) return;
+    dialog.showModal();
+    dialogs.value = [...dialogs.peek(), heading];
+    return () => {
+      dialogs.value = dialogs.peek().filter((each) => each !== heading);
+      dialog.close();
+    };
   }, [open]);
   if (!open) return null;
   return (
@@ -33,7 +45,9 @@ export function Dialog({ title, open, onClose, children, actions, place = "cente
         event.preventDefault();
         onClose();
       }}
-      onClick={(event) => event.target === element.current && onClose()}
+      onMouseDown={(event) => void (beside.current = event.target === element.current)}
+      onMouseUp={(event) => void (beside.current &&= event.target === element.current)}
+      onClick={(event) => event.target === element.current && beside.current && onClose()}
     >
       <div class="dialog-inside">
         <header class="dialog-head">
@@ -43,6 +57,7 @@ export function Dialog({ title, open, onClose, children, actions, place = "cente
         <div class="dialog-body">{children}</div>
         {actions && <footer class="dialog-actions">{actions}</footer>}
       </div>
+      {dialogs.value.at(-1) === heading && <Toasts />}
     </dialog>
   );
 }
@@ -68,15 +83,18 @@ interface ConfirmProps {
 /** Asks before something is done. */
 export function Confirm({ title, children, action, danger = false, open, onClose, onConfirm }: ConfirmProps) {
   const [busy, setBusy] = useState(false);
+  const still = useOpening(open);
+  useEffect(() => setBusy(false), [open]);
   const confirm = async (): Promise<void> => {
+    const isOpen = still();
     setBusy(true);
     try {
       await onConfirm();
-      onClose();
+      if (isOpen()) onClose();
     } catch (thrown) {
       toastFailure(`Not done: ${title}`, thrown);
     } finally {
-      setBusy(false);
+      if (isOpen()) setBusy(false);
     }
   };
   const actions = (
@@ -92,4 +110,9 @@ export function Confirm({ title, children, action, danger = false, open, onClose
       {children}
     </Dialog>
   );
+}
+
+/** Messages, where no dialog is open. A modal dialog covers all that is not inside of it, so the topmost one shows them itself. */
+export function PageToasts() {
+  return dialogs.value.length === 0 ? <Toasts /> : null;
 }

@@ -1,6 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Failure, asFailure } from "../kernel/failure";
+import { useHere } from "../kernel/here";
+import { toastFailure } from "../kernel/toasts";
+import { Button } from "./Button";
 
 interface FieldProps {
   label: string;
@@ -113,18 +116,49 @@ export interface Submission {
   submit: (event: Event) => void;
 }
 
-/** Sends a form once at a time: `const form = useSubmit(async () => {…})`. What it throws is `failure`. */
+/** Sends a form once at a time: `const form = useSubmit(async () => {…})`. What it throws is `failure`, or a message where the form was left. */
 export function useSubmit(send: () => Promise<void>): Submission {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure | null>(null);
+  const here = useHere();
   const submit = (event: Event): void => {
     event.preventDefault();
     if (busy) return;
     setBusy(true);
     setFailure(null);
     send()
-      .catch((thrown: unknown) => setFailure(asFailure(thrown)))
+      .catch((thrown: unknown) => (here() ? setFailure(asFailure(thrown)) : toastFailure("Not sent: a form that you left", thrown)))
       .finally(() => setBusy(false));
   };
   return { busy, failure, submit };
+}
+
+export interface Begun<T> {
+  /** The record as the form began with it, or as the form saved it last. */
+  record: T;
+  /** Somebody else has changed it since. */
+  isOld: boolean;
+  /** To be told of what the form itself has saved. */
+  saved: (record: T) => void;
+}
+
+/** The record that a form began with. Only with that one is compared what was typed, while `now` follows the changes of others. */
+export function useBegun<T>(now: T, fields: (record: T) => string): Begun<T> {
+  const [record, setRecord] = useState(now);
+  const [own, setOwn] = useState<readonly string[]>(() => [fields(now)]);
+  const saved = (next: T): void => {
+    setRecord(next);
+    setOwn([...own, fields(next)]);
+  };
+  return { record, isOld: !own.includes(fields(now)), saved };
+}
+
+/** Says in a form that its record was changed elsewhere meanwhile. `onAgain` begins the form anew. */
+export function ChangedMeanwhile({ onAgain }: { onAgain: () => void }) {
+  return (
+    <div class="notice" role="status">
+      <p>Somebody has changed it since you opened it. It cannot be saved before you have seen it as it is now.</p>
+      <Button onClick={onAgain}>Show it as it is now</Button>
+    </div>
+  );
 }

@@ -5,11 +5,10 @@ import { forgetAnswers } from "../kernel/query";
 import { BASE, to } from "../kernel/router";
 import { may, resumeSession, session, sessionFailure } from "../kernel/session";
 import { PAGES, type Page, type PageProps } from "../pages";
-import { EmptyState, FailureNote, PageHead, Skeleton } from "../parts";
+import { EmptyState, FailureNote, PageHead, PageToasts, Skeleton } from "../parts";
 import { Boundary } from "./Boundary";
 import { Frame } from "./Frame";
 import { Login } from "./Login";
-import { Toasts } from "./Toasts";
 
 const ROUTES = PAGES.map((page) => ({ page, component: guarded(page) }));
 
@@ -22,7 +21,7 @@ export function App() {
   return (
     <LocationProvider scope={BASE}>
       <Content />
-      <Toasts />
+      <PageToasts />
     </LocationProvider>
   );
 }

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.http.sse import FULL, Subscriber
+from api.http.sse import AWAY, FULL, Subscriber
 from api.media.change import ChangeStreams
 from api.wiring.core import Core
 from projections.log.change_feed import ChangeFeed, ChangeFilter
@@ -46,6 +46,25 @@ async def until(frames: AsyncIterator[bytes], position: int) -> list[tuple[str, 
 async def closed(*streams: AsyncGenerator[bytes, None]) -> None:
     for stream in streams:
         await stream.aclose()
+
+
+class Away(ChangeFeed):
+    """Its database does not answer."""
+
+    async def _turn(self) -> None:
+        self._tell(away=True)
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_a_database_that_stays_away_has_no_beat(inner: Core) -> None:
+    """A beat says that everything up to its position was looked at, so screens would call themselves live."""
+    frames = ChangeStreams(Away(inner.database, inner.log_watcher), life=60, silence=0).frames(None, ALL)
+    async with asyncio.timeout(60):
+        assert messages(await anext(frames))[0][0] == "open"
+        while (sent := await anext(frames)) != AWAY:
+            assert messages(sent)[0][0] == "beat"
+        assert [await anext(frames) for _ in range(3)] == [AWAY] * 3
+    await closed(frames)
 
 
 async def test_what_changed_is_told_in_the_order_of_the_log(http: httpx.AsyncClient, inner: Core) -> None:

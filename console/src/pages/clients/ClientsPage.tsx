@@ -1,12 +1,13 @@
 import "./clients.css";
 import { useState } from "preact/hooks";
-import { answered, api, dataOf, found, ifMatch, type Schemas } from "../../kernel/api";
+import { Failure, answered, api, dataOf, found, ifMatch, type Schemas } from "../../kernel/api";
+import { useHere } from "../../kernel/here";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
 import type { Role } from "../../kernel/session";
 import { duration, now } from "../../kernel/time";
 import { toast } from "../../kernel/toasts";
-import { Answered, Badge, Button, Check, Confirm, CopyButton, DataTable, Dialog, Drawer, EmptyState, Facts, Field, FilterBar, FormError, PageHead, Panel, Time, useSubmit } from "../../parts";
+import { Answered, Badge, Button, ChangedMeanwhile, Check, Confirm, CopyButton, DataTable, Dialog, Drawer, EmptyState, Facts, Field, FilterBar, FormError, PageHead, Panel, Time, useBegun, useSubmit } from "../../parts";
 import type { Column } from "../../parts";
 import { ContentKeys } from "./ContentKeys";
 
@@ -122,31 +123,16 @@ interface ClientDrawerProps {
 
 /** One client: roles, keys, and what can be done with them. */
 function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
-  const [roles, setRoles] = useState<readonly string[]>(client.roles);
-  const [trusted, setTrusted] = useState(client.trustActor);
+  const [turn, setTurn] = useState(0);
+  const here = useHere();
   const [asks, setAsks] = useState<ApiKey | "delete" | null>(null);
   const path = { name: client.name };
   const etag = async (): Promise<Record<string, string>> => ifMatch((await found(api.GET("/api/client/{name}", { params: { path } }))).etag);
-  const form = useSubmit(async () => {
-    const read = await found(api.GET("/api/client/{name}", { params: { path } }));
-    if (read.data.roles.join() !== client.roles.join()) throw new Error("Somebody else has changed the roles. Open the client again.");
-    await answered(api.PUT("/api/client/{name}", { params: { path }, body: { roles: [...roles] as Role[], trustActor: trusted }, headers: ifMatch(read.etag) }));
-    toast("Client saved");
-    onDone();
-  });
   return (
     <Drawer title={`Client ${client.name}`} open onClose={onClose}>
       <div class="client">
         <Facts facts={[["Added", <Time at={client.createdAt} />], ["Last use", lastUse(client) && <Time at={lastUse(client)} />]]} />
-        <form class="client" onSubmit={form.submit}>
-          <Roles chosen={roles} onChoose={setRoles} />
-          <Check label="Believed about its end user" hint="It may name who acts in the header X-Actor." checked={trusted} onChange={setTrusted} />
-          <FormError failure={form.failure} />
-          <div class="page-actions">
-            <Button type="submit" kind="primary" busy={form.busy} disabled={roles.length === 0}>Save</Button>
-            <Button onClick={() => setAsks("delete")}>Delete client</Button>
-          </div>
-        </form>
+        <Rights key={turn} client={client} onDone={onDone} onDelete={() => setAsks("delete")} onAgain={() => setTurn(turn + 1)} />
         <h3>API keys</h3>
         <ul class="keys-of">
           {client.keys.map((key) => (
@@ -167,7 +153,7 @@ function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
       <Confirm title={`Delete the client ${client.name}?`} action="Delete" danger open={asks === "delete"} onClose={() => setAsks(null)} onConfirm={async () => {
         await answered(api.DELETE("/api/client/{name}", { params: { path }, headers: await etag() }));
         toast("Client deleted");
-        onClose();
+        if (here()) onClose();
         onDone();
       }}>
         <p>Its {client.keys.length} {client.keys.length === 1 ? "key stops" : "keys stop"} working at once.</p>
@@ -183,6 +169,42 @@ function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
         </p>
       </Confirm>
     </Drawer>
+  );
+}
+
+const rightsOf = (client: Client): string => JSON.stringify([client.roles, client.trustActor]);
+
+interface RightsProps {
+  client: Client;
+  onDone: () => void;
+  onDelete: () => void;
+  onAgain: () => void;
+}
+
+/** What a client may do. Saved only if they are as they were when the form was opened. */
+function Rights({ client, onDone, onDelete, onAgain }: RightsProps) {
+  const begun = useBegun(client, rightsOf);
+  const [roles, setRoles] = useState<readonly string[]>(client.roles);
+  const [trusted, setTrusted] = useState(client.trustActor);
+  const params = { path: { name: client.name } };
+  const form = useSubmit(async () => {
+    const read = await found(api.GET("/api/client/{name}", { params }));
+    if (rightsOf(read.data) !== rightsOf(begun.record)) throw new Failure(412, "Somebody else was faster: nothing was saved. Look at the client as it is now.");
+    begun.saved(await dataOf(api.PUT("/api/client/{name}", { params, body: { roles: [...roles] as Role[], trustActor: trusted }, headers: ifMatch(read.etag) })));
+    toast("Client saved");
+    onDone();
+  });
+  return (
+    <form class="client" onSubmit={form.submit}>
+      <Roles chosen={roles} onChoose={setRoles} />
+      <Check label="Believed about its end user" hint="It may name who acts in the header X-Actor." checked={trusted} onChange={setTrusted} />
+      {begun.isOld && <ChangedMeanwhile onAgain={onAgain} />}
+      <FormError failure={form.failure} />
+      <div class="page-actions">
+        <Button type="submit" kind="primary" busy={form.busy} disabled={roles.length === 0}>Save</Button>
+        <Button onClick={onDelete}>Delete client</Button>
+      </div>
+    </form>
   );
 }
 

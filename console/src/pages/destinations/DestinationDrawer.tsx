@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
-import { answered, api, dataOf, found, ifMatch, type Schemas } from "../../kernel/api";
+import { Failure, answered, api, dataOf, found, ifMatch, type Schemas } from "../../kernel/api";
+import { useHere } from "../../kernel/here";
 import { clock } from "../../kernel/time";
 import { toast, toastFailure } from "../../kernel/toasts";
-import { Badge, Button, Confirm, Drawer, Field, FormError, useSubmit } from "../../parts";
+import { Badge, Button, ChangedMeanwhile, Confirm, Drawer, Field, FormError, useBegun, useSubmit } from "../../parts";
 import { TARGETS, configurationOf, targetOf, written } from "./targets";
 
 export type Destination = Schemas["Destination"];
@@ -23,37 +24,50 @@ interface DestinationDrawerProps {
 }
 
 /** One destination: its configuration, whose secrets can be written and never read, and whether it can be reached. */
-export function DestinationDrawer({ destination, editable, trial, onTrial, onClose, onSaved }: DestinationDrawerProps) {
-  const before = configurationOf(destination?.configJson ?? "{}");
+export function DestinationDrawer(props: DestinationDrawerProps) {
+  const [turn, setTurn] = useState(0);
+  return (
+    <Drawer title={props.destination === null ? "New destination" : "Destination"} open onClose={props.onClose}>
+      <Form key={turn} {...props} onAgain={() => setTurn(turn + 1)} />
+    </Drawer>
+  );
+}
+
+function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: DestinationDrawerProps & { onAgain: () => void }) {
+  const begun = useBegun(destination, fieldsOf);
+  const here = useHere();
+  const done = (id: string): void => void (here() && onSaved(id));
+  const before = configurationOf(begun.record?.configJson ?? "{}");
   const [name, setName] = useState(destination?.name ?? "");
   const [number, setNumber] = useState(String(destination?.target ?? 5));
   const [typed, setTyped] = useState<Record<string, string>>(() => textsOf(before));
   const [asks, setAsks] = useState(false);
   const [trying, setTrying] = useState(false);
   const target = targetOf(Number(number));
-  const isOther = destination !== null && target.number !== destination.target;
+  const isOther = begun.record !== null && target.number !== begun.record.target;
   const form = useSubmit(async () => {
     const body = { name, target: target.number as never, destinationJson: JSON.stringify(written(isOther ? {} : before, typed, target)) };
-    const saved = destination === null ? await dataOf(api.POST("/api/media/destination/", { body: body as never })) : await changed(destination, body);
+    const saved = begun.record === null ? await dataOf(api.POST("/api/media/destination/", { body: body as never })) : await changed(begun.record, body);
+    begun.saved(saved);
     toast(saved.active ? "Destination saved" : "Destination saved. Try it to make it active.");
-    onSaved(saved.id);
+    done(saved.id);
   });
   const attempt = async (): Promise<void> => {
     setTrying(true);
     await dataOf(api.PUT("/api/media/destination/activate/{id}", { params: { path: { id: destination!.id } } }))
       .then(
-        (said) => (onTrial(destination!.id, said), onSaved(destination!.id)),
+        (said) => (onTrial(destination!.id, said), done(destination!.id)),
         (thrown: unknown) => toastFailure("Not tried", thrown),
       )
       .finally(() => setTrying(false));
   };
   const deactivate = (): void =>
     void answered(api.PUT("/api/media/destination/active/{id}", { params: { path: { id: destination!.id }, query: { active: false } } })).then(
-      () => onSaved(destination!.id),
+      () => done(destination!.id),
       (thrown: unknown) => toastFailure("Not changed", thrown),
     );
   return (
-    <Drawer title={destination === null ? "New destination" : "Destination"} open onClose={onClose}>
+    <>
       <form class="destination" onSubmit={form.submit}>
         {destination && (
           <div class="page-line">
@@ -85,6 +99,7 @@ export function DestinationDrawer({ destination, editable, trial, onTrial, onClo
           />
         ))}
         {target.members.length === 0 && <p class="hint">Only a package of others publishes there. Its configuration is set over the API.</p>}
+        {begun.isOld && <ChangedMeanwhile onAgain={onAgain} />}
         <FormError failure={form.failure} shown={["name", "target", ...target.members.map((each) => `destinationJson.${each.name}`)]} />
         {editable ? (
           <div class="page-actions">
@@ -101,22 +116,25 @@ export function DestinationDrawer({ destination, editable, trial, onTrial, onClo
           const { etag } = await found(api.GET("/api/media/destination/{id}", { params }));
           await answered(api.DELETE("/api/media/destination/{id}", { params, headers: ifMatch(etag) }));
           toast("Destination deleted");
-          onSaved("");
+          done("");
         }}>
           <p>
             <bdi>{destination.name.slice(0, 200)}</bdi> goes with its publications. What is at the target stays there.
           </p>
         </Confirm>
       )}
-    </Drawer>
+    </>
   );
 }
 
-/** Of the version that was shown. */
-async function changed(shown: Destination, body: object): Promise<Destination> {
-  const params = { path: { id: shown.id } };
+/** What the form shows. */
+const fieldsOf = (destination: Destination | null): string => JSON.stringify(destination && [destination.name, destination.target, destination.configJson]);
+
+/** Of the version that the form began with. */
+async function changed(begun: Destination, body: object): Promise<Destination> {
+  const params = { path: { id: begun.id } };
   const { data, etag } = await found(api.GET("/api/media/destination/{id}", { params }));
-  if (data.name !== shown.name || data.configJson !== shown.configJson || data.target !== shown.target) throw new Error("Somebody else was faster. Open the destination again.");
+  if (fieldsOf(data) !== fieldsOf(begun)) throw new Failure(412, "Somebody else was faster: nothing was saved. Look at the destination as it is now.");
   return dataOf(api.PUT("/api/media/destination/{id}", { params, body: body as never, headers: ifMatch(etag) }));
 }
 

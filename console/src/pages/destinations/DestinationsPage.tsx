@@ -77,7 +77,7 @@ function List({ editable }: { editable: boolean }) {
                 destination={open}
                 {...{ editable }}
                 trial={open && trials[open.id]}
-                onTrial={(id, said) => setTrials({ ...trials, [id]: { said, at: now.peek() } })}
+                onTrial={(id, said) => setTrials((before) => ({ ...before, [id]: { said, at: now.peek() } }))}
                 onClose={() => set({ destination: "" })}
                 onSaved={(id) => (all.refresh(), set({ destination: id }))}
               />

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { answered, api, dataOf, found, type Schemas } from "../../kernel/api";
+import { useHere } from "../../kernel/here";
 import { useQuery } from "../../kernel/query";
 import { eventPath, jobPath, useQueryState } from "../../kernel/router";
 import { jobState, PUBLICATION_STATES, stateWord } from "../../kernel/states";
@@ -7,10 +8,11 @@ import { toast } from "../../kernel/toasts";
 import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Facts, FilterBar, JsonView, Pager, Progress, Time, type Column } from "../../parts";
 import { titleOr, useTitles, type Titles } from "../events/titles";
 import { useRunning } from "../jobs/progress";
+import { ORDERS, check, ordersOf, send, type Order } from "./orders";
 import { targetOf } from "./targets";
 
 type Publication = Schemas["VodPublication"];
-type Act = "publish" | "unpublish" | "start" | "stop" | "delete";
+type Act = "publish" | "unpublish" | Order | "delete";
 
 const SIZE = 100;
 const columnsOf = (titles: Titles): readonly Column<Publication>[] => [
@@ -91,9 +93,10 @@ function Details({ id, destinationId, ...rest }: Omit<DetailsProps, "of"> & { id
 function Shown({ of, live, editable, onClose, onDone }: DetailsProps) {
   const [asks, setAsks] = useState<Act | null>(null);
   const [hard, setHard] = useState(false);
+  const here = useHere();
   const titles = useTitles([of.contentId]);
-  const acts: readonly (readonly [Act, string])[] = [...(live ? ([["start", "Start"], ["stop", "Stop"]] as const) : []), ["publish", "Make public"], ["unpublish", "Take back"], ["delete", "Delete"]];
-  const word = acts.find(([act]) => act === asks)?.[1] ?? "";
+  const acts: readonly (readonly [Act, string])[] = [...(live ? ordersOf(of).map((order) => [order, ORDERS[order].word] as const) : []), ["publish", "Make public"], ["unpublish", "Take back"], ["delete", "Delete"]];
+  const word = asks === "start" || asks === "stop" ? ORDERS[asks].word : (acts.find(([act]) => act === asks)?.[1] ?? "");
   return (
     <>
       <div class="destination">
@@ -124,11 +127,12 @@ function Shown({ of, live, editable, onClose, onDone }: DetailsProps) {
         await done({ of, live, act: asks!, hard });
         toast(`${word}: done`);
         onDone();
-        if (asks === "delete") onClose();
+        if (asks === "delete" && here()) onClose();
       }}>
         <p>
           <bdi>{titleOr(titles, of.contentId).slice(0, 100)}</bdi> at <bdi>{of.destinationName.slice(0, 100)}</bdi>
         </p>
+        {(asks === "start" || asks === "stop") && <p>{ORDERS[asks].about}</p>}
         {asks === "delete" && <Check label="Remove it at the target too" checked={hard} onChange={setHard} hint="Otherwise what is at the target stays there." />}
       </Confirm>
     </>
@@ -165,21 +169,16 @@ function Statistics({ of }: { of: Publication }) {
 /** Throws what went wrong: these calls answer 200 with `isSuccessful` too. */
 async function done({ of, live, act, hard }: { of: Publication; live: boolean; act: Act; hard: boolean }): Promise<void> {
   const stream = { publicationId: of.id, destinationId: of.destinationId, eventId: of.contentId };
+  if (act === "start" || act === "stop") return send(act, of);
   if (act === "delete" && live) {
     const body = { eventId: of.contentId, publications: [{ publicationId: of.id, destinationId: of.destinationId, hardDelete: hard }] };
     return check((await dataOf(api.DELETE("/api/media/livepublication/", { body: body as never })))[0]);
   }
   if (act === "delete") {
     await answered(api.DELETE("/api/vodpublications/{id}", { params: { path: { id: of.id }, query: { hardDelete: hard, destinationId: of.destinationId } } }));
-  } else if (act === "start") await answered(api.PUT("/api/media/livepublication/start/", { body: stream }));
-  else if (act === "stop") await answered(api.PUT("/api/media/livepublication/stop/", { body: stream }));
-  else if (live) check(await dataOf(act === "publish" ? api.PUT("/api/media/livepublication/publish/", { body: stream }) : api.PUT("/api/media/livepublication/unpublish/", { body: stream })));
+  } else if (live) check(await dataOf(act === "publish" ? api.PUT("/api/media/livepublication/publish/", { body: stream }) : api.PUT("/api/media/livepublication/unpublish/", { body: stream })));
   else {
     const body = { id: of.id, destinationId: of.destinationId };
     check(await dataOf(act === "publish" ? api.PUT("/api/vodpublications/publish/", { body }) : api.PUT("/api/vodpublications/unpublish/", { body })));
   }
-}
-
-function check(said: { isSuccessful: boolean; description: string } | undefined): void {
-  if (said && !said.isSuccessful) throw new Error(said.description);
 }

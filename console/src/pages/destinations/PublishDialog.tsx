@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { api, dataOf, type MediaEvent, type Schemas } from "../../kernel/api";
+import { useHere } from "../../kernel/here";
 import { useQuery } from "../../kernel/query";
 import { isOnAir } from "../../kernel/states";
 import { toast } from "../../kernel/toasts";
@@ -32,6 +33,7 @@ export function PublishDialog({ event: given, kind: first, onClose, onDone }: Pu
   const [callbacks, setCallbacks] = useState("");
   const [other, setOther] = useState("");
   const [sound, setSound] = useState("");
+  const here = useHere();
   const [starts, setStarts] = useState(given !== null && isOnAir(given.state));
   const destinations = useQuery("destinations", (signal) => dataOf(api.GET("/api/media/destination/", { signal })), { changes: { aggregates: ["destination"] } });
   const choose = (next: MediaEvent | null): void => {
@@ -49,7 +51,7 @@ export function PublishDialog({ event: given, kind: first, onClose, onDone }: Pu
         ? await dataOf(api.POST("/api/media/vodpublication/", { body: { eventId, publications: [one] } }))
         : await dataOf(api.POST("/api/media/livepublication/", { body: { eventId, publications: [{ ...one, ...(sound.trim() ? { audioInputId: sound.trim() } : {}) }], startInstantly: starts } }));
     toast("The publication is made", "ok", event!.title.slice(0, 100));
-    onDone(made!, kind);
+    if (here()) onDone(made!, kind);
   });
   const set = (name: string, value: string): void => setTyped({ ...typed, [name]: value });
   const shared = { failure: form.failure };

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { answered, api, type MediaEvent } from "../../kernel/api";
-import { eventPath, useLocation } from "../../kernel/router";
+import { useHere } from "../../kernel/here";
+import { eventPath, useGo } from "../../kernel/router";
 import { zone } from "../../kernel/time";
 import { toast } from "../../kernel/toasts";
 import { Button, Dialog, Field, FormError, useSubmit } from "../../parts";
@@ -10,12 +11,14 @@ import { localTime } from "./draft";
 export function CloneDialog({ event, tags, onClose }: { event: MediaEvent; tags: readonly string[]; onClose: () => void }) {
   const [title, setTitle] = useState(event.title);
   const [start, setStart] = useState(localTime(event.scheduledStart));
-  const { route } = useLocation();
+  const go = useGo();
+  const here = useHere();
   const form = useSubmit(async () => {
     const made = await answered(api.POST("/api/event/", { body: cloned(event, { title, start, tags }) }));
     toast("Cloned", "ok", title.slice(0, 100));
+    if (!here()) return;
     onClose();
-    route(eventPath(made.data.id));
+    go(eventPath(made.data.id));
   });
   const actions = (
     <>

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { answered, api, dataOf, ifMatch } from "../../kernel/api";
 import { asFailure, type Failure } from "../../kernel/failure";
 import { useQuery } from "../../kernel/query";
+import { useHere } from "../../kernel/here";
 import { toast } from "../../kernel/toasts";
 import { zone } from "../../kernel/time";
 import { Button, Check, Drawer, Field, FormError, useSubmit } from "../../parts";
@@ -32,6 +33,7 @@ export function EditDrawer({ seen, tags, onClose, changed }: { seen: Seen; tags:
   const [draft, setDraft] = useState<Draft>(begun);
   const [faster, setFaster] = useState<Overtaken | null>(null);
   const [quit, setQuit] = useState(false);
+  const here = useHere();
   const choices = useQuery("choices of events", readChoices);
   const steps = patchOf(begun, draft);
   const set = (changed: Partial<Draft>): void => setDraft({ ...draft, ...changed });
@@ -49,7 +51,7 @@ export function EditDrawer({ seen, tags, onClose, changed }: { seen: Seen; tags:
     }
     toast("Saved", "ok", draft.title.slice(0, 100));
     changed();
-    onClose();
+    if (here()) onClose();
   });
   const close = (): void => (steps.length > 0 && !quit ? setQuit(true) : onClose());
   const shared = { failure: form.failure };

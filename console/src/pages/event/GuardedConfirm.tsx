@@ -2,7 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { type MediaEvent } from "../../kernel/api";
 import { asFailure, type Failure } from "../../kernel/failure";
-import { toast } from "../../kernel/toasts";
+import { useOpening } from "../../kernel/here";
+import { toast, toastFailure } from "../../kernel/toasts";
 import { Button, Dialog, FormError } from "../../parts";
 import { overtaken, type Overtaken, OvertakenNote } from "./Overtaken";
 
@@ -31,24 +32,28 @@ export function GuardedConfirm({ title, action, children, danger = false, seen, 
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [faster, setFaster] = useState<Overtaken | null>(null);
+  const still = useOpening(seen);
   useEffect(() => {
+    setBusy(false);
     setFailure(null);
     setFaster(null);
   }, [seen]);
   const confirm = async (): Promise<void> => {
+    const isOpen = still();
     const shown = faster ? { event: faster.now.data, etag: faster.now.etag } : seen!;
     setBusy(true);
     setFailure(null);
     try {
       await send(shown);
       toast(done, "ok", shown.event.title.slice(0, 100));
-      onClose();
+      if (isOpen()) onClose();
     } catch (thrown) {
+      if (!isOpen()) return toastFailure(`Not done: ${title}`, thrown);
       const wrong = asFailure(thrown);
-      if (wrong.wasOvertaken) await overtaken(shown.event).then(setFaster, (other: unknown) => setFailure(asFailure(other)));
+      if (wrong.wasOvertaken) await overtaken(shown.event).then((found) => isOpen() && setFaster(found), (other: unknown) => isOpen() && setFailure(asFailure(other)));
       else setFailure(wrong);
     } finally {
-      setBusy(false);
+      if (isOpen()) setBusy(false);
     }
   };
   const actions = (

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { answered, api, dataOf, found, ifMatch, type Answer, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
+import { useHere } from "../../kernel/here";
 import { now, zone } from "../../kernel/time";
 import { toast } from "../../kernel/toasts";
 import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Field, FormError, Time, useSubmit, type Column } from "../../parts";
@@ -68,6 +69,7 @@ function StreamDrawer(props: StreamDrawerProps) {
 }
 
 function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer<Stream> | null }) {
+  const here = useHere();
   const before = seen?.data;
   const [typed, setTyped] = useState<Record<string, string>>({
     profileId: before?.profileId ?? "",
@@ -93,7 +95,7 @@ function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer
     };
     await answered(id === null ? api.POST("/api/archiverstream/", { body }) : api.PUT("/api/archiverstream/{id}", { params: { path: { id } }, body, headers: ifMatch(seen!.etag) }));
     toast(id === null ? "Archiver stream added" : "Archiver stream saved");
-    onDone();
+    if (here()) onDone();
   });
   const field = (name: string, label: string, more: object = {}) => (
     <Field label={label} name={name} value={typed[name]!} onInput={(value) => setTyped({ ...typed, [name]: value })} required={name !== "expiresAt"} disabled={!editable} failure={form.failure} autoComplete="off" {...more} />
@@ -134,7 +136,7 @@ function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer
         onConfirm={async () => {
           await answered(api.DELETE("/api/archiverstream/{id}", { params: { path: { id: id! } }, headers: ifMatch(seen!.etag) }));
           toast("Archiver stream deleted");
-          onDone();
+          if (here()) onDone();
         }}
       >
         <p>

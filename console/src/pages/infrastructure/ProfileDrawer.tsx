@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { answered, api, dataOf, found, ifMatch, type Answer } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
+import { useHere } from "../../kernel/here";
 import { toast } from "../../kernel/toasts";
 import { Answered, Button, Confirm, Drawer, Field, FormError, useSubmit } from "../../parts";
 import { Comparison } from "./Comparison";
@@ -29,7 +30,8 @@ export function ProfileDrawer(props: ProfileDrawerProps) {
   );
 }
 
-function Form({ seen, id, editable, onClose, onDone }: ProfileDrawerProps & { seen: Answer<Profile> }) {
+function Form({ seen, id, editable, onDone }: ProfileDrawerProps & { seen: Answer<Profile> }) {
+  const here = useHere();
   const [name, setName] = useState(seen.data.name);
   const [referenceId, setReferenceId] = useState(seen.data.referenceId ?? "");
   const [draft, setDraft] = useState<ProfileDraft | null>(() => draftOf(seen.data.configurationJson));
@@ -42,7 +44,7 @@ function Form({ seen, id, editable, onClose, onDone }: ProfileDrawerProps & { se
     const body = { ...(id === null ? {} : { id }), name, referenceId, configurationJson: configuration() };
     await dataOf(api.POST("/api/infrastructureprofile/", { body, headers: ifMatch(seen.etag) }));
     toast(id === null ? "Profile added" : "Profile saved", "ok", name.slice(0, 100));
-    onDone();
+    if (here()) onDone();
   });
   const asForm = (): void => {
     const next = draftOf(json!);
@@ -96,8 +98,7 @@ function Form({ seen, id, editable, onClose, onDone }: ProfileDrawerProps & { se
         onConfirm={async () => {
           await answered(api.DELETE("/api/infrastructureprofile/{id}", { params: { path: { id: id! } }, headers: ifMatch(seen.etag) }));
           toast("Profile deleted");
-          onClose();
-          onDone();
+          if (here()) onDone();
         }}
       >
         <p>

@@ -2,7 +2,7 @@ import "./job.css";
 import { useState } from "preact/hooks";
 import { Failure, answered, api, dataOf, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
-import { eventPath, jobPath, to, useLocation, useQueryState } from "../../kernel/router";
+import { eventPath, jobPath, to, useGo, useQueryState } from "../../kernel/router";
 import { jobState } from "../../kernel/states";
 import { Answered, Badge, CopyButton, EmptyState, Facts, JsonView, PageHead, Panel, Skeleton, Tabs, Time } from "../../parts";
 import type { PageProps } from "..";
@@ -89,7 +89,7 @@ const PARTS = ["overview", "log", "timeline"] as const;
 
 function Whole({ job, etag, tasks, onDone }: WholeProps) {
   const { values, set } = useQueryState();
-  const { route } = useLocation();
+  const go = useGo();
   const part = PARTS.find((each) => each === values["part"]) ?? "overview";
   const log = useJobLog(job.id, hasEnded(job) ? "ended" : "open");
   const titles = useTitles([contentOf(job)]);
@@ -97,7 +97,7 @@ function Whole({ job, etag, tasks, onDone }: WholeProps) {
     <>
       <PageHead
         title={`Job ${job.id}: ${titleOr(titles, contentOf(job)) || job.workflow}`}
-        actions={<JobButtons job={job} etag={etag} onDone={(made) => (made === null ? onDone() : route(jobPath(made)))} />}
+        actions={<JobButtons job={job} etag={etag} onDone={(made) => (made === null ? onDone() : go(jobPath(made)))} />}
       >
         <Badge state={jobState(job)} />
         <span>{job.workflow}</span>

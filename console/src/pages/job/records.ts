@@ -3,6 +3,7 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Schemas } from "../../kernel/api";
+import { watchSilence } from "../../kernel/silence";
 
 export type LogRecord = Schemas["LogRecord"];
 export type Following = "reading" | "following" | "ended" | "lost" | "full" | "away";
@@ -21,7 +22,7 @@ const TOGETHER = 100;
 export function useJobLog(id: number, mark: string): Log {
   const log = useMemo(() => ({ records: signal<readonly LogRecord[]>([]), left: signal(0), following: signal<Following>("reading") }), [id]);
   useEffect(() => {
-    const source = new EventSource(`/engine/logs/${id}/stream`);
+    let source: EventSource | null = null;
     let all: LogRecord[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const show = (): void => {
@@ -33,26 +34,50 @@ export function useJobLog(id: number, mark: string): Log {
       }
       log.records.value = [...all];
     };
-    log.left.value = 0;
-    log.following.value = "reading";
-    source.onmessage = (message) => {
-      all.push(JSON.parse(message.data as string) as LogRecord);
-      log.following.value = "following";
-      timer ??= setTimeout(show, TOGETHER);
+    const end = (): void => {
+      silence.end();
+      source?.close();
     };
-    const on = (name: string, next: Following): void => source.addEventListener(name, () => (log.following.value = next));
-    on("beat", "following");
-    on("away", "away");
-    on("full", "full");
-    source.addEventListener("end", () => {
-      log.following.value = "ended";
-      source.close();
-      show();
+    const silence = watchSilence(() => {
+      end();
+      follow("lost");
     });
-    source.onerror = () => (log.following.value = "lost");
+    /** From the beginning of the log. */
+    const follow = (as: Following): void => {
+      const opened = new EventSource(`/engine/logs/${id}/stream`);
+      source = opened;
+      all = [];
+      log.left.value = 0;
+      log.following.value = as;
+      silence.heard();
+      opened.onmessage = (message) => {
+        silence.heard();
+        all.push(JSON.parse(message.data as string) as LogRecord);
+        log.following.value = "following";
+        timer ??= setTimeout(show, TOGETHER);
+      };
+      const on = (name: string, next: Following): void =>
+        opened.addEventListener(name, () => {
+          silence.heard();
+          log.following.value = next;
+        });
+      on("beat", "following");
+      on("away", "away");
+      on("full", "full");
+      opened.addEventListener("end", () => {
+        log.following.value = "ended";
+        end();
+        show();
+      });
+      opened.onerror = () => {
+        silence.heard();
+        log.following.value = "lost";
+      };
+    };
+    follow("reading");
     return () => {
       clearTimeout(timer);
-      source.close();
+      end();
     };
   }, [id, mark]);
   return log;

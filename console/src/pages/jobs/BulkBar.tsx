@@ -1,7 +1,6 @@
 import type { Signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { asFailure } from "../../kernel/api";
-import { toast } from "../../kernel/toasts";
+import { Run } from "../../kernel/runs";
 import { Button, Confirm } from "../../parts";
 import { ACTIONS, act, allows, refusal, type Action, type Job } from "./jobActions";
 
@@ -14,7 +13,8 @@ interface BulkBarProps {
 }
 
 const BULK: readonly Action[] = ["retry", "resume", "pause", "cancel"];
-const AT_ONCE = 4;
+/** It goes on while another list, or another page, is shown. */
+export const changing = new Run({ page: "/jobs", atOnce: 4 });
 
 /** What is done with several jobs at once. */
 export function BulkBar({ jobs, all, selected, onDone }: BulkBarProps) {
@@ -23,18 +23,20 @@ export function BulkBar({ jobs, all, selected, onDone }: BulkBarProps) {
   const of = (action: Action): Job[] => jobs.filter((job) => allows(job, action) && refusal(job) === null);
   const changeable = all.filter((job) => refusal(job) === null);
   const perform = async (action: Action): Promise<void> => {
-    const wrong = await each(of(action), (job) => act(job.id, action));
-    const done = of(action).length - wrong.length;
-    selected.value = new Set(wrong.map(([job]) => job.id));
+    const step = async (id: number): Promise<string> => {
+      await act(id, action);
+      selected.value = new Set([...selected.peek()].filter((each) => each !== id)); // what was refused stays chosen
+      return ACTIONS[action].done;
+    };
+    const steps = of(action).map(({ id }) => ({ what: `Job ${id}`, act: () => step(id) }));
+    await changing.start(`${ACTIONS[action].word} ${count(steps.length)}`, steps);
     onDone();
-    if (done > 0) toast(`${ACTIONS[action].word}: ${count(done)} done`);
-    if (wrong.length > 0) toast(`${ACTIONS[action].word}: ${count(wrong.length)} not done`, "bad", wrong.map(([job, why]) => `${job.id}: ${why}`).slice(0, 5).join("; "));
   };
   return (
     <div class="bulk" role="region" aria-label="Chosen jobs">
       <strong role="status">{count(jobs.length)} chosen</strong>
       {BULK.map((action) => (
-        <Button key={action} disabled={of(action).length === 0} onClick={() => setAsked(action)}>
+        <Button key={action} disabled={of(action).length === 0 || changing.state.running} onClick={() => setAsked(action)}>
           {ACTIONS[action].word} {of(action).length > 0 && of(action).length}
         </Button>
       ))}
@@ -53,7 +55,7 @@ export function BulkBar({ jobs, all, selected, onDone }: BulkBarProps) {
           danger={ACTIONS[asked].danger}
           open
           onClose={() => setAsked(null)}
-          onConfirm={() => perform(asked)}
+          onConfirm={async () => void perform(asked)}
         >
           <p>{ACTIONS[asked].about}</p>
           <p class="faint bulk-names">{of(asked).map((job) => job.id).slice(0, 100).join(", ")}</p>
@@ -64,20 +66,3 @@ export function BulkBar({ jobs, all, selected, onDone }: BulkBarProps) {
 }
 
 const count = (jobs: number): string => (jobs === 1 ? "1 job" : `${jobs} jobs`);
-
-/** A few at a time; those that were refused, with the reason. */
-async function each(jobs: readonly Job[], perform: (job: Job) => Promise<unknown>): Promise<[Job, string][]> {
-  const waiting = [...jobs];
-  const wrong: [Job, string][] = [];
-  const work = async (): Promise<void> => {
-    for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
-      try {
-        await perform(job);
-      } catch (thrown) {
-        wrong.push([job, asFailure(thrown).detail]);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return wrong;
-}

@@ -6,8 +6,8 @@ import { parameterOfNext, usePages } from "../../kernel/pages";
 import { useQuery } from "../../kernel/query";
 import { jobPath, to, useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
-import { Answered, Button, DataTable, EmptyState, FilterBar, PageHead, Shown, Tabs, type Filter, type Tab } from "../../parts";
-import { BulkBar } from "./BulkBar";
+import { Answered, Button, DataTable, EmptyState, FilterBar, PageHead, RunReport, Shown, Tabs, type Filter, type Tab } from "../../parts";
+import { BulkBar, changing } from "./BulkBar";
 import { useTitles } from "../events/titles";
 import { columnsOf, contentOf } from "./columns";
 import type { Job } from "./jobActions";
@@ -71,6 +71,7 @@ export default function JobsPage() {
       />
       <Tabs label="Jobs by state" tabs={tabs} chosen={chosen ?? ""} onChoose={(key) => set({ state: key, sort: "", order: "" })} controls="jobs-list" />
       <FilterBar filters={filters} />
+      <RunReport run={changing} />
       <div id="jobs-list" role="tabpanel" aria-label="Jobs" class="jobs-list">
         {chosen === undefined ? null : <List chosen={chosen} values={values} set={set} />}
       </div>

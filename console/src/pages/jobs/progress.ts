@@ -2,6 +2,7 @@
 
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import { watchSilence } from "../../kernel/silence";
 import { duration } from "../../kernel/time";
 
 export interface TaskSeen {
@@ -93,21 +94,28 @@ export function useRunning(wanted: boolean): ReadonlySignal<ReadonlyMap<number, 
     if (!wanted) return;
     const progresses = new Progresses();
     let source: EventSource | null = null;
-    const follow = (): void => {
+    const end = (): void => {
+      silence.end();
       source?.close();
       source = null;
+    };
+    const follow = (): void => {
+      end();
       if (document.hidden) return;
       source = new EventSource("/engine/dashboard/stream");
+      silence.heard();
+      for (const name of ["message", "beat", "away", "full", "error"]) source.addEventListener(name, silence.heard);
       source.onmessage = (message) => {
         const frame = JSON.parse(message.data as string) as { tasks: TaskSeen[] };
         running.value = progresses.seen(frame.tasks, performance.now());
       };
     };
+    const silence = watchSilence(follow);
     follow();
     document.addEventListener("visibilitychange", follow);
     return () => {
       document.removeEventListener("visibilitychange", follow);
-      source?.close();
+      end();
       running.value = new Map();
     };
   }, [wanted]);

@@ -3,6 +3,7 @@ import type { MediaEvent } from "../../kernel/api";
 import { eventPath } from "../../kernel/router";
 import { EVENT_STATES, stateWord } from "../../kernel/states";
 import { zone } from "../../kernel/time";
+import { useHere } from "../../kernel/here";
 import { toast } from "../../kernel/toasts";
 import { Badge, Button, Confirm, Drawer, Field, FormError, useSubmit } from "../../parts";
 import type { Fields } from "./csv";
@@ -43,6 +44,7 @@ export function EventDialog({ edited, choices, editable, onClose, onDone, onClon
   const { event } = edited;
   const [values, setValues] = useState<Record<string, string>>(() => textsOf(edited.fields));
   const [asks, setAsks] = useState(false);
+  const here = useHere();
   const first = textsOf(edited.fields);
   const form = useSubmit(async () => {
     const changed = Object.entries(values).filter(([name, value]) => event === null || value !== first[name]);
@@ -50,7 +52,7 @@ export function EventDialog({ edited, choices, editable, onClose, onDone, onClon
     if (event === null) await add(fields);
     else if (changed.length > 0) await change(event.id, fields, await unchanged(event));
     toast(event === null ? "Event added" : "Event saved");
-    onDone();
+    if (here()) onDone();
   });
   const field = (name: string) => ({
     name,
@@ -96,7 +98,7 @@ export function EventDialog({ edited, choices, editable, onClose, onDone, onClon
         <Confirm title="Delete this Event?" action="Delete" danger open={asks} onClose={() => setAsks(false)} onConfirm={async () => {
           await remove(event);
           toast("Event deleted. It can be restored in the tab Deleted.");
-          onDone();
+          if (here()) onDone();
         }}>
           <p>
             <bdi>{event.title.slice(0, 200) || "An Event without a title"}</bdi>

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asFailure } from "../../kernel/failure";
-import { Button, DataTable, Drawer, Progress, type Column } from "../../parts";
+import type { Step } from "../../kernel/runs";
+import { Button, DataTable, Drawer, Progress, RunReport, type Column } from "../../parts";
 import { COLUMNS as NAMES, changesOf, rowsOf, type Fields, type Row } from "./csv";
 import { add, byReference, change, namesOf, type Changed, type Choices } from "./events";
-import { RunReport } from "./RunReport";
-import { useRun, type Step } from "./runs";
+import { importing } from "./running";
 
 const LARGEST = 5_000_000;
 const AT_ONCE = 4;
@@ -26,7 +26,7 @@ interface Preview {
 export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; onClose: () => void; onDone: () => void }) {
   const [problem, setProblem] = useState<string | null>(null);
   const [preview, setPreview] = useState<Preview | null>(null);
-  const run = useRun();
+  const { running, total } = importing.state;
   const current = useRef(0);
   const batch = useRef(crypto.randomUUID());
   useEffect(() => () => void current.current++, []);
@@ -34,7 +34,7 @@ export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; o
     const turn = ++current.current;
     setProblem(null);
     setPreview(null);
-    run.reset();
+    importing.reset();
     if (!file) return;
     try {
       if (file.size > LARGEST) throw new Error("The file is larger than 5 MB.");
@@ -54,24 +54,25 @@ export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; o
   const wrong = (preview?.planned.length ?? 0) - good.length;
   const due = good.filter((each) => Object.keys(each.changes).length > 0);
   const write = async (): Promise<void> => {
-    await run.start(due.map((each) => stepOf(each, batch.current)));
+    setPreview(null);
+    await importing.start(`Import of ${due.length} ${due.length === 1 ? "row" : "rows"}`, due.map((each) => stepOf(each, batch.current)));
     onDone();
   };
   return (
-    <Drawer title="Import a schedule" open onClose={() => (run.running ? run.stop() : onClose())}>
+    <Drawer title="Import a schedule" open onClose={onClose}>
       <div class="event-form">
         <p class="faint">
           A CSV file in UTF-8 with a head. Columns: {NAMES.join(", ")}. The reference says which Event a row is; what is not known is added. A column that is not there changes nothing, an empty cell
           clears. Times without a zone are local. Nothing is written before you say so.
         </p>
-        <input type="file" accept=".csv,text/csv" aria-label="CSV file" disabled={run.running} onChange={(event) => void read(event.currentTarget.files?.[0])} />
+        <input type="file" accept=".csv,text/csv" aria-label="CSV file" disabled={running} onChange={(event) => void read(event.currentTarget.files?.[0])} />
         {problem && (
           <p class="form-error" role="alert">
             {problem}
           </p>
         )}
         {preview && !ready && <Progress value={preview.looked} max={preview.total} label="Rows compared" />}
-        {ready && run.total === 0 && (
+        {ready && total === 0 && (
           <>
             <p role="status">
               {due.filter((each) => each.known === null).length} to add, {due.filter((each) => each.known !== null).length} to change, {good.length - due.length} as they are, {wrong} with errors
@@ -82,8 +83,8 @@ export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; o
             </div>
           </>
         )}
-        <RunReport run={run} />
-        {ready && run.total === 0 && (
+        <RunReport run={importing} />
+        {ready && total === 0 && (
           <div class="page-actions">
             <Button kind="primary" disabled={due.length === 0} onClick={() => void write()}>
               {`Write ${due.length} ${due.length === 1 ? "row" : "rows"}`}

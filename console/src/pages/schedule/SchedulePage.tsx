@@ -6,12 +6,13 @@ import { useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
 import { clock, day, now } from "../../kernel/time";
 import { toast, toastFailure } from "../../kernel/toasts";
-import { Answered, Button, FilterBar, PageHead, Tabs, type Filter } from "../../parts";
+import { Answered, Button, FilterBar, PageHead, RunReport, Tabs, type Filter } from "../../parts";
 import { csvOf, type Fields } from "./csv";
 import { EventDialog, fieldsOf, type Edited } from "./EventDialog";
 import { Grid, type Move } from "./Grid";
 import { ImportDialog } from "./ImportDialog";
 import { MOST_EVENTS, change, choicesOf, eventsOf, unchanged, type Choices, type EventQuery, type Found } from "./events";
+import { changing, importing } from "./running";
 import { Table } from "./Table";
 import { HOUR, NO_LANE, laneOf, moved, rangeOf, type Lane, type LaneKind, type Span } from "./timeline";
 
@@ -50,7 +51,7 @@ export default function SchedulePage() {
     search: values["search"],
   };
   const [edited, setEdited] = useState<Edited | null>(null);
-  const [importing, setImporting] = useState(false);
+  const [imports, setImports] = useState(false);
   const [undo, setUndo] = useState<Undo | null>(null);
   const editable = may("operator");
   const deleted = view === "deleted";
@@ -94,7 +95,7 @@ export default function SchedulePage() {
       <Button icon="down" disabled={!events.data.value} onClick={() => download(events.data.peek()!.events, date)}>
         CSV
       </Button>
-      {editable && <Button onClick={() => setImporting(true)}>Import</Button>}
+      {editable && <Button onClick={() => setImports(true)}>Import</Button>}
       {editable && (
         <Button kind="primary" onClick={() => startNew(inHour(newStart.getTime()))}>
           Add Event
@@ -129,6 +130,8 @@ export default function SchedulePage() {
                 <bdi>{undo.text}</bdi> <Button onClick={() => void takeBack()}>Undo</Button>
               </p>
             )}
+            <RunReport run={changing} />
+            {!imports && <RunReport run={importing} />}
             <Answered query={events}>
               {(found) => (
                 <>
@@ -158,7 +161,7 @@ export default function SchedulePage() {
                 onClone={(event) => startNew({ ...fieldsOf(event), title: `${event.title} (copy)`, refId: "" })}
               />
             )}
-            {importing && <ImportDialog choices={known} onClose={() => setImporting(false)} onDone={events.refresh} />}
+            {imports && <ImportDialog choices={known} onClose={() => setImports(false)} onDone={events.refresh} />}
           </>
         )}
       </Answered>

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import type { MediaEvent } from "../../kernel/api";
+import type { Step } from "../../kernel/runs";
 import { EVENT_STATES, stateWord } from "../../kernel/states";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Badge, Button, Confirm, DataTable, EmptyState, Field, Panel, Time, type Column } from "../../parts";
 import type { Fields } from "./csv";
 import { optionsOf } from "./EventDialog";
 import { change, remove, restore, unchanged, type Choices } from "./events";
-import { RunReport } from "./RunReport";
-import { useRun, type Step } from "./runs";
+import { changing } from "./running";
 import { MINUTE, placed, shifted, timesOf } from "./timeline";
 
 interface TableProps {
@@ -117,23 +117,22 @@ function Bulk({ chosen, choices, onDone }: { chosen: readonly MediaEvent[]; choi
   const [minutes, setMinutes] = useState("15");
   const [id, setId] = useState("");
   const [asks, setAsks] = useState(false);
-  const run = useRun();
+  const { running } = changing.state;
   const options = { roomId: choices.rooms, channelId: choices.channels, eventTypeId: choices.types, categoryId: choices.categories }[what];
   const shift = Number(minutes);
   const valid = what !== "shift" || (Number.isInteger(shift) && shift !== 0 && Math.abs(shift) <= 527_040);
   const start = (): void =>
-    void run.start(chosen.map((event) => stepOf(event, { what, shift, id }))).then(onDone);
+    void changing.start(`Change of ${chosen.length} ${chosen.length === 1 ? "Event" : "Events"}`, chosen.map((event) => stepOf(event, { what, shift, id }))).then(onDone);
   return (
     <Panel title={`Change ${chosen.length} ${chosen.length === 1 ? "Event" : "Events"}`}>
       <div class="bulk">
-        <Field label="Change" name="what" value={what} options={WHATS} onInput={(next) => (setWhat(next), setId(""))} disabled={run.running} />
-        {what === "shift" && <Field label="Minutes (− earlier)" name="minutes" type="number" value={minutes} onInput={setMinutes} disabled={run.running} />}
-        {options && <Field label="To" name={what} value={id} options={optionsOf(options)} onInput={setId} disabled={run.running} />}
-        <Button kind={what === "delete" ? "danger" : "primary"} disabled={!valid || run.running} onClick={() => (what === "delete" ? setAsks(true) : start())}>
+        <Field label="Change" name="what" value={what} options={WHATS} onInput={(next) => (setWhat(next), setId(""))} disabled={running} />
+        {what === "shift" && <Field label="Minutes (− earlier)" name="minutes" type="number" value={minutes} onInput={setMinutes} disabled={running} />}
+        {options && <Field label="To" name={what} value={id} options={optionsOf(options)} onInput={setId} disabled={running} />}
+        <Button kind={what === "delete" ? "danger" : "primary"} disabled={!valid || running} onClick={() => (what === "delete" ? setAsks(true) : start())}>
           Apply
         </Button>
       </div>
-      <RunReport run={run} />
       <Confirm title={`Delete ${chosen.length} Events?`} action="Delete" danger open={asks} onClose={() => setAsks(false)} onConfirm={async () => start()}>
         <p>{chosen.slice(0, 5).map((each) => each.title.slice(0, 60) || "Without a title").join(", ")}{chosen.length > 5 ? ` and ${chosen.length - 5} more` : ""}</p>
         <p class="faint">They keep their history and can be restored.</p>

@@ -2,7 +2,7 @@ import "./submit.css";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { Failure, NO_CLIENT, answered, api, asFailure, dataOf, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
-import { jobPath, to, useLocation, useQueryState } from "../../kernel/router";
+import { jobPath, to, useGo, useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
 import { toast } from "../../kernel/toasts";
 import { Answered, Button, EmptyState, Field, FormError, JsonView, PageHead, Panel, useSubmit } from "../../parts";
@@ -58,7 +58,7 @@ function Choice({ workflows }: { workflows: readonly Workflow[] }) {
 }
 
 function SubmitForm({ workflow }: { workflow: Workflow }) {
-  const { route } = useLocation();
+  const go = useGo();
   const fields = useMemo(() => fieldsOf(workflow.parameters), [workflow]);
   const [texts, setTexts] = useState<Texts>({});
   const [options, setOptions] = useState({ priority: "5", run_at: "", sempahore_url: "" });
@@ -70,7 +70,7 @@ function SubmitForm({ workflow }: { workflow: Workflow }) {
     try {
       const made = await answered(api.POST("/engine/job", { params: { header: NO_CLIENT }, body, headers: { "Idempotency-Key": key } }));
       toast(`Job ${made.data.id} is submitted`);
-      route(jobPath(made.data.id));
+      go(jobPath(made.data.id));
     } catch (thrown) {
       throw withFields(asFailure(thrown));
     }

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { answered, api, dataOf, ifMatch, type Schemas } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
 import { jobPath } from "../../../kernel/router";
+import { useHere } from "../../../kernel/here";
 import { may } from "../../../kernel/session";
 import { ASSET_STATES, stateWord } from "../../../kernel/states";
 import { toast } from "../../../kernel/toasts";
@@ -152,6 +153,7 @@ function CutDialog({ kind, eventId, marks, playhead, onClose, done }: CutDialogP
   const [start, setStart] = useState(marks.from || here);
   const [end, setEnd] = useState(marks.to || timeText((secondsOf(marks.from || here) ?? 0) + 5));
   const [width, setWidth] = useState("480");
+  const isHere = useHere();
   const form = useSubmit(async () => {
     const clip = { eventId, start, end };
     if (kind === "still") await answered(api.POST("/api/asset/image/", { body: { eventId, name, time: start } }));
@@ -159,7 +161,7 @@ function CutDialog({ kind, eventId, marks, playhead, onClose, done }: CutDialogP
     else await answered(api.POST("/api/asset/video/", { body: { name, clip, frameAccurate: true } }));
     toast(`${KINDS[kind]} is being made`, "ok", name.slice(0, 100));
     done();
-    onClose();
+    if (isHere()) onClose();
   });
   const actions = (
     <>

@@ -1,6 +1,7 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { answered, api, dataOf, found, ifMatch, type Schemas } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
+import { useHere } from "../../../kernel/here";
 import { may } from "../../../kernel/session";
 import { clock, day } from "../../../kernel/time";
 import { toast, toastFailure } from "../../../kernel/toasts";
@@ -26,9 +27,11 @@ export default function Chapters({ event, playhead }: TabProps) {
   const chapters = useQuery(`chapters ${event.id}`, (signal) => dataOf(api.GET("/api/chapterpoint/event/{eventId}", { params: { path: { eventId: event.id } }, signal })), {
     changes: { aggregates: ["chapter_point"] },
   });
+  const turn = useRef(0);
   const read = async (id: string, then: (read: Edited) => void): Promise<void> => {
+    const mine = ++turn.current;
     const { data, etag } = await found(api.GET("/api/chapterpoint/{id}", { params: { path: { id } } }));
-    then({ chapter: data, etag });
+    if (mine === turn.current) then({ chapter: data, etag }); // what was opened since stays
   };
   const open = (id: string, then: (read: Edited) => void): void => void read(id, then).catch((thrown: unknown) => toastFailure("The chapter cannot be read", thrown));
   const columns: Column<Row>[] = [
@@ -59,7 +62,7 @@ export default function Chapters({ event, playhead }: TabProps) {
       title="Chapters"
       actions={
         may("operator") && (
-          <Button kind="primary" onClick={() => setEdited({ chapter: { startTime: playhead.text ?? "" }, etag: null })}>
+          <Button kind="primary" onClick={() => (turn.current++, setEdited({ chapter: { startTime: playhead.text ?? "" }, etag: null }))}>
             {playhead.seconds.value === null ? "Add a chapter" : "Chapter at the playhead"}
           </Button>
         )
@@ -141,12 +144,13 @@ function ChapterDialog({ edited, eventId, playhead, onClose, done }: ChapterDial
   const [start, setStart] = useState(edited.chapter.startTime ?? "");
   const [end, setEnd] = useState(edited.chapter.endTime ?? "");
   const [tag, setTag] = useState(edited.chapter.tag ?? "");
+  const isHere = useHere();
   const form = useSubmit(async () => {
     const body = { eventId, title, startTime: start.trim(), endTime: end.trim() || null, tag: tag.trim() || null, ...(isNew ? {} : { id: edited.chapter.id }) };
     await answered(api.POST("/api/chapterpoint/", { body, headers: isNew ? {} : ifMatch(edited.etag) }));
     toast(isNew ? "Chapter added" : "Chapter changed", "ok", title.slice(0, 100));
     done();
-    onClose();
+    if (isHere()) onClose();
   });
   const here = (set: (text: string) => void) =>
     playhead.seconds.value !== null && (

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { answered, api, dataOf, type Schemas } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
+import { useHere } from "../../../kernel/here";
 import { may } from "../../../kernel/session";
 import { DELIVERY_STATES, stateWord } from "../../../kernel/states";
 import { toast, toastFailure } from "../../../kernel/toasts";
@@ -43,7 +44,7 @@ export default function Deliveries({ event }: TabProps) {
           />
         )}
       </Answered>
-      {opened && <DeliveryDrawer row={opened} onClose={() => setOpened(null)} done={deliveries.refresh} />}
+      {opened && <DeliveryDrawer key={opened.delivery.id} row={opened} onClose={() => setOpened(null)} done={deliveries.refresh} />}
       <Confirm
         title="Notify now"
         action="Notify"
@@ -80,6 +81,7 @@ const stateOf = (delivery: Delivery) => stateWord(DELIVERY_STATES, NUMBERS[deliv
 
 function DeliveryDrawer({ row: { delivery, address }, onClose, done }: { row: Row; onClose: () => void; done: () => void }) {
   const [busy, setBusy] = useState(false);
+  const here = useHere();
   const resend = async (): Promise<void> => {
     setBusy(true);
     try {
@@ -87,7 +89,7 @@ function DeliveryDrawer({ row: { delivery, address }, onClose, done }: { row: Ro
       await answered(api.POST("/api/webhook/{id}/deliveries/{deliveryId}/resend", { params: { path } }));
       toast("It is sent again");
       done();
-      onClose();
+      if (here()) onClose();
     } catch (thrown) {
       toastFailure("It is not sent again", thrown);
     } finally {

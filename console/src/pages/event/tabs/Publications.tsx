@@ -3,9 +3,10 @@ import { answered, api, dataOf, type Schemas } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
 import { may } from "../../../kernel/session";
 import { isOnAir, PUBLICATION_STATES, stateWord } from "../../../kernel/states";
-import { toast, toastFailure } from "../../../kernel/toasts";
+import { toast } from "../../../kernel/toasts";
 import { Answered, Badge, Button, Check, Confirm, DataTable, EmptyState, Panel, Time, type Column } from "../../../parts";
 import { size as sizeWord } from "../../jobs/progress";
+import { ORDERS, check, ordersOf, send, type Order } from "../../destinations/orders";
 import { PublishDialog } from "../../destinations/PublishDialog";
 import type { TabProps } from "./props";
 
@@ -17,15 +18,8 @@ export default function Publications({ event }: TabProps) {
   const [adding, setAdding] = useState(false);
   const [deleted, setDeleted] = useState<Publication | null>(null);
   const [hard, setHard] = useState(false);
+  const [asked, setAsked] = useState<{ of: Publication; order: Order } | null>(null);
   const publications = useQuery(`publications of ${event.contentId}`, (signal) => read(event.contentId, signal), { changes: { aggregates: ["publication"] } });
-  const order = (publication: Publication, action: "start" | "stop"): void => {
-    const body = { eventId: event.id, publicationId: publication.id, destinationId: publication.destinationId };
-    const sent = answered(action === "start" ? api.PUT("/api/media/livepublication/start/", { body }) : api.PUT("/api/media/livepublication/stop/", { body }));
-    sent.then(
-      () => (toast(action === "start" ? "Started" : "Stopped", "ok", publication.destinationName), publications.refresh()),
-      (thrown: unknown) => toastFailure(action === "start" ? "Not started" : "Not stopped", thrown),
-    );
-  };
   const columns: Column<Publication>[] = [
     { key: "destination", title: "Destination", cell: (each) => <Where publication={each} /> },
     { key: "kind", title: "What", width: "7rem", secondary: true, cell: (each) => (each.kind === "film" ? "Film" : "Live stream") },
@@ -40,16 +34,13 @@ export default function Publications({ event }: TabProps) {
       width: "10rem",
       cell: (each) => (
         <span class="row-actions">
-          {each.kind === "live" && each.publicationState === 1 && isOnAir(event.state) && (
-            <Button kind="quiet" onClick={() => order(each, "start")}>
-              Start
-            </Button>
-          )}
-          {each.kind === "live" && each.publicationState === 2 && (
-            <Button kind="quiet" onClick={() => order(each, "stop")}>
-              Stop
-            </Button>
-          )}
+          {(each.kind === "live" ? ordersOf(each) : [])
+            .filter((order) => order === "stop" || isOnAir(event.state))
+            .map((order) => (
+              <Button key={order} kind="quiet" onClick={() => setAsked({ of: each, order })}>
+                {ORDERS[order].word}
+              </Button>
+            ))}
           <Button kind="quiet" onClick={() => (setHard(false), setDeleted(each))}>
             Unpublish
           </Button>
@@ -81,6 +72,23 @@ export default function Publications({ event }: TabProps) {
         )}
       </Answered>
       {adding && <PublishDialog event={event} onClose={() => setAdding(false)} onDone={() => (setAdding(false), publications.refresh())} />}
+      {asked && (
+        <Confirm
+          title={`${ORDERS[asked.order].word} the publication?`}
+          action={ORDERS[asked.order].word}
+          danger={asked.order === "stop"}
+          open
+          onClose={() => setAsked(null)}
+          onConfirm={async () => {
+            await send(asked.order, asked.of).finally(publications.refresh);
+            toast(ORDERS[asked.order].done, "ok", asked.of.destinationName);
+          }}
+        >
+          <p>
+            The live stream at <bdi>{asked.of.destinationName}</bdi>. {ORDERS[asked.order].about}
+          </p>
+        </Confirm>
+      )}
       <Confirm
         title="Unpublish"
         action="Unpublish"
@@ -120,8 +128,7 @@ async function remove(eventId: string, { id, destinationId, kind }: Publication,
   }
   const body = { eventId, publications: [{ publicationId: id, destinationId, hardDelete }] };
   const { data } = await answered(api.DELETE("/api/media/livepublication/", { body }));
-  const refused = data.find((each) => !each.isSuccessful);
-  if (refused) throw new Error(refused.description);
+  check(data[0]);
 }
 
 function Where({ publication }: { publication: Publication }) {

@@ -1,0 +1,65 @@
+/** One question, asked again and again: a new one waits for the answer of the one before, so that a slow server is shown too. */
+
+import { Failure } from "./failure";
+
+/** A server that has not answered for so long is said to be silent, and asked anew by a poll. */
+const PATIENCE = 60_000;
+
+interface Told<T> {
+  begun: () => void;
+  answered: (answer: T) => void;
+  failed: (thrown: unknown) => void;
+}
+
+export class Asking<T> {
+  #open: { end: AbortController; since: number } | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #over = false;
+
+  constructor(
+    private readonly ask: (end: AbortSignal) => Promise<T>,
+    private readonly told: Told<T>,
+  ) {}
+
+  /** At once: the answer that is waited for is given up. */
+  now(): void {
+    if (this.#over) return;
+    this.#open?.end.abort();
+    const open = { end: new AbortController(), since: Date.now() };
+    const told = (tell: () => void): void => {
+      if (this.#open !== open) return;
+      this.#open = null;
+      tell();
+    };
+    this.#open = open;
+    this.told.begun();
+    this.ask(open.end.signal).then(
+      (answer) => told(() => this.told.answered(answer)),
+      (thrown: unknown) => told(() => this.told.failed(thrown)),
+    );
+  }
+
+  /** Unless an answer is waited for. */
+  poll(): void {
+    if (this.#open !== null && Date.now() - this.#open.since < PATIENCE) return;
+    if (this.#open !== null) this.told.failed(new Failure(0, "The server does not answer."));
+    this.now();
+  }
+
+  /** After a while; further changes meanwhile are one question with it. An answer that is waited for may be from before the change. */
+  changed(quiet: number): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#open === null) this.now();
+      else this.changed(quiet);
+    }, quiet);
+  }
+
+  /** Nobody wants the answer any more. */
+  end(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#open?.end.abort();
+    this.#open = null;
+  }
+}
