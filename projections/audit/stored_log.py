@@ -16,6 +16,7 @@ from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
+from projections.kernel.connection import MEANING
 from projections.log.hash_chain import genesis
 
 Progress = Callable[[int], None]
@@ -116,6 +117,8 @@ class StoredLog:
 @contextmanager
 def _connected(conninfo: str, purpose: str) -> Iterator[StoredLog]:
     with psycopg.connect(conninfo, application_name=f"medialedger {purpose}", autocommit=True) as connection:
+        for name, value in MEANING.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
         yield StoredLog(connection)
 
 

@@ -30,6 +30,7 @@ QUIET: Final = 5.0
 MARGIN: Final = 3.0
 """Seconds that an answer may come later than the server's own limit of the statement."""
 _DEFAULTS: Final[Mapping[str, int | str]] = {
+    "client_encoding": "UTF8",  # whatever the default of the database or the user
     "target_session_attrs": "read-write",  # of several hosts the primary
     "connect_timeout": 5,  # of each host
     "keepalives": 1,
@@ -38,8 +39,12 @@ _DEFAULTS: Final[Mapping[str, int | str]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
+MEANING: Final[Mapping[str, str]] = {"search_path": "public", "standard_conforming_strings": "on"}
+"""Settings that change what a statement says, as ours mean them. A user or a database may have other defaults."""
 _SESSION: Final[Mapping[str, str]] = {
+    **MEANING,
     "default_transaction_isolation": "read committed",  # whatever the server's default: else waiting writers fail
+    "idle_session_timeout": "0",  # a listener may hear nothing for long
     "tcp_keepalives_idle": "4",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",

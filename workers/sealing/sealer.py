@@ -15,10 +15,12 @@ from typing import Final
 import psycopg
 
 from domain.kernel.errors import Unavailable
+from projections.audit.chain import LogDamaged
 from projections.audit.sealing import due, seal
 from projections.audit.stored_log import StoredLog
 from projections.consumers.leases import Assignment, ShardLeases
 from projections.deliveries.sealed import note_receivers, notify_of_checkpoint
+from projections.kernel.background_task import OperatorNeeded
 from projections.kernel.database import Database
 from projections.vault.vault import Vault
 from workers.kernel.leased_worker import LeasedWorker
@@ -76,6 +78,10 @@ class Sealer(LeasedWorker):
                 sealed = seal(stored, self._vault)
         except psycopg.OperationalError as fault:
             raise Unavailable("the database does not answer") from fault
+        except LogDamaged as damage:
+            raise OperatorNeeded(
+                f"the log does not fit at position {damage.position}: {damage.reason}; nothing is sealed until it does"
+            ) from damage
         if sealed is None:
             return False
         _log.info("the log is sealed up to position %d", sealed.checkpoint.events)
