@@ -124,7 +124,14 @@ class Connection(AsyncConnection[TupleRow]):
             if limit is not None:
                 limit.cancel()
         self.check_primary()
+        self._check_encoding()
         return found
+
+    def _check_encoding(self) -> None:
+        """Close a connection on which the server, or a proxy between, has gone over to another encoding, and raise."""
+        if self.pgconn.parameter_status(b"client_encoding") != b"UTF8":
+            self.pgconn.finish()
+            raise psycopg.OperationalError("the server does not speak UTF8 on this connection")
 
     def check_primary(self) -> None:
         """Close a connection to a former primary, and raise."""

@@ -100,3 +100,11 @@ async def test_defaults_of_a_database_do_not_change_what_a_statement_says(postgr
             assert await database.row("SHOW idle_session_timeout") == ("0",)
         with StoredLog.connected(limited(url), purpose="test") as stored:
             assert stored.rows(question) == [(True, b"A", "—")]
+
+
+async def test_a_connection_in_another_encoding_is_given_up(database_url: str) -> None:
+    """As where a proxy says that it has changed: every later statement on it would fail, or be read as something else."""
+    async with Database(database_url, size=1) as database:
+        with pytest.raises(Unavailable):
+            await database.execute("SET client_encoding = 'LATIN1'")
+        assert await database.row("SELECT '—'") == ("—",)
