@@ -15,7 +15,9 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
+from projections.consumers.leases import set_back
 from projections.consumers.timeline import Origin, Timeline, timeline
 from projections.kernel.background_task import OperatorNeeded
 from projections.kernel.database import Database
@@ -40,6 +42,10 @@ class HeldRecord:
 
 class Publisher(Protocol):
     """A message broker that the relay publishes to."""
+
+    async def absent(self) -> Sequence[str]:
+        """The kinds for which the broker has no place yet, or none any more."""
+        ...
 
     async def begin(self, origin: Origin) -> None:
         """Get ready to publish records of this origin. To be called again after an error."""
@@ -66,9 +72,13 @@ class Relay:
 
     kinds = None
 
-    def __init__(self, database: Database, publisher: Publisher, *, kinds: Collection[str], known: Collection[str]) -> None:
-        """`kinds` are those of the aggregates whose events are published; `known` are all that this version knows."""
+    def __init__(
+        self, database: Database, publisher: Publisher, *, name: str, kinds: Collection[str], known: Collection[str]
+    ) -> None:
+        """`name` is its own as a consumer. `kinds` are those of the aggregates whose events are published; `known` are all that
+        this version knows."""
         self._database = database
+        self._name = name
         self._publisher = publisher
         self._published = frozenset(kinds)
         self._known = frozenset(known)
@@ -76,6 +86,7 @@ class Relay:
 
     async def begin(self, position: int) -> None:
         now = await timeline(self._database)
+        await self._check_lost(position)
         await self._publisher.begin(now.origin)
         checkpoint = await reader.at(self._database, [position])
         since = int(checkpoint[0].recorded_at.timestamp() * 1000) if checkpoint else 0
@@ -96,6 +107,15 @@ class Relay:
 
     def wrote(self, effects: int) -> None:
         """There is nothing to wake."""
+
+    async def _check_lost(self, position: int) -> None:
+        """Topics that were deleted are filled again. The checkpoint goes back before they are made: consumers believe that topics
+        hold what lies before it."""
+        lost = await self._publisher.absent() if position else ()
+        first = await reader.first_of(self._database, lost, through=position) if lost else None
+        if first is not None:
+            await set_back(self._database, self._name, position=first - 1)
+            raise Unavailable(f"Kafka has lost the topics of {', '.join(lost)}; they are filled again, from position {first} on")
 
     async def _compare(self, pages: AsyncIterator[Sequence[HeldRecord]], now: Timeline) -> None:
         strange: set[int] = set()

@@ -9,6 +9,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
+import psycopg
 import uvloop
 
 from api.cli.arguments import PLACE, Command
@@ -38,6 +39,11 @@ def run_here(args: Namespace, command: Command) -> int:
             code: int = runner.run(module.run(args, settings))
     except EXPECTED_ERRORS as error:
         print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
+        return 1
+    except psycopg.Error as error:
+        from api.cli.database import first_line
+
+        print(f"medialedger: the database refuses: {printable_lines(first_line(error))}", file=sys.stderr)
         return 1
     return code
 

@@ -18,13 +18,22 @@ from workers.bucket_ports import BucketAddress
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _MEDIA_ORIGIN: Final = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+_LONGEST_QUOTE: Final = 200
+_MOST_DIGITS: Final = 20
+
+
+def _quoted(text: str) -> str:
+    """A wrong text in an error, not longer than a line, and without what stands before an @: that may be a password."""
+    if "@" in text:
+        text = f"…@{text.rpartition('@')[2]}"
+    return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…")
 
 
 def path(text: str) -> Path:
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError:
-        raise ValueError(f"a path, not {text!r}: there is no such user") from None
+        raise ValueError(f"a path, not {_quoted(text)}: there is no such user") from None
 
 
 _BUCKET = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
@@ -36,7 +45,7 @@ def media_root(text: str) -> Path | BucketAddress:
     found = _BUCKET.fullmatch(text)
     prefix = (found[2] or "").strip("/") if found else ""
     if found is None or (prefix and not is_published_path(prefix)):
-        raise ValueError(f"a directory, or s3://bucket/prefix, not {text!r}")
+        raise ValueError(f"a directory, or s3://bucket/prefix, not {_quoted(text)}")
     return BucketAddress(found[1], prefix)
 
 
@@ -48,28 +57,33 @@ def bucket(text: str) -> BucketAddress:
 
 
 def timestamp_url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
         raise ValueError("an http or https address")
     return text
 
 
 def switch(text: str) -> bool:
     if text.lower() not in ("on", "off"):
-        raise ValueError(f"on or off, not {text!r}")
+        raise ValueError(f"on or off, not {_quoted(text)}")
     return text.lower() == "on"
 
 
 def host(text: str) -> str:
     if any(character.isspace() or character in "/@" for character in text):
-        raise ValueError(f"a host name or an IP address, not {text!r}")
+        raise ValueError(f"a host name or an IP address, not {_quoted(text)}")
     return text.removeprefix("[").removesuffix("]")
 
 
 def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and lowest <= int(text[:12]) <= highest):
-            raise ValueError(f"a whole number from {lowest} to {highest}, not {text!r}")
+        digits = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+        if not (digits and lowest <= int(text) <= highest):
+            raise ValueError(f"a whole number from {lowest} to {highest}, not {_quoted(text)}")
         return int(text)
 
     return parse
@@ -79,7 +93,7 @@ def database_url(text: str) -> str | None:
     """libpq's own complaint may quote the password, so it is not passed on."""
     try:
         conninfo_to_dict(text)
-    except ProgrammingError:
+    except (ProgrammingError, UnicodeError):
         raise ValueError("a PostgreSQL address such as postgresql://user:password@host:5432/database") from None
     return text or None
 
@@ -91,7 +105,7 @@ def public_url(text: str) -> str | None:
     except ValueError:
         good = False
     if text and not (good and text.rstrip("/") == f"{parts.scheme}://{parts.netloc}" and "@" not in text):
-        raise ValueError(f"http:// or https:// and a host, without a path, not {text!r}")
+        raise ValueError(f"http:// or https:// and a host, without a path, not {_quoted(text)}")
     return text.rstrip("/") or None
 
 
@@ -113,7 +127,7 @@ def bootstrap_servers(text: str) -> str | None:
     for server in servers:
         host, _, port = server.rpartition(":")
         if not (host.strip("[]") and not any(c.isspace() or c in "/@" for c in host) and port.isascii() and port.isdigit()):
-            raise ValueError(f"host:port, several separated by commas, not {text!r}")
+            raise ValueError(f"host:port, several separated by commas, not {_quoted(text)}")
     return ",".join(servers) or None
 
 
@@ -124,20 +138,28 @@ def admin_api_key(text: str) -> str | None:
 
 
 def one_of(words: Sequence[str]) -> Callable[[str], str]:
+    """In capitals or not; the word is returned as it is spelled here."""
+    spelled = {word.upper(): word for word in words}
+
     def parse(text: str) -> str:
-        if text.upper() not in words:
-            raise ValueError(f"one of {', '.join(words)}, not {text!r}")
-        return text.upper()
+        if text.upper() not in spelled:
+            raise ValueError(f"one of {', '.join(words)}, not {_quoted(text)}")
+        return spelled[text.upper()]
 
     return parse
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return tuple(_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _network(text: str) -> Network:
     try:
-        return tuple(ipaddress.ip_network(part) for part in parts)
-    except ValueError as error:
-        raise ValueError(f"a comma-separated list of networks such as 10.0.0.0/8,::1/128 ({error})") from None
+        return ipaddress.ip_network(text)
+    except ValueError:
+        raise ValueError(
+            f"a comma-separated list of networks such as 10.0.0.0/8,::1/128, without bits beside the mask, not {_quoted(text)}"
+        ) from None
 
 
 def media_origins(text: str) -> tuple[str, ...]:
@@ -146,7 +168,7 @@ def media_origins(text: str) -> tuple[str, ...]:
     for part in parts:
         if not _MEDIA_ORIGIN.fullmatch(part):
             raise ValueError(
-                f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {part!r}"
+                f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {_quoted(part)}"
             )
     return parts
 
@@ -162,7 +184,9 @@ def origins(text: str) -> tuple[str, ...]:
         return ("*",)
     found = [_ORIGIN.fullmatch(part) for part in parts]
     if None in found:
-        raise ValueError(f"* alone, or origins such as https://app.example:8443, separated by commas, without a path, not {text!r}")
+        raise ValueError(
+            f"* alone, or origins such as https://app.example:8443, separated by commas, without a path, not {_quoted(text)}"
+        )
     named = [(one[1].lower(), one[2].lower(), one[3]) for one in found if one is not None]
     texts = (
         f"{scheme}://{host}" if port in (None, _USUAL_PORTS[scheme]) else f"{scheme}://{host}:{port}"

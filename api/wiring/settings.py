@@ -111,7 +111,7 @@ class Settings(ServingSettings):
         default_factory=_in_home("master.key"),
         description="32-byte key that seals secrets and content keys; generated when missing",
     )
-    media_root: Annotated[Path | BucketAddress, stripped(parsers.media_root)] = Field(
+    media_root: Annotated[Path | BucketAddress, NoDecode, stripped(parsers.media_root)] = Field(
         default_factory=_in_home("media"),
         description="where VOD folders lie, MEDIA_ROOT/<contentId>/: a directory, or `s3://bucket/prefix`",
     )
@@ -226,7 +226,7 @@ class Settings(ServingSettings):
     seal_file: Annotated[Path | None, stripped(parsers.path)] = Field(
         None, description="file that each checkpoint is appended to; best where the database's administrator cannot write"
     )
-    seal_bucket: Annotated[BucketAddress | None, stripped(parsers.bucket)] = Field(
+    seal_bucket: Annotated[BucketAddress | None, NoDecode, stripped(parsers.bucket)] = Field(
         None, description="`s3://bucket/prefix` with object lock that each checkpoint is put to, with the S3 settings of media"
     )
     seal_bucket_days: Annotated[int, stripped(whole_number(1, 36_500))] = Field(

@@ -50,5 +50,13 @@ def check_kafka(settings: Any) -> None:
             raise SettingsError(
                 f"{variable_name(field)} must stay empty without {variable_name('kafka_security_protocol')}=SSL or SASL_SSL"
             )
-        if path is not None and not path.is_file():
+        if path is not None and not _is_file(path):
             raise SettingsError(f"{variable_name(field)} must be a file; there is none at {path}")
+
+
+def _is_file(path: Path) -> bool:
+    """One that cannot be looked at is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

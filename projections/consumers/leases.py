@@ -58,6 +58,9 @@ WHERE s.consumer = %s AND s.owner = %s AND s.shard = held.shard AND s.epoch = he
 """
 
 
+_SET_BACK = "UPDATE consumer_shards SET position = least(position, %s) WHERE consumer = %s"
+
+
 class LeaseLost(Exception):
     """The shard of a write belongs to another member now."""
 
@@ -104,6 +107,11 @@ class MemberState:
 
 
 IDLE: Final = MemberState()
+
+
+async def set_back(database: Database, consumer: str, *, position: int) -> None:
+    """Let a consumer read again what comes after this position."""
+    await database.execute(_SET_BACK, (position, consumer))
 
 
 class ShardLeases:

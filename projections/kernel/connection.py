@@ -31,6 +31,7 @@ QUIET: Final = 5.0
 MARGIN: Final = 3.0
 """Seconds that an answer may come later than the server's own limit of the statement."""
 _DEFAULTS: Final[Mapping[str, int | str]] = {
+    "client_encoding": "UTF8",  # whatever the default of the database or the user
     "target_session_attrs": "read-write",  # of several hosts the primary
     "connect_timeout": 5,  # of each host
     "keepalives": 1,
@@ -40,7 +41,10 @@ _DEFAULTS: Final[Mapping[str, int | str]] = {
     "tcp_user_timeout": 10_000,
 }
 _SESSION: Final[Mapping[str, str]] = {
+    "search_path": "public",  # this and the next say what our statements mean: a user or a database may have other defaults
+    "standard_conforming_strings": "on",
     "default_transaction_isolation": "read committed",  # whatever the server's default: else waiting writers fail
+    "idle_session_timeout": "0",  # a listener may hear nothing for long
     "tcp_keepalives_idle": "4",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",
@@ -120,7 +124,14 @@ class Connection(AsyncConnection[TupleRow]):
             if limit is not None:
                 limit.cancel()
         self.check_primary()
+        self._check_encoding()
         return found
+
+    def _check_encoding(self) -> None:
+        """Close a connection on which the server, or a proxy between, has gone over to another encoding, and raise."""
+        if self.pgconn.parameter_status(b"client_encoding") != b"UTF8":
+            self.pgconn.finish()
+            raise psycopg.OperationalError("the server does not speak UTF8 on this connection")
 
     def check_primary(self) -> None:
         """Close a connection to a former primary, and raise."""

@@ -38,6 +38,9 @@ SELECT log.head, coalesce(e.bytes_before + octet_length(e.state) >= %s, false), 
 FROM log LEFT JOIN sized e ON e.bytes_before < %s
 ORDER BY e.position
 """
+_FIRST_OF: Final = """
+SELECT position FROM events WHERE position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) ORDER BY position LIMIT 1
+"""
 _CHANGES = f"""
 SELECT count(e.position), array_agg(DISTINCT e.originator_id) FILTER (WHERE e.topic = ANY(%s::text[])), log.through
 FROM (SELECT least(({_KNOWN_HEAD}), %s) AS through) AS log
@@ -123,6 +126,16 @@ async def changes(database: Database, after: int, *, kinds: Collection[str], top
 async def at(database: Database, positions: Sequence[int]) -> Sequence[LoggedEvent]:
     """The events at these positions."""
     return [LoggedEvent(*row) for row in await database.rows(_AT, (bigints(positions),))]
+
+
+async def first_of(database: Database, kinds: Collection[str], *, through: int) -> int | None:
+    """The position of the first event of aggregates of these kinds, up to `through`. May read the whole log."""
+    connection = await database.connect("first of kinds", seconds=None)
+    try:
+        row = await (await connection.execute(_FIRST_OF, (through, list(kinds)))).fetchone()
+    finally:
+        await connection.close()
+    return None if row is None else int(row[0])
 
 
 async def ids_at(database: Database, positions: Sequence[int]) -> dict[int, UUID]:

@@ -133,3 +133,19 @@ def test_the_embedded_database_is_made_by_migrate(empty_home: Path) -> None:
         assert main(["audit", "verify"]) == 0
     finally:
         EmbeddedPostgres(empty_home).stop()
+
+
+def test_a_database_without_a_table_is_one_line(
+    postgres: str,
+    migrated_template: str,
+    empty_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As one that was restored in part, or whose tables the user may not read."""
+    with new_database(postgres, "partial", template=migrated_template) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER TABLE migrations RENAME TO of_somebody_else")
+        monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", url)
+        assert main(["migrate", "--status"]) == 1
+    assert capsys.readouterr().err == 'medialedger: the database refuses: relation "migrations" does not exist\n'

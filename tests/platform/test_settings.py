@@ -55,6 +55,9 @@ def test_paths_follow_the_home_unless_they_are_given() -> None:
         ("ADMIN_API_KEY", ADMIN_KEY, "admin_api_key", ADMIN_KEY),
         ("OUTBOUND_ALLOW", "10.0.0.0/8, ::1", "outbound_allow", (ip_network("10.0.0.0/8"), ip_network("::1/128"))),
         ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
+        *(("LOG_FORMAT", text, "log_format", text.lower()) for text in ("auto", "json", "TEXT")),
+        ("MEDIA_ROOT", "2024", "media_root", Path("2024").absolute()),
+        ("PORT", "0" * 15 + "9000", "port", 9000),
         ("SHUTDOWN_SECONDS", "0", "shutdown_seconds", 0),
         ("PORT", "  ", "port", 8080),
         ("PUBLIC_URL", "https://media.example:8443/", "public_url", "https://media.example:8443"),
@@ -102,6 +105,16 @@ def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> 
         ("PUBLIC_URL", "https://media.example:x"),
         ("PUBLIC_URL", "https://[media"),
         ("CONNECTIONS", "0"),
+        ("CONNECTIONS", "0" * 11 + "1" + "9" * 8),
+        ("LOG_PARTITION_EVENTS", "1000000000000"),
+        ("LOG_FORMAT", "xml"),
+        ("SEAL_BUCKET", "5"),
+        ("SEAL_TIMESTAMP_URL", "http://["),
+        ("DATABASE_URL", "\udcff"),
+        ("S3_ENDPOINT", "https://user:sekret@s3.example"),
+        ("KAFKA_BOOTSTRAP_SERVERS", "user:sekret@kafka:9092"),
+        ("OUTBOUND_ALLOW", "user:sekret@host"),
+        ("OUTBOUND_ALLOW", "a" * 10_000),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_variable_and_no_secret(name: str, text: str) -> None:
@@ -111,6 +124,8 @@ def test_a_bad_value_is_one_line_that_names_the_variable_and_no_secret(name: str
     assert line.startswith(f"MEDIALEDGER_{name} must be ")
     assert "\n" not in line
     assert "sekret" not in line
+    assert len(line) < 500
+    assert not any(python in line for python in ("codec", "Invalid IPv6"))
 
 
 @pytest.mark.parametrize("url", [URL, "user=ledger password='pass@word' host=db", "postgresql://db/x?password=pass%40word"])
@@ -163,6 +178,7 @@ def test_kafka_is_reached_as_the_settings_say_and_its_password_is_not_shown() ->
         ({"SECURITY_PROTOCOL": "SSL"}, "MEDIALEDGER_KAFKA_SASL_MECHANISM must stay empty"),
         ({"SASL_MECHANISM": "GSSAPI"}, "MEDIALEDGER_KAFKA_SASL_MECHANISM must be one of"),
         ({"CA_FILE": "/nowhere/ca.pem"}, "MEDIALEDGER_KAFKA_CA_FILE must be a file"),
+        ({"CA_FILE": "/" + "a" * 5000}, "MEDIALEDGER_KAFKA_CA_FILE must be a file"),
         ({"MIN_IN_SYNC_REPLICAS": "0"}, "MEDIALEDGER_KAFKA_MIN_IN_SYNC_REPLICAS must be"),
     ],
 )

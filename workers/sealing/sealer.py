@@ -12,10 +12,12 @@ import logging
 import time
 from typing import Final
 
+from projections.audit.chain import LogDamaged
 from projections.audit.sealing import due, seal
 from projections.audit.stored_log import StoredLog
 from projections.consumers.leases import Assignment, ShardLeases
 from projections.deliveries.sealed import note_receivers, notify_of_checkpoint
+from projections.kernel.background_task import OperatorNeeded
 from projections.kernel.database import Database, unavailable
 from projections.vault.vault import Vault
 from workers.kernel.leased_worker import LeasedWorker
@@ -70,8 +72,13 @@ class Sealer(LeasedWorker):
     def _seal(self) -> bool:
         """Whether there is a new checkpoint; then there may be more to seal at once."""
         conninfo = self._database.conninfo
-        with unavailable(), StoredLog.connected(conninfo, purpose="sealer", seconds=_STATEMENT) as stored:
-            sealed = seal(stored, self._vault)
+        try:
+            with unavailable(), StoredLog.connected(conninfo, purpose="sealer", seconds=_STATEMENT) as stored:
+                sealed = seal(stored, self._vault)
+        except LogDamaged as damage:
+            raise OperatorNeeded(
+                f"the log does not fit at position {damage.position}: {damage.reason}; nothing is sealed until it does"
+            ) from damage
         if sealed is None:
             return False
         _log.info("the log is sealed up to position %d", sealed.checkpoint.events)

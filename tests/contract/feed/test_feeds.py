@@ -14,7 +14,7 @@ from domain.media_event.values import EventState
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from tests.contract.feed.notebook import Notebook, consuming
-from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, forget, held, positions, relaying
+from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, delete, forget, held, make, positions, relaying
 from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.connection import KafkaConnection
@@ -310,6 +310,36 @@ async def test_records_that_kafka_no_longer_holds_are_read_from_the_log(
         await asyncio.to_thread(forget, kafka, topics.of("event"))
         head = await some_writes(inner, 10)
         assert await fetched(broker.feed(kinds=KINDS, limit=7), 0, through=head) == list(range(1, head + 1))
+
+
+async def test_a_topic_that_was_deleted_is_filled_again_and_a_consumer_that_lagged_misses_nothing(
+    inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str, database_url: str
+) -> None:
+    topics = Topics(topics_prefix)
+    broker = Kafka(inner.database, Log(inner.database, log_watcher), bootstrap=kafka, topics=topics)
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics) as name:
+        head = await some_writes(inner, 20)
+        await until(lambda: relayed(database_url, name) == head)
+    await asyncio.to_thread(delete, kafka, topics.of("event"))
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics) as name:
+        head = await some_writes(inner, 5)
+        await broker.ready()
+        async with consuming(inner, broker, Notebook()):
+            await until(lambda: len(taken(database_url)) == head)
+        await until(lambda: relayed(database_url, name) == head)
+    assert taken(database_url) == list(range(1, head + 1))
+    assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == list(range(1, head + 1))
+
+
+async def test_a_topic_with_too_few_partitions_needs_an_operator(
+    inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = Topics(topics_prefix)
+    await asyncio.to_thread(make, kafka, topics.of("event"), partitions=1)
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
+        await event(inner, 1)
+        await until(lambda: f"{topics.of('event')} with 1; delete them" in caplog.text)
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_feed_that_may_keep_nothing_waiting_gives_everything_in_order(

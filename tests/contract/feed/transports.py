@@ -9,6 +9,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
 
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
@@ -135,6 +136,23 @@ def forget(bootstrap: str, topic: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         admin.delete_records(dict.fromkeys(_partitions(topic), -1))
+    finally:
+        admin.close()
+
+
+def delete(bootstrap: str, topic: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.delete_topics([topic])
+    finally:
+        admin.close()
+
+
+def make(bootstrap: str, topic: str, *, partitions: int) -> None:
+    """As a broker that creates topics by itself does, when somebody looks for one."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
     finally:
         admin.close()
 

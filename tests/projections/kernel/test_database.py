@@ -8,7 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from domain.kernel.errors import Unavailable
+from projections.audit.stored_log import StoredLog
+from projections.kernel.connection import limited
 from projections.kernel.database import Database, PoolLimits
+from tests.postgres import asked, new_database
 
 SLOW = "SELECT pg_sleep(600)"
 RUNNING = "SELECT count(*) FROM pg_stat_activity WHERE query = %s AND state = 'active'"
@@ -79,3 +82,29 @@ async def test_the_queue_for_lists_ends_and_takes_no_other_connection(database_u
                 await database.lists.row("SELECT 3")
             assert await database.row("SELECT 4") == (4,)
         assert await waiting == (2,)
+
+
+async def test_defaults_of_a_database_do_not_change_what_a_statement_says(postgres: str, migrated_template: str) -> None:
+    """Else a checkpoint would be computed with other bytes, and no text beyond ASCII could be read."""
+    with new_database(postgres, "other_defaults", template=migrated_template) as url:
+        for setting in (
+            "search_path = pg_catalog",
+            "client_encoding = 'LATIN1'",
+            "standard_conforming_strings = off",
+            "idle_session_timeout = '1s'",
+        ):
+            asked(url, f"ALTER DATABASE other_defaults SET {setting}".encode())
+        question = r"SELECT to_regclass('events') IS NOT NULL, '\x41'::bytea, '—'"
+        async with Database(limited(url), size=1) as database:
+            assert await database.row(question) == (True, b"A", "—")
+            assert await database.row("SHOW idle_session_timeout") == ("0",)
+        with StoredLog.connected(limited(url), purpose="test") as stored:
+            assert stored.rows(question) == [(True, b"A", "—")]
+
+
+async def test_a_connection_in_another_encoding_is_given_up(database_url: str) -> None:
+    """As where a proxy says that it has changed: every later statement on it would fail, or be read as something else."""
+    async with Database(database_url, size=1) as database:
+        with pytest.raises(Unavailable):
+            await database.execute("SET client_encoding = 'LATIN1'")
+        assert await database.row("SELECT '—'") == ("—",)

@@ -10,6 +10,7 @@ from kafka.admin import ConfigResource, NewTopic
 from kafka.errors import AuthorizationError, TopicAlreadyExistsError
 
 from domain.kernel.errors import Unavailable
+from projections.kernel.background_task import OperatorNeeded
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.topics import LARGEST, PARTITIONS
 
@@ -37,10 +38,26 @@ def largest(admin: KafkaAdminClient, names: Collection[str]) -> dict[str, int]:
     return {name: int(found.get(name, {}).get(_LARGEST_BATCH, {}).get("value") or _BROKERS_DEFAULT) for name in names}
 
 
+def absent(admin: KafkaAdminClient, names: Collection[str]) -> list[str]:
+    """Those of the topics that do not exist."""
+    return sorted(set(names) - set(admin.list_topics()))
+
+
+def _check_partitions(admin: KafkaAdminClient, names: Sequence[str]) -> None:
+    found = admin.describe_topics(names) if names else ()
+    wrong = {topic["name"]: len(topic["partitions"]) for topic in found if len(topic["partitions"]) < PARTITIONS}
+    if wrong:
+        counts = ", ".join(f"{name} with {count}" for name, count in wrong.items())
+        raise OperatorNeeded(
+            f"topics of Kafka need {PARTITIONS} partitions, and something else made {counts}; delete them: the relay makes them"
+        )
+
+
 def create(admin: KafkaAdminClient, names: Collection[str], *, connection: KafkaConnection) -> None:
-    """Create the topics that do not exist."""
-    missing = sorted(set(names) - set(admin.list_topics()))
-    configuration = {_LARGEST_BATCH: str(LARGEST)}
+    """Create the topics that do not exist. Raises `OperatorNeeded` for those that something else made with fewer partitions."""
+    missing = absent(admin, names)
+    _check_partitions(admin, sorted(set(names) - set(missing)))
+    configuration = {_LARGEST_BATCH: str(LARGEST), "cleanup.policy": "delete"}
     if connection.min_in_sync_replicas is not None:
         configuration["min.insync.replicas"] = str(connection.min_in_sync_replicas)
     factor = connection.replication_factor or -1

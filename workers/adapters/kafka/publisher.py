@@ -20,7 +20,7 @@ from domain.kernel.errors import Unavailable
 from projections.consumers.timeline import Origin
 from projections.log.reader import LoggedEvent
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import create, largest
+from workers.adapters.kafka.broker_topics import absent, create, largest
 from workers.adapters.kafka.client_thread import ClientThread, suppressed
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
@@ -45,6 +45,7 @@ class KafkaPublisher:
     def __init__(self, connection: KafkaConnection, topics: Topics, *, kinds: Collection[str], cluster: str) -> None:
         self._connection = connection
         self._topics = topics
+        self._kinds = sorted(kinds)
         self._names = [topics.of(kind) for kind in kinds]
         self._cluster = cluster
         self.replaced = asyncio.Event()
@@ -56,13 +57,17 @@ class KafkaPublisher:
         self._largest: Mapping[str, int] = {}
         self._origin = Origin(UUID(int=0), 0)
 
+    async def absent(self) -> Sequence[str]:
+        """The kinds whose topics do not exist."""
+        await self._check_cluster()
+        names = await self._run(self._absent_topics)
+        return [kind for kind in self._kinds if self._topics.of(kind) in names]
+
     async def begin(self, origin: Origin) -> None:
         """Create missing topics, and make a fresh producer."""
         self._origin = origin
         self._give_up()
-        if await cluster_id(self._connection) != self._cluster:
-            self.replaced.set()
-            raise Unavailable("Kafka is another cluster than before")
+        await self._check_cluster()
         self._held = HeldPositions()
         self._largest = await self._run(self._make_topics)
         self._producer = await self._run(self._make_producer)
@@ -123,6 +128,18 @@ class KafkaPublisher:
             suppressed(producer._sender.force_close)  # `close` flushes before, and raises while records are unsent
         if thread is not None:
             thread.end(*([partial(producer.close, timeout=0)] if producer else []), *([reading.close] if reading else []))
+
+    async def _check_cluster(self) -> None:
+        if await cluster_id(self._connection) != self._cluster:
+            self.replaced.set()
+            raise Unavailable("Kafka is another cluster than before")
+
+    def _absent_topics(self) -> Sequence[str]:
+        admin = KafkaAdminClient(**self._connection.arguments, request_timeout_ms=5000)
+        try:
+            return absent(admin, self._names)
+        finally:
+            admin.close()
 
     def _make_topics(self) -> dict[str, int]:
         admin = KafkaAdminClient(**self._connection.arguments, request_timeout_ms=5000)
