@@ -37,7 +37,7 @@ _WRONG_HOST: Final = {
 
 class LimitedConfig(uvicorn.Config):
     def __init__(self, app: Any, connections: Connections, **options: Any) -> None:
-        super().__init__(app, http=LimitedConnection, ws="none", proxy_headers=False, **options)
+        super().__init__(app, http=LimitedConnection, proxy_headers=False, **options)
         self.connections = connections
 
 
