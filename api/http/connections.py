@@ -150,9 +150,8 @@ class LimitedConnection(HttpToolsProtocol):
 
     def _feed(self, data: bytes) -> None:
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refuse(400, "The connection cannot be upgraded.")
+            while data:
+                data = self._parse(data)
         except httptools.HttpParserError as error:
             reason = error.__context__
             if isinstance(reason, _Refusal):
@@ -162,6 +161,15 @@ class LimitedConnection(HttpToolsProtocol):
         else:
             if not self._in_body and self._head_bytes > self.limits.head:
                 self._refuse(431, self._too_large())
+
+    def _parse(self, data: bytes) -> bytes:
+        """What is left to parse. The parser stops after a request that offers another protocol. The offer is not taken up, so the
+        request is answered as any other one (RFC 9110, 7.8)."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            return data[offer.args[0] :]
+        return b""
 
     def resume_writing(self) -> None:
         """The client has taken most of what waited for it."""
@@ -208,15 +216,21 @@ class LimitedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self._host is None and self.parser.get_http_version() == "1.1":
             raise _Refusal(400, "A request needs the header Host.")
+        if self.parser.should_upgrade() and self._has_body():
+            raise _Refusal(400, "A request with a body must come without the header Upgrade.")
         if self._connections.proxies.trusted(self._address):
             self._pass_on()
+        super().on_headers_complete()  # raises for an address that is no path, such as that of CONNECT
         self._in_body = True
         self._head_since = None
         self._head_bytes = 0
         self._body_since = self._data_at = self.loop.time()
-        super().on_headers_complete()
         self._under_way = [cycle for cycle in self._under_way if not cycle.response_complete]
         self._under_way.append(self.cycle)
+
+    def _has_body(self) -> bool:
+        """The parser takes what follows an offer of another protocol for the next request, also where it is a body."""
+        return any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in self.headers)
 
     def _pass_on(self) -> None:
         """A trusted proxy tells whose request it is: the application and the limit see that client."""

@@ -76,7 +76,7 @@ def _is_known(request: Request, opened: OpenMedia) -> bool:
         tags = whole(request.scope["headers"], IF_NONE_MATCH)
         return is_any(tags) or opened.etag.encode() in entity_tags(tags)
     since = http_date(request.header("if-modified-since") or "")
-    return since is not None and opened.file.modified < since + timedelta(seconds=1)
+    return since is not None and opened.file.modified - timedelta(seconds=1) < since
 
 
 def _part(request: Request, opened: OpenMedia) -> ByteRange | None:

@@ -100,7 +100,11 @@ class Checkpoints:
         return [Anchor(*row) for row in self._stored.rows(_ANCHORS, number)]
 
     def included(self, position: int, size: int) -> InclusionProof:
-        """Of an event in the tree over the first `size` commits. Raises `LogDamaged` where the stored log does not give it."""
+        """Of an event in the tree over the first `size` commits. Raises `ValueError` for one that is not in them, and `LogDamaged`
+        where the stored log does not give it."""
+        last = self.last()
+        if last is None or position > last.content.events:
+            raise ValueError(f"no checkpoint has the event {position}")
         commit, leaves = self._commit(position)
         if commit.number > size:
             raise ValueError(f"the event {position} is not in the first {size} commits")

@@ -246,6 +246,8 @@ class Publishing:
         else:
             time = (previous.end - (recording.state.epoch or 0.0) if previous is not None else 0.0) + missing
             lasts = max(arrived.lasts, 0.001)
+        if previous is None and recording.state.epoch is not None:
+            _check_beside(recording, recording.state.epoch + time)
         epoch = self._epoch(recording, time, behind=behind, told=arrived.at, now=now)
         number = self._next_number(index, previous)
         if previous is not None and epoch + time - previous.end > _FARTHEST:
@@ -275,6 +277,13 @@ class Publishing:
         epoch = max([began, *others]) - time
         recording.write(replace(recording.state, epoch=epoch))
         return epoch
+
+
+def _check_beside(recording: Recording, at: float) -> None:
+    """The tracks of a session have one clock, by which the first segment of a further track must be near the others."""
+    others = [one.segments for one in recording.tracks.values() if one.segments]
+    if others and not min(one[0].at for one in others) - _FARTHEST <= at <= recording.end + _FARTHEST:
+        raise UploadRefused(Why.MALFORMED, "The time stamps are more than a day away from those of the other tracks.")
 
 
 def _waiting_for(recording: Recording, upload: Upload) -> Path:

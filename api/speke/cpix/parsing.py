@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import Final
 
 from lxml import etree
@@ -10,6 +11,8 @@ from api.speke.cpix.errors import Fault, SpekeError
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 
 LARGEST_BODY: Final = 256 * 1024
+# To print one, libxml2 walks past all before it: with tens of thousands an answer would take minutes.
+_MOST_BESIDE_ROOT: Final = 100
 
 
 def parsed(body: bytes) -> etree._ElementTree:
@@ -18,11 +21,16 @@ def parsed(body: bytes) -> etree._ElementTree:
     if len(body) > LARGEST_BODY:
         raise SpekeError(Fault.TOO_LARGE)
     try:
-        return parsed_xml(body)
+        tree = parsed_xml(body)
     except NotXml as fault:
         raise SpekeError(Fault.NOT_XML, at=fault.line, column=fault.column) from None
     except HasDoctype:
         raise SpekeError(Fault.DOCTYPE) from None
+    root = tree.getroot()
+    beside = chain(root.itersiblings(preceding=True), root.itersiblings())
+    if next(islice(beside, _MOST_BESIDE_ROOT, None), None) is not None:
+        raise SpekeError(Fault.TOO_MANY, most=_MOST_BESIDE_ROOT, name="comments and instructions outside the root")
+    return tree
 
 
 def printed(tree: etree._ElementTree) -> bytes:

@@ -50,7 +50,8 @@ async def test_an_event_is_proved_to_be_in_the_log_of_a_checkpoint(http: httpx.A
         leaf = commit_leaf(proof["first"], proof["count"], proof["recorded_micros"], root)
         assert root_by_path(leaf, proof["commit"] - 1, proof["size"], way) == old.root
     await add(http)
-    assert_problem(await http.get(f"{_AUDIT}/proof/inclusion", params={"position": old.events + 1}), 404)
+    for beyond in (old.events + 1, old.events + 1000, 2**63 - 1):
+        assert_problem(await http.get(f"{_AUDIT}/proof/inclusion", params={"position": beyond}), 404)
     log.seal()
     new = Checkpoint.read((await http.get(f"{_AUDIT}/checkpoint")).text)
     proof = (await http.get(f"{_AUDIT}/proof/consistency", params={"from": old.commits})).json()

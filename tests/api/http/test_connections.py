@@ -85,8 +85,9 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, object]]
         (b"GET / HTTP/1.1\r\n" + b"b" * 5_000_000, 431),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n", 400),
+        (b"CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     ],
-    ids=["url", "endless url", "headers", "endless headers", "value", "endless value", "endless name", "tls", "folded"],
+    ids=["url", "endless url", "headers", "endless headers", "value", "endless value", "endless name", "tls", "folded", "connect"],
 )
 async def test_a_head_that_is_no_head_or_too_large_is_refused(server: Listening, sent: bytes, status: int) -> None:
     reader, writer = await server.connect()
@@ -95,6 +96,28 @@ async def test_a_head_that_is_no_head_or_too_large_is_refused(server: Listening,
     assert (got, problem["status"]) == (status, status)
     assert await reader.read() == b""
     assert server.refused() == {str(status): 1}
+    writer.close()
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])
+async def test_an_offer_of_another_protocol_is_not_taken_up(server: Listening, protocol: str) -> None:
+    """Some clients make it with every request, such as Java's that of HTTP/2."""
+    offer = f"Connection: Upgrade\r\nUpgrade: {protocol}\r\n".encode()
+    reader, writer = await server.connect()
+    writer.write((GET + offer + b"\r\n") * 2 + GET + b"\r\n")
+    assert [(await _answer(reader))[0] for _ in range(3)] == [200, 200, 200]
+    assert server.refused() == {}
+    writer.close()
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: %d", "Transfer-Encoding: chunked"])
+async def test_a_body_after_an_offer_of_another_protocol_is_not_a_request(server: Listening, framing: str) -> None:
+    inner = b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n%sContent-Length: 13\r\n\r\n%s" % (KEY, b'{"title":"x"}')
+    head = f"Connection: Upgrade\r\nUpgrade: h2c\r\n{framing.replace('%d', str(len(inner)))}\r\n\r\n".encode()
+    reader, writer = await server.connect()
+    writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n" + KEY + head + inner)
+    assert (await _answer(reader))[0] == 400
+    assert await reader.read() == b""
     writer.close()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
 from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, told
+from workers.origin.refusals import UploadRefused, Why
 
 
 async def nothing_is_shown(studio: Studio) -> bool:
@@ -39,6 +42,18 @@ async def test_a_track_that_does_not_come_is_waited_for_some_seconds_only(studio
     assert "tracks/a0.m3u8" in str(await studio.master())
     await Track(studio, "v0").send()
     assert "tracks/v0.m3u8" in str(await studio.master())
+
+
+@pytest.mark.parametrize(("picture", "sound"), [(0, 10**15), (10**15, 0), (0, 2 * 86_400), (2 * 86_400, 0)])
+async def test_a_track_whose_time_is_far_from_that_of_the_others_is_refused(studio: Studio, picture: int, sound: int) -> None:
+    """Its segments would be at times that no calendar has, and hide those of the others."""
+    await Track(studio, "v0", begins=picture).send()
+    with pytest.raises(UploadRefused) as refused:
+        await Track(studio, "a0", begins=sound).send()
+    assert refused.value.why is Why.MALFORMED
+    await Track(studio, "a0", begins=picture + 3600).send()
+    studio.clock.forward(seconds=5)
+    assert f"1/a0/{(picture + 3600) * 1000}.m4s" in await studio.media("a0", ARCHIVE)
 
 
 async def test_what_has_ended_is_not_waited_for(studio: Studio) -> None:

@@ -84,6 +84,16 @@ def test_no_document_type(declared: str, encoding: str) -> None:
     assert "root:" not in said
 
 
+@pytest.mark.parametrize("beside", ["<?a?>", "<!---->"])
+@pytest.mark.parametrize("place", ["{}{{}}", "{{}}{}"])
+def test_few_comments_and_instructions_outside_the_root(beside: str, place: str) -> None:
+    """An answer with a thousand takes a tenth of a second, one with 45,000 minutes."""
+    assert said_of(place.format(beside * 100).format(v1()).encode()) is None
+    assert said_of(place.format(beside * 101).format(v1()).encode()) == (
+        "SPEKE-4016 more than 100 comments and instructions outside the root"
+    )
+
+
 def test_a_document_type_behind_a_comment_in_utf_16() -> None:
     assert said_of(f"<!-- a -->\n<!DOCTYPE x>{v1()}".encode("utf-16")) == "SPEKE-4003 a document type declaration is not accepted"
 
