@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,6 +54,12 @@ def test_a_place_that_cannot_hold_a_key_is_one_line(tmp_path: Path) -> None:
             master_key(path)
         assert str(path) in str(refusal.value)
         assert "\n" not in str(refusal.value)
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "master.key", 0o600)
+    with pytest.raises(KeyFileError, match="is not a file"):
+        master_key(tmp_path / "master.key")
 
 
 def test_a_fingerprint_tells_keys_apart_without_showing_them() -> None:

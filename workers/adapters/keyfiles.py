@@ -96,8 +96,8 @@ def read_secret_file(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes:
-    """The mode is asked of the open file, so it cannot change between the question and the read."""
-    with path.open("rb") as file:
+    """The mode is asked of the open file, so it cannot change between the question and the read. A pipe is not waited for."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
             raise KeyFileError(f"{path} is not a file")
