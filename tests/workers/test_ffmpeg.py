@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import uvloop
@@ -64,11 +66,11 @@ async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def public(tmp_path: Path) -> Path:
-    """A folder that every account can reach."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    return tmp_path
+def public() -> Iterator[Path]:
+    """A folder that every account can reach, as those of this test run cannot be."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("name", ["ffmpeg", "ffprobe"])
