@@ -71,10 +71,9 @@ def fail(context: StepContext[Failures]) -> StepResult:
 
 
 def use_kept(context: StepContext[Failures]) -> StepResult:
-    """Reads what the step before it has kept, and fails as often as it is told."""
-    kept = context.job_file("kept.txt").read_text()
+    """Fails first, and then reads what the step before it has kept."""
     fail(context)
-    return StepResult(message=kept)
+    return StepResult(message=context.job_file("kept.txt").read_text())
 
 
 def go_on(context: Context) -> StepResult:

@@ -90,9 +90,6 @@ class BucketWorkspaces:
             for number in range(1, run.run + 1):
                 await _or_later(self._end_uploads(run._replace(run=number)))
 
-    async def remove_inputs(self, job: int) -> None:
-        await self._inputs.remove([job])
-
     async def remove(self, jobs: Collection[int]) -> None:
         await self._local.remove(jobs)
         await self._inputs.remove(jobs)

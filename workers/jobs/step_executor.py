@@ -142,7 +142,6 @@ class StepExecutor:
         """Delete what an executed run leaves. It may take long: the next task of the job may be started already. A failed job can
         be resumed, so its files stay for a while."""
         if job.failed:
-            await self._workspaces.remove_inputs(run.job)
             await self._discard_unpublished(job)
         elif job.ended:
             await self._workspaces.remove([run.job])

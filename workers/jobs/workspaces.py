@@ -46,10 +46,6 @@ class RunFiles(Protocol):
 
     async def discard_runs(self, run: Run) -> None: ...
 
-    async def remove_inputs(self, job: int) -> None:
-        """Delete what was fetched for its steps: they can fetch it again."""
-        ...
-
     async def remove(self, jobs: Collection[int]) -> None: ...
 
     async def withdraw(self, jobs: Collection[int]) -> None:
@@ -99,9 +95,6 @@ class Workspaces:
     async def discard_runs(self, run: Run) -> None:
         """Delete the folders of all runs of its task, which is completed."""
         await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run).parent)
-
-    async def remove_inputs(self, job: int) -> None:
-        """Steps read the media root itself."""
 
     async def remove(self, jobs: Collection[int]) -> None:
         """Delete the folders of these jobs."""

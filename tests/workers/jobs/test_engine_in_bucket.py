@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from domain.job.values import JobState
 from projections.job.numbers import JobNumbers
 from tests.projections.log.helpers import until
 from tests.s3 import client, new_bucket
@@ -54,22 +53,6 @@ async def test_steps_read_and_publish_on_several_machines(
     assert read(address, f"match/{none}-read.txt") == "nothing"
     assert read(address, f"match/{chain}-3.txt") == f"{chain} 3 1\n"
     assert not (one / "match").exists()
-
-
-async def test_of_a_failed_job_what_its_steps_kept_stays_and_nothing_that_was_fetched(
-    database_url: str, migrated: tuple[str, str | None], tmp_path: Path, address: BucketAddress
-) -> None:
-    async with process(database_url, migrated[1], media_root=tmp_path, media_bucket=address) as inner:
-        engine = Engine(inner, JobNumbers(inner.database))
-        number = await engine.accept("keeping", times=2, final=True)
-        for run in (1, 2, 3):
-            job = await engine.ended(number)
-            assert (job.failed, job.tasks[2].run) == (run < 3, run), job.reason
-            if run < 3:
-                await until(lambda: not (tmp_path / ".inputs" / str(number)).exists())
-                assert read(address, f".jobs/{number}/files/kept.txt") == "kept"
-                await engine.update(number, queue_state=JobState.PAUSED)
-                await engine.update(number, queue_state=JobState.QUEUED)
 
 
 async def test_a_bucket_that_refuses_fails_the_job_and_says_so(
