@@ -16,8 +16,6 @@ from projections.kernel.database import Database
 MOST: Final = 1000
 """Tasks that one query gives at most, the most urgent ones."""
 _COLD: Final = "10 minutes"
-_FAILED: Final = "12 hours"
-"""A job that has failed may be resumed, and then needs what its steps have kept."""
 
 _UNDER_WAY = f"({TaskState.RUNNING}, {TaskState.PUBLISHING})"
 _LOST = "NOT EXISTS (SELECT FROM job_workers w WHERE w.worker = q.worker AND w.until > clock_timestamp())"
@@ -45,8 +43,7 @@ WHERE q.state IN {_UNDER_WAY} AND q.worker = %s ORDER BY q.job, q.task
 """
 _ENDED = f"""
 SELECT id FROM job_view
-WHERE id = ANY(%s::bigint[]) AND state IN {ENDED}
-    AND updated_at < now() - CASE WHEN failed THEN interval '{_FAILED}' ELSE interval '{_COLD}' END
+WHERE id = ANY(%s::bigint[]) AND state IN {ENDED} AND updated_at < now() - interval '{_COLD}'
 """
 
 
@@ -113,7 +110,7 @@ class TaskQueue:
         return _under_way(await self._database.rows(_OF_WORKER, (worker,)))
 
     async def ended(self, jobs: Collection[int]) -> list[int]:
-        """The jobs among these that ended some minutes ago, or failed some hours ago."""
+        """The jobs among these that ended some minutes ago."""
         return [job for (job,) in await self._database.rows(_ENDED, (bigints(list(jobs)),))] if jobs else []
 
 

@@ -139,11 +139,9 @@ class StepExecutor:
         return job
 
     async def clean_up(self, job: Job, run: Run) -> None:
-        """Delete what an executed run leaves. It may take long: the next task of the job may be started already. A failed job can
-        be resumed, so its files stay for a while."""
-        if job.failed:
-            await self._discard_unpublished(job)
-        elif job.ended:
+        """Delete what an executed run leaves. It may take long: the next task of the job may be started already. A failed job keeps
+        nothing either: many that fail, of one client, would fill the disk for all."""
+        if job.ended:
             await self._workspaces.remove([run.job])
             uploads = self._uploads
             if uploads is not None and _outcome(job) == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
@@ -153,12 +151,6 @@ class StepExecutor:
         elif await self._workspaces.has_files(run):  # which has taken over what it could use of the runs before
             for number in range(1, run.run):
                 await self._workspaces.discard(run._replace(run=number))
-
-    async def _discard_unpublished(self, job: Job) -> None:
-        """As long as files are where they could still be published from, no job of another client gets their places."""
-        for task in job.tasks.values():
-            if task.outputs and task.state is not TaskState.COMPLETED:
-                await self._workspaces.discard_runs(Run(job.number, task.plan.id, task.run))
 
     async def report(self, command: JobCommand, transaction_id: str) -> Job:
         """Execute a command, repeated until it succeeds. The task worker cancels this when its lease is lost."""

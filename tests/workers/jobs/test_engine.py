@@ -115,15 +115,16 @@ async def test_a_paused_job_ends_its_step_and_goes_on_when_resumed(engine: Engin
     assert not (await engine.ended(number)).failed
 
 
-async def test_a_failed_job_that_is_resumed_has_what_its_steps_kept(engine: Engine) -> None:
+async def test_a_failed_job_leaves_nothing_and_says_so_where_a_resumed_one_needs_it(engine: Engine, tmp_path: Path) -> None:
+    """Many that fail would fill the disk for all."""
     number = await engine.accept("keeping", times=1, final=True)
     assert (await engine.ended(number)).failed
+    await until(lambda: not (tmp_path / ".jobs" / str(number)).exists())
     await engine.update(number, queue_state=JobState.PAUSED)
     await engine.update(number, queue_state=JobState.QUEUED)
     job = await engine.ended(number)
-    assert (job.failed, job.tasks[1].run, job.tasks[2].run) == (False, 1, 2), job.reason
-    assert job.tasks[2].result is not None
-    assert job.tasks[2].result.message == "kept"
+    assert (job.failed, job.tasks[1].run, job.tasks[2].run) == (True, 1, 2)
+    assert job.reason.endswith("The file kept.txt, which an earlier step kept, is not there any more. Run the job again.")
 
 
 async def test_what_a_failed_job_did_not_publish_bars_nobody(engine: Engine, tmp_path: Path) -> None:

@@ -6,37 +6,27 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api.wiring.core import Core
-from domain.job.aggregate import Retries
 from domain.job.commands import BreakJob
 from projections.job.queue import TaskQueue
 from projections.job.worker_lease import WorkerLease
 from tests.conftest import HandClock
 from tests.projections.feeding import do
-from tests.projections.job.jobs_made import accept, begin, fail, start
+from tests.projections.job.jobs_made import accept
 from tests.projections.log.helpers import rows
 from workers.jobs.housekeeping import Housekeeping
 from workers.jobs.media_paths import MediaPaths
 from workers.jobs.workspaces import Workspaces
 
 
-async def give_up(inner: Core, number: int) -> None:
-    await start(inner, number, slot=number)
-    await begin(inner, number)
-    await fail(inner, number, retries=Retries(limit=0, delay=timedelta(0)))
-
-
 async def test_folders_of_ended_jobs_and_leases_of_dead_workers_are_deleted(
     inner: Core, database_url: str, clock: HandClock, tmp_path: Path
 ) -> None:
     now = datetime.now(UTC)
-    clock.now = now - timedelta(hours=13)
-    for number in (1, 2, 3, 4, 5):
+    clock.now = now - timedelta(minutes=11)
+    for number in (1, 2, 3):
         await accept(inner, number)
         MediaPaths(tmp_path, number).workspace(1, 1).mkdir(parents=True)
-    await give_up(inner, 5)
-    clock.now = now - timedelta(minutes=11)
     await do(inner, BreakJob(1))
-    await give_up(inner, 4)
     clock.now = now
     await do(inner, BreakJob(2))
     await inner.database.execute("INSERT INTO job_workers VALUES ('dead', clock_timestamp() - interval '61 minutes')")
@@ -44,4 +34,4 @@ async def test_folders_of_ended_jobs_and_leases_of_dead_workers_are_deleted(
     workspaces = Workspaces(tmp_path)
     await Housekeeping(queue, lease=lease, workspaces=workspaces).tidy()
     assert rows(database_url, "SELECT FROM job_workers") == []
-    assert sorted(await workspaces.jobs()) == [2, 3, 4], "a job that has failed may be resumed"
+    assert sorted(await workspaces.jobs()) == [2, 3]
