@@ -149,8 +149,16 @@ class StepExecutor:
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
         elif await self._workspaces.has_files(run):  # which has taken over what it could use of the runs before
-            for number in range(1, run.run):
-                await self._workspaces.discard(run._replace(run=number))
+            await self._discard_before(run)
+
+    async def _discard_before(self, run: Run) -> None:
+        """The earlier runs down to the last one that has files: what was before that one went when it ended."""
+        for number in range(run.run - 1, 0, -1):
+            earlier = run._replace(run=number)
+            had_files = await self._workspaces.has_files(earlier)
+            await self._workspaces.discard(earlier)
+            if had_files:
+                return
 
     async def report(self, command: JobCommand, transaction_id: str) -> Job:
         """Execute a command, repeated until it succeeds. The task worker cancels this when its lease is lost."""
