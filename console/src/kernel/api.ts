@@ -6,20 +6,28 @@ import type { components, paths } from "./openapi";
 import { queryString } from "./queryString";
 import { sessionEnded } from "./session";
 import { noteServerTime } from "./time";
+import { writeBegun, writeEnded } from "./writes";
 
 export { Failure, asFailure, type FieldProblem } from "./failure";
 export type Schemas = components["schemas"];
 /** An Event, as the API shows it. */
 export type MediaEvent = Schemas["Event"];
 
+const writes = ({ method }: Request): boolean => method !== "GET";
+
 const conventions: Middleware = {
   onRequest({ request }) {
     if (request.method === "POST" && !request.headers.has("Idempotency-Key")) {
       request.headers.set("Idempotency-Key", crypto.randomUUID());
     }
+    if (writes(request)) writeBegun();
     return request;
   },
-  onResponse({ response }) {
+  onError({ request }) {
+    if (writes(request)) writeEnded();
+  },
+  onResponse({ request, response }) {
+    if (writes(request)) writeEnded();
     noteServerTime(response.headers.get("date"));
     if (response.status === 401) sessionEnded();
     return response;

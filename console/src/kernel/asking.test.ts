@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Asking } from "./asking";
+import { writeBegun, writeEnded } from "./writes";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -71,4 +72,29 @@ test("a question at once gives up the one before, and after the end nothing is a
   asking.poll();
   await vi.advanceTimersByTimeAsync(5000);
   expect(seen).toEqual({ asked: 3, answers: [2], failures: [] });
+});
+
+describe("a change while a write of this console is not answered", () => {
+  test("is asked for after the answer: a page that has deleted what it shows is closed by then", async () => {
+    const { seen, asking } = slow(0);
+    writeBegun();
+    asking.changed(250);
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(seen.asked).toBe(0);
+    writeEnded();
+    await vi.advanceTimersByTimeAsync(150);
+    expect(seen.asked).toBe(0);
+    asking.end();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(seen.asked).toBe(0);
+  });
+
+  test("is asked for in a while, though the answer does not come", async () => {
+    const { seen, asking } = slow(0);
+    writeBegun();
+    asking.changed(250);
+    await vi.advanceTimersByTimeAsync(5500);
+    writeEnded();
+    expect(seen.answers).toEqual([1]);
+  });
 });

@@ -1,9 +1,12 @@
 /** One question, asked again and again: a new one waits for the answer of the one before, so that a slow server is shown too. */
 
 import { Failure } from "./failure";
+import { writing } from "./writes";
 
 /** A server that has not answered for so long is said to be silent, and asked anew by a poll. */
 const PATIENCE = 60_000;
+/** So long a change waits for the answer to a write, which may have made it. */
+const WRITE_PATIENCE = 5000;
 
 interface Told<T> {
   begun: () => void;
@@ -47,11 +50,12 @@ export class Asking<T> {
   }
 
   /** After a while; further changes meanwhile are one question with it. An answer that is waited for may be from before the change. */
-  changed(quiet: number): void {
+  changed(quiet: number, since = Date.now()): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      if (this.#open === null) this.now();
-      else this.changed(quiet);
+      const written = !writing() || Date.now() - since >= WRITE_PATIENCE;
+      if (this.#open === null && written) this.now();
+      else this.changed(quiet, since);
     }, quiet);
   }
 
