@@ -50,10 +50,10 @@ export class Asking<T> {
   }
 
   /** After a while; further changes meanwhile are one question with it. An answer that is waited for may be from before the change. */
-  changed(quiet: number, since = Date.now()): void {
+  changed(quiet: number, since = performance.now()): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      const written = !writing() || Date.now() - since >= WRITE_PATIENCE;
+      const written = !writing() || performance.now() - since >= WRITE_PATIENCE;
       if (this.#open === null && written) this.now();
       else this.changed(quiet, since);
     }, quiet);

@@ -3,7 +3,7 @@
 /** Milliseconds after an answer, until it has been read and the page has been drawn. */
 const AFTERWARDS = 200;
 let open = 0;
-let ended = 0;
+let ended = -Infinity;
 
 export function writeBegun(): void {
   open++;
@@ -11,9 +11,9 @@ export function writeBegun(): void {
 
 export function writeEnded(): void {
   open--;
-  ended = Date.now();
+  ended = performance.now();
 }
 
 export function writing(): boolean {
-  return open > 0 || Date.now() - ended < AFTERWARDS;
+  return open > 0 || performance.now() - ended < AFTERWARDS;
 }
