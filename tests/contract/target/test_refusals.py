@@ -462,7 +462,8 @@ def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> Non
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name).chmod(mode)
     nobody = getpwnam("nobody")
-    grant_traversal(nobody, tmp_path / "open" / "any", Path(sys.executable), Path(os.path.realpath(sys.executable)))
+    reads = (sys.executable, os.path.realpath(sys.executable), *filter(None, sys.path))
+    grant_traversal(nobody, tmp_path / "open" / "any", *map(Path, reads))
     found: dict[str | None, str] = {}
     for path in ("open", "closed", "missing", "..", None):
         target = OthersFilesystemTarget({"path": path}, root=tmp_path, account=lambda: nobody)
