@@ -24,14 +24,21 @@ SHORTEST: Final = 3
 
 _LONGEST: Final = 10_000
 """3-grams of one text. A longer text is found with every term, and tested."""
+_PIECE: Final = 4096
+"""Characters of a text that are looked at before its 3-grams are counted."""
 _TERM: Final = 64
 _BEHIND: Final = 10_000
 """Positions of the log. A consumer that is further behind is not waited for: the view is scanned."""
 
 
 def grams(text: str) -> set[int]:
-    """The hashes of all sequences of three characters, as PostgreSQL's `integer`."""
-    hashes = {crc32(text[at : at + SHORTEST].encode()) for at in range(len(text) - SHORTEST + 1)}
+    """The hashes of all sequences of three characters, as PostgreSQL's `integer`; not all where they are too many for the index."""
+    sequences, end = set[str](), len(text) - SHORTEST + 1
+    for begin in range(0, end, _PIECE):
+        sequences.update(text[at : at + SHORTEST] for at in range(begin, min(begin + _PIECE, end)))
+        if len(sequences) > _LONGEST:
+            break
+    hashes = {crc32(sequence.encode()) for sequence in sequences}
     return {number - 0x1_0000_0000 if number & 0x8000_0000 else number for number in hashes}
 
 

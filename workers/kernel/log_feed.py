@@ -9,13 +9,15 @@ from typing import Final
 
 from projections.consumers.leases import shard_of
 from projections.kernel.database import Database
+from projections.kernel.sizes import MIB
 from projections.log import reader
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent
 from projections.log.transactions import before
 from workers.kernel.feed import LIMIT, Batch
 
-MOST_BYTES: Final = 8 << 20
+MOST_BYTES: Final = 2 * MIB
+"""Each consumer of a process holds a page, several times while it works on it; after a rush they all do at once."""
 _PACE: Final = 0.01
 """Seconds between two reads of a consumer that has caught up: under load the log grows hundreds of times a second."""
 

@@ -6,6 +6,7 @@ with it; the changes in between are tested by each query until the consumer has 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,8 @@ class SearchIndexer:
         return {index: await self._entries(index, list(keys)) for index, keys in changed.items()} or None
 
     async def _entries(self, index: SearchIndex, keys: Sequence[str]) -> dict[Any, set[int]]:
-        return {key: grams(text) for key, text in await index.texts(self._database, keys)}
+        texts = await index.texts(self._database, keys)
+        return await asyncio.to_thread(lambda: {key: grams(text) for key, text in texts})  # a text may have a megabyte
 
     async def write(self, connection: AsyncConnection[TupleRow], effects: Entries) -> None:
         for index, entries in effects.items():

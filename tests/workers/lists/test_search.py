@@ -78,6 +78,7 @@ async def test_a_text_with_very_many_sequences_is_found_with_every_term(inner: C
     async with indexing(inner):
         await caught_up(inner)
     assert await inner.database.rows("SELECT grams FROM event_search") == [(None,)]
+    assert await found(inner, "".join(map(chr, range(0x4E00, 0x4E00 + 11_000)))) == [1]
     assert await found(inner, "\u4e10\u4e11\u4e12") == [1]
     assert await found(inner, "\u4e10\u4e11\u4e13") == []
 
@@ -109,3 +110,4 @@ def test_sequences_are_of_characters_and_fit_an_integer() -> None:
     assert len(grams("東京都大")) == 2
     assert grams("abc") == grams("abcabc"[:3])
     assert all(-(2**31) <= number < 2**31 for number in grams("".join(map(chr, range(32, 500)))))
+    assert 10_000 < len(grams("".join(map(chr, range(0x4E00, 0x4E00 + 50_000))))) < 20_000, "too many are not counted to their end"
