@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import ELOOP, ENXIO
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,8 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER_MODE: Final = 0o750
+_UNFINISHED: Final = 0o700
+"""The mode of a folder until it has its group."""
 FILE_MODE: Final = 0o640
 
 
@@ -35,10 +37,13 @@ def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[
     try:
         for part in parts:
             if make:
-                _make(part, current, group=group)
+                with suppress(FileExistsError):
+                    os.mkdir(part, _UNFINISHED, dir_fd=current)
             child = os.open(part, _FOLDER, dir_fd=current)
             os.close(current)
             current = child
+            if make and part != JOBS:
+                _finish(current, group)
         yield current
     finally:
         os.close(current)
@@ -125,18 +130,14 @@ def open_to_group(file: int, group: int) -> None:
     os.fchmod(file, FILE_MODE)
 
 
-def _make(name: str, parent: int, *, group: int) -> None:
-    try:
-        os.mkdir(name, FOLDER_MODE, dir_fd=parent)
-    except FileExistsError:
-        return
-    made = os.open(name, _FOLDER, dir_fd=parent)
-    try:
+def _finish(made: int, group: int) -> None:
+    """The mode and the group of a folder that was just made, or whose maker died before it could give them: steps and readers
+    would be refused there for ever."""
+    status = os.fstat(made)
+    if status.st_uid == os.geteuid() and status.st_mode & 0o777 == _UNFINISHED:
         if os.geteuid() == 0:
             os.fchown(made, -1, group)
         os.fchmod(made, FOLDER_MODE)
-    finally:
-        os.close(made)
 
 
 def _group(root: Path, parts: Sequence[str]) -> int:

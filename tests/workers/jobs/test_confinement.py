@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from domain.job.values import Output
+from domain.kernel.ids import new_id
 from projections.job.queue import Run
 from tests.platform.waiting import ROOT
 from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
 from workers.adapters.step_account import NAME, step_account
 from workers.adapters.system_account import system_account
+from workers.jobs import folders
 from workers.jobs.folders import NotOurs
 from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Finished
@@ -180,6 +182,36 @@ async def test_below_a_root_of_another_group_a_step_reads_what_the_one_before_ha
     await Workspaces(media).publish(Run(17, 1, 1), outputs, client="admin")
     made = [(media / output.name).stat() for output in outputs]
     assert [(status.st_uid, status.st_gid) for status in made] == [(0, user.pw_gid), (0, root_group or user.pw_gid)]
+
+
+@needs_root
+async def test_a_folder_whose_maker_died_before_it_had_its_mode_is_opened_to_steps_and_readers(
+    pool: StepProcessPool, home: Path
+) -> None:
+    media, group = home / "media", pwd.getpwnam(NAME).pw_gid
+    for parts in ((new_id().hex, "a"), (".inputs", new_id().hex, "version")):
+        media.joinpath(*parts).mkdir(parents=True)
+        for depth in range(1, len(parts) + 1):
+            media.joinpath(*parts[:depth]).chmod(0o700)
+        with folders.folder(media, parts, make=True):
+            pass
+        made = media.joinpath(*parts)
+        (made / "file").touch()
+        os.chown(made / "file", 0, group)
+        (made / "file").chmod(0o640)
+        assert (await seen(pool, str(made / "file")))["reads"] is True
+        assert (made.stat().st_gid, stat.S_IMODE(made.stat().st_mode)) == (group, 0o750)
+    assert stat.S_IMODE((media / JOBS).stat().st_mode) == 0o700
+
+
+@needs_root
+async def test_a_folder_keeps_the_mode_that_an_operator_gave_it(pool: StepProcessPool, home: Path) -> None:
+    chosen = home / "media" / new_id().hex
+    chosen.mkdir()
+    chosen.chmod(0o2755)
+    with folders.folder(home / "media", (chosen.name, "a"), make=True):
+        pass
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (chosen, chosen / "a")] == [0o2755, 0o750]
 
 
 @needs_root
