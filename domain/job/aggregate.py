@@ -112,14 +112,16 @@ class Job(JobBase):
         self, *, priority: int, slot: int, low_slot: int | None, at: datetime, workers: Mapping[str, str] = NO_WORKERS
     ) -> None:
         """`priority` is the one that the slots were chosen for. If it was changed since, nothing happens: the controller chooses
-        again. A job that was resumed while one of its steps still ran has its slot already. `workers`, by their queues, have a
-        place for the first task."""
+        again. A job that was resumed while one of its steps still ran has its slot already; one that has nothing left to do needs
+        none. `workers`, by their queues, have a place for the first task."""
         if self.state is not JobState.QUEUED or priority != self.priority:
+            return
+        self._complete_if_done(at)
+        if self.ended:
             return
         if self.holds_slot and self.slot is not None:
             slot, low_slot = self.slot, self.low_slot
         self._trigger(events.Started, at=at, slot=slot, low_slot=low_slot)
-        self._complete_if_done(at)
         self._start_ready(workers, at)
 
     def start_task(self, task_id: int, *, run: int, worker: str, at: datetime) -> None:
