@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -219,7 +220,8 @@ class _Scene:
 
     async def ended(self) -> None:
         """The end of the Events ends what is pushed; with it all processes of ffmpeg."""
-        running = [one for one in self.publications if not any(stop.stream == one.stream for stop in self.stops[-_MANY:])]
+        stopped = {stop.stream for stop in self.stops if stop.again == inf}
+        running = [one for one in self.publications if one.stream not in stopped]
         await self._states(running, "InProgress")
         for event in self._events:
             await self._ask("PUT", f"/api/event/state/{event}", {"state": "STOPPED"})
@@ -244,7 +246,7 @@ class _Scene:
         return records
 
     def found(self) -> Found:
-        media = [Taken(*one) for one in self.receiver.sent]
+        media = [Taken(*one, late=number in self.receiver.late) for number, one in enumerate(self.receiver.sent)]
         return Found(media, self.stops, self.silent, self.states, self.children, self.secrets)
 
     async def _ask(self, method: str, path: str, body: Any = None, *, fine: Sequence[int] = ()) -> Any:

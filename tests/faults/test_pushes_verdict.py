@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from faults.pushes_verdict import AFTER_STOP, SILENT, Found, Kind, Stop, Taken, judged
+from tests.workers.deliveries.sending import until
+from tests.workers.pushes.rtmp_receiver import closed_by_peer
 
 FINE = Found(
     media=[
@@ -16,6 +19,7 @@ FINE = Found(
         Taken(2.2, "a", 7),
         Taken(5.0, "a", 9),
         Taken(30.0, "a", 11),
+        Taken(30.5, "a", 9, late=True),
     ],
     stops=[Stop("a", 4.0, again=29.0), Stop("b", 2.0)],
     silent=[("a kill", 9.0)],
@@ -41,3 +45,22 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 )
 def test_each_kind_is_found(found: Found, kind: Kind) -> None:
     assert judged(found).counts == {kind: 1}
+
+
+async def test_the_receiver_knows_of_a_closed_connection_before_it_has_read_all() -> None:
+    accepted: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+    server = await asyncio.start_server(lambda *one: accepted.put_nowait(one), "127.0.0.1", 0)
+    async with server:
+        _, sender = await asyncio.open_connection(*server.sockets[0].getsockname())
+        reader, taker = await accepted.get()
+        sender.write(b"1234")
+        assert await reader.readexactly(2) == b"12"
+        assert not closed_by_peer(taker)
+        sender.close()
+
+        async def known() -> bool:
+            return closed_by_peer(taker)
+
+        await until(known)
+        assert await reader.readexactly(2) == b"34"
+        taker.close()

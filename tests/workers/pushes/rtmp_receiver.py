@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import struct
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ from workers.adapters.encoders.amf import Value, decoded, encoded
 from workers.adapters.encoders.rtmp import AUDIO, DATA, VIDEO, _ChunkReader
 
 _COMMAND, _CHUNK = 20, 128
+_ESTABLISHED = 1
 
 
 @dataclass
@@ -47,6 +49,8 @@ class RtmpReceiver:
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
     sent: list[tuple[float, str, int]] = field(default_factory=list)
     """When media came, for which key, of which session."""
+    late: set[int] = field(default_factory=set)
+    """Of those, by their numbers: media that were on their way when the sender closed its connection, and are read after it."""
 
     def of(self, key: str) -> list[Taken]:
         return [one for one in self.taken if one.key == key]
@@ -98,6 +102,8 @@ class RtmpReceiver:
                 taken.described, taken.session = dict(said), int(said["session"])
             elif kind in (AUDIO, VIDEO):
                 taken.tags.append((kind, at, body))
+                if closed_by_peer(writer):
+                    self.late.add(len(self.sent))
                 self.sent.append((time.monotonic(), taken.key, taken.session))
                 if self.how == "cut" and len(taken.tags) > 10:
                     return
@@ -150,6 +156,12 @@ class _Times:
             return kind, body, times.last
 
         return message
+
+
+def closed_by_peer(writer: asyncio.StreamWriter) -> bool:
+    """Whether the other side has closed the connection, as the kernel knows, whatever is still to be read."""
+    status: bytes = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+    return status[0] != _ESTABLISHED
 
 
 def _message(*values: Value) -> bytes:
