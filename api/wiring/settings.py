@@ -74,7 +74,7 @@ class Settings(ServingSettings):
         8, description="how much goes into one commit of the log; a larger change has one of its own"
     )
     aggregate_cache_mib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
-        128, description="how much of the aggregates that were changed last a process keeps in memory"
+        64, description="how much of the aggregates that were changed last a process keeps in memory"
     )
     kafka_bootstrap_servers: Annotated[str | None, stripped(parsers.bootstrap_servers)] = Field(
         None,

@@ -15,7 +15,7 @@ class LogLimits:
     """`cache` is for aggregates, in bytes; `partition` is the size of the next partitions, in events."""
 
     appends: AppendLimits = field(default_factory=AppendLimits)
-    cache: int = 128 * MIB
+    cache: int = 64 * MIB
     partition: int = EVENTS_PER_PARTITION
 
     def among(self, processes: int) -> Self:
