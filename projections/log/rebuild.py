@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
@@ -28,6 +28,7 @@ from psycopg.rows import TupleRow
 from domain.kernel.errors import Unavailable
 from projections.kernel.builds import BUILD, LEASE, OlderBuildsRun, hold_builds, schema_of, shut_out_older
 from projections.kernel.database import Database
+from projections.kernel.sizes import MIB
 from projections.kernel.view import View
 from projections.log.reader import HEAD, head
 from projections.log.streams import Streams
@@ -43,6 +44,9 @@ from projections.log.view_tables import (
 _log = logging.getLogger(__name__)
 
 _PAGE = 5_000
+_MOST_BYTES: Final = 4 * MIB
+_FETCHED: Final = 250
+"""A page has so many events, or so many bytes of their states, or one stream. So many events are fetched at once."""
 _SHORT_TAIL = 500
 _FLIP_TRIES = 50
 _OF_A_NEWER = "{} belongs to a newer build, which has to build it"
@@ -262,8 +266,8 @@ class Rebuilder:
         """Feed the rows of every changed stream, with its present state: the view keeps the newest version only."""
         found = await connection.execute(_TOUCHED, {"after": after, "until": until, "kinds": list(view.kinds)})
         streams = [stream for (stream,) in await found.fetchall()]
-        for begin in range(0, len(streams), _PAGE):
-            roots = await self._streams.load.many(streams[begin : begin + _PAGE])
+        for begin in range(0, len(streams), _FETCHED):
+            roots = await self._streams.load.many(streams[begin : begin + _FETCHED])
             packed = view.pack([row for root in roots.values() for row in view.rows(root)])
             await connection.execute(view.upsert(table, ""), packed, binary=True)
 
@@ -323,20 +327,27 @@ async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -
     """The history in pages that never cut a stream in two."""
     kinds = of_kinds(view.kinds)
     carried: list[tuple[Any, ...]] = []
+    size = 0
     async with reader.transaction(), reader.cursor("history") as cursor:
-        cursor.itersize = _PAGE
         await cursor.execute(_HISTORY.format(position=position, kinds=kinds).encode(), binary=True)
-        while rows := await cursor.fetchmany(_PAGE):
+        while rows := await cursor.fetchmany(_FETCHED):
             carried += rows
-            cut = len(carried)
+            size += _bytes(rows)
             last = carried[-1][0]
-            while cut and carried[cut - 1][0] == last:
+            if carried[0][0] == last or (len(carried) < _PAGE and size < _MOST_BYTES):
+                continue
+            cut = len(carried)
+            while carried[cut - 1][0] == last:
                 cut -= 1
-            if cut:
-                yield carried[:cut]
-                carried = carried[cut:]
+            yield carried[:cut]
+            carried = carried[cut:]
+            size = _bytes(carried)
     if carried:
         yield carried
+
+
+def _bytes(rows: Iterable[tuple[Any, ...]]) -> int:
+    return sum(len(state) for *_, state in rows)
 
 
 def _lock_of(view: View) -> int:

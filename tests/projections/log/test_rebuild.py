@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -177,6 +178,16 @@ async def test_a_log_of_several_pages_loses_no_stream_and_cuts_none_in_two(
     assert (len(progress) > 2, progress[-1]) == (True, 13_300)
     assert all(count % 7 == 0 for count in progress)
     assert await inner.database.rows("SELECT DISTINCT version, title FROM event_view") == [(7, "7")]
+
+
+async def test_large_events_are_folded_a_few_at_a_time(inner: Core, rebuilder: Rebuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projections.log.rebuild._FETCHED", 2)
+    for number in range(1, 21):
+        await event(inner, number, title=f"Match {number}", description="x" * 900_000)
+    progress: list[int] = []
+    rebuilt = await rebuilder.rebuild(EVENT_VIEW, progress=progress.append)
+    assert rebuilt.rows == 20
+    assert max(b - a for a, b in pairwise([0, *progress])) <= 8, "4 MiB, and what was fetched with them"
 
 
 class TestUnderTraffic:
