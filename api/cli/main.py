@@ -9,6 +9,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
 from collections.abc import Iterator, Mapping, Sequence
+from errno import EDQUOT, ENOSPC
 from textwrap import fill
 from typing import Any
 
@@ -78,17 +79,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         parser().print_help()
         return 0
-    args = parser().parse_args(words)
     try:
-        return _run(args, COMMANDS[args.command])
+        args = parser().parse_args(words)
+        code = _run(args, COMMANDS[args.command])
+        sys.stdout.flush()
+        return code
     except StartError as error:
         print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `medialedger settings | head`
+        _drop_output()  # `medialedger settings | head`
         return 0
+    except OSError as error:
+        if error.errno not in (ENOSPC, EDQUOT) or error.filename is not None:
+            raise
+        _drop_output()
+        print(f"medialedger: the output could not be written: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _drop_output() -> None:
+    """So that what is still in its buffer fails no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(args: Namespace, command: Command) -> int:

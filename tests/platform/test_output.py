@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
 
@@ -105,3 +107,11 @@ def test_a_length_has_one_unit() -> None:
 def test_a_script_is_not_asked() -> None:
     confirm(parser().parse_args(["jobs", "break", "1"]), "break job 1")
     confirm(parser().parse_args(["jobs", "break", "1", "--yes"]), "break job 1")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["settings"], ["completion", "bash"]])
+def test_a_disk_that_takes_no_output_is_one_line(words: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-c", "import sys; from api.cli.main import main; sys.exit(main())", *words]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (1, "medialedger: the output could not be written: No space left on device\n")
