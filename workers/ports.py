@@ -326,10 +326,13 @@ class Halt(asyncio.Event):
     def __init__(self, ours: Callable[[], bool] = lambda: True) -> None:
         super().__init__()
         self._ours = ours
+        self._forbade = False
 
     @property
     def forbids(self) -> bool:
-        return self.is_set() or not self._ours()
+        """Once it has, always: a lease that is renewed a moment too late does not make an end of a run that gave up for it."""
+        self._forbade = self._forbade or self.is_set() or not self._ours()
+        return self._forbade
 
 
 class Provisioner(Protocol):

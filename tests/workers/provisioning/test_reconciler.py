@@ -13,6 +13,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.kernel.errors import Refused, Unavailable
+from domain.provision.desired import Desired, Provided
 from domain.provision.row import ProvisionRow
 from domain.provision.values import Deployment, ProvisionState
 from projections.consumers.leases import IDLE, Assignment, MemberState
@@ -21,6 +22,7 @@ from tests.workers.jobs.engine import once
 from tests.workers.provisioning.memory_provisioner import MemoryProvisioner
 from tests.workers.provisioning.provisioned import Provisioning, reconciling
 from workers.adapters.provisioners.static import StaticProvisioner
+from workers.ports import Halt, ProvisionProgress
 
 State = ProvisionState
 
@@ -128,6 +130,32 @@ async def test_a_termination_is_seen_again_where_the_database_did_not_answer_onc
         await provisioning.terminate(event)
         await provisioning.until(event, State.TERMINATED)
     assert provisioner.halted == 1
+
+
+async def test_a_run_that_gave_up_for_its_lease_is_no_failure_where_the_lease_is_renewed_after_all(
+    inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy machine. The next run goes on."""
+    event = await provisioning.event(await provisioning.profile("origin-1"))
+    provide, calls = provisioner.provide, 0
+
+    async with reconciling(inner, provisioner, lease=60.0) as reconciler:
+
+        async def gives_up(desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
+            nonlocal calls
+            calls += 1
+            if calls > 1:
+                return await provide(desired, progress=progress, halt=halt)
+            with monkeypatch.context() as late:
+                late.setattr(reconciler, "_is_ours", lambda key, epoch: False)
+                assert halt.forbids
+            return Provided(exists=True, left=True, reason="it was interrupted")
+
+        monkeypatch.setattr(provisioner, "provide", gives_up)
+        await provisioning.provision(event)
+        await provisioning.until(event, State.PROVISIONED)
+    assert calls >= 2
+    assert "failed" not in await provisioning.topics(event)
 
 
 async def test_a_run_is_not_ours_any_more_once_its_lease_was_given_back(

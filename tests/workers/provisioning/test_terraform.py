@@ -72,6 +72,17 @@ async def test_a_worker_that_has_lost_its_lease_begins_nothing(site: Site) -> No
     found = await site.provide(A)
     assert (found.reason, site.up) == ("it was interrupted", [])
     assert not (site.workdir.path / ".terraform").exists()
+    assert (found.exists, found.left) == (False, False), "else the next run looks for a state that was never there"
+    site.halt = Halt()
+    assert (await site.provide(A, made=found.exists)).reason == ""
+
+
+async def test_where_no_workdir_can_be_made_nothing_counts_as_made(site: Site) -> None:
+    (site.root / "file").touch()
+    site.provisioner = site.another(program("terraform"), work=site.root / "file" / "work")
+    found = await site.provide(A)
+    assert "the workdir cannot be used" in found.reason
+    assert (found.exists, found.left) == (False, False)
 
 
 async def test_without_the_state_nothing_counts_as_gone_and_nothing_is_made_again(site: Site) -> None:

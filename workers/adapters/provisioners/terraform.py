@@ -80,7 +80,16 @@ class TerraformProvisioner:
             there = desired.made or workdir.path.exists()
             return Provided(left=there, exists=there, reason=str(failure))
         except OSError as fault:
-            return Provided(left=True, exists=True, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}")
+            there = self._may_be_there(desired, workdir)
+            return Provided(
+                left=there, exists=there, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}"
+            )
+
+    def _may_be_there(self, desired: Desired, workdir: Workdir) -> bool:
+        try:
+            return desired.made or workdir.path.exists() or _has_backend(self.template(desired.template))
+        except OSError:
+            return True
 
     async def plan(self, desired: Desired) -> str:
         """In a copy of the workdir, beside whatever works in it."""
@@ -173,7 +182,7 @@ class _Run:
         if destroy and not known:
             return Provided()
         if not await self._alone():
-            return Provided(exists=True, left=True, reason=_INTERRUPTED)
+            return Provided(exists=known, left=known, reason=_INTERRUPTED)
         await asyncio.to_thread(self._workdir.prepare, template)
         self._workdir.begin(self._purpose)
         if (free := free_bytes(self._workdir.path)) < self._terraform.limits.free:
