@@ -246,7 +246,7 @@ class _Scene:
         return records
 
     def found(self) -> Found:
-        media = [Taken(*one, late=number in self.receiver.late) for number, one in enumerate(self.receiver.sent)]
+        media = [Taken(*one) for one in self.receiver.sent]
         return Found(media, self.stops, self.silent, self.states, self.children, self.secrets)
 
     async def _ask(self, method: str, path: str, body: Any = None, *, fine: Sequence[int] = ()) -> Any:

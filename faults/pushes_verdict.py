@@ -31,13 +31,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Media that arrived: when, of which stream, of which session. `late`: when they were read, their sender was gone already. So a
-    receiver that does not come to read them in time, on a busy machine, accuses nobody."""
+    """Media that arrived: when, of which stream, of which session."""
 
     at: float
     stream: str
     session: int
-    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +101,5 @@ def _together(media: Sequence[Taken]) -> Iterator[str]:
         first = newest.setdefault(one.stream, one)
         if one.session > first.session:
             newest[one.stream] = one
-        elif one.session < first.session and not one.late and one.at - first.at > OVERLAP:
+        elif one.session < first.session and one.at - first.at > OVERLAP:
             yield f"{one.stream}: session {one.session} {one.at - first.at:.2f} s after the first media of {first.session}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
 
 from faults.pushes_verdict import AFTER_STOP, SILENT, Found, Kind, Stop, Taken, judged
 from tests.workers.deliveries.sending import until
-from tests.workers.pushes.rtmp_receiver import closed_by_peer
+from tests.workers.pushes.rtmp_receiver import since_arrival
 
 FINE = Found(
     media=[
@@ -19,7 +20,6 @@ FINE = Found(
         Taken(2.2, "a", 7),
         Taken(5.0, "a", 9),
         Taken(30.0, "a", 11),
-        Taken(30.5, "a", 9, late=True),
     ],
     stops=[Stop("a", 4.0, again=29.0), Stop("b", 2.0)],
     silent=[("a kill", 9.0)],
@@ -47,7 +47,7 @@ def test_each_kind_is_found(found: Found, kind: Kind) -> None:
     assert judged(found).counts == {kind: 1}
 
 
-async def test_the_receiver_knows_of_a_closed_connection_before_it_has_read_all() -> None:
+async def test_what_is_read_late_counts_from_when_it_arrived() -> None:
     accepted: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
     server = await asyncio.start_server(lambda *one: accepted.put_nowait(one), "127.0.0.1", 0)
     async with server:
@@ -55,12 +55,13 @@ async def test_the_receiver_knows_of_a_closed_connection_before_it_has_read_all(
         reader, taker = await accepted.get()
         sender.write(b"1234")
         assert await reader.readexactly(2) == b"12"
-        assert not closed_by_peer(taker)
-        sender.close()
+        arrived = time.monotonic()
 
-        async def known() -> bool:
-            return closed_by_peer(taker)
+        async def a_while_ago() -> bool:
+            return since_arrival(taker) > 0.1
 
-        await until(known)
+        await until(a_while_ago)
         assert await reader.readexactly(2) == b"34"
+        assert time.monotonic() - since_arrival(taker) <= arrived + 0.01, "the kernel counts in milliseconds"
+        sender.close()
         taker.close()

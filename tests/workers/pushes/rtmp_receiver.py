@@ -17,7 +17,8 @@ from workers.adapters.encoders.amf import Value, decoded, encoded
 from workers.adapters.encoders.rtmp import AUDIO, DATA, VIDEO, _ChunkReader
 
 _COMMAND, _CHUNK = 20, 128
-_ESTABLISHED = 1
+_LAST_DATA = 52
+"""The place of `tcpi_last_data_recv`, in milliseconds, in the kernel's `struct tcp_info`."""
 
 
 @dataclass
@@ -48,9 +49,7 @@ class RtmpReceiver:
     taken: list[Taken] = field(default_factory=list)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
     sent: list[tuple[float, str, int]] = field(default_factory=list)
-    """When media came, for which key, of which session."""
-    late: set[int] = field(default_factory=set)
-    """Of those, by their numbers: media that were on their way when the sender closed its connection, and are read after it."""
+    """When media came at the latest, for which key, of which session. They may be read later, on a busy machine."""
 
     def of(self, key: str) -> list[Taken]:
         return [one for one in self.taken if one.key == key]
@@ -102,9 +101,7 @@ class RtmpReceiver:
                 taken.described, taken.session = dict(said), int(said["session"])
             elif kind in (AUDIO, VIDEO):
                 taken.tags.append((kind, at, body))
-                if closed_by_peer(writer):
-                    self.late.add(len(self.sent))
-                self.sent.append((time.monotonic(), taken.key, taken.session))
+                self.sent.append((time.monotonic() - since_arrival(writer), taken.key, taken.session))
                 if self.how == "cut" and len(taken.tags) > 10:
                     return
 
@@ -158,10 +155,11 @@ class _Times:
         return message
 
 
-def closed_by_peer(writer: asyncio.StreamWriter) -> bool:
-    """Whether the other side has closed the connection, as the kernel knows, whatever is still to be read."""
-    status: bytes = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
-    return status[0] != _ESTABLISHED
+def since_arrival(writer: asyncio.StreamWriter) -> float:
+    """Seconds since anything arrived on the connection, as the kernel knows, whatever is still to be read: what is read now came
+    then at the latest."""
+    told: bytes = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA + 4)
+    return int(struct.unpack_from("=I", told, _LAST_DATA)[0]) / 1000
 
 
 def _message(*values: Value) -> bytes:
