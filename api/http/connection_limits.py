@@ -31,6 +31,11 @@ class ConnectionLimits:
     """Without a byte of a body that the server waits for."""
     body_seconds: float = 300
     """For the whole body, unless the endpoint says that it may take any time."""
+    idle_seconds: int = 75
+    """Between two requests. Longer than the proxies and clients in front keep a connection that nobody uses: whoever closes first
+    resets what the other side sends at that moment, and a POST is not repeated then."""
+    crowded_idle_seconds: float = 5
+    """The same while more than half of the connections are open."""
     taken: int = 32 * 1024
     """What a client takes at least of a response within `pause_seconds`."""
     unsent: int = 64 * 1024 * 1024
@@ -70,6 +75,11 @@ class Connections(Collector):
     def crowded(self) -> bool:
         """Whether even those that are refused are too many: each holds a file until its client has read the answer."""
         return self._open > self.limits.connections + _REFUSED
+
+    @property
+    def filling(self) -> bool:
+        """Whether those that nobody uses should make room."""
+        return self._open > self.limits.connections // 2
 
     def remove(self, address: str) -> None:
         self._open -= 1

@@ -37,7 +37,8 @@ _WRONG_HOST: Final = {
 
 class LimitedConfig(uvicorn.Config):
     def __init__(self, app: Any, connections: Connections, **options: Any) -> None:
-        super().__init__(app, http=LimitedConnection, proxy_headers=False, **options)
+        idle = connections.limits.idle_seconds
+        super().__init__(app, http=LimitedConnection, proxy_headers=False, timeout_keep_alive=idle, **options)
         self.connections = connections
 
 
@@ -271,6 +272,13 @@ class LimitedConnection(HttpToolsProtocol):
             self._refuse(408, f"The head of the request was not complete within {limits.head_seconds:g} s.")
         elif self._in_body and self._body_is_late(now):
             self._refuse(408, "The body of the request came too slowly.")
+        elif self._connections.filling and self._idle_since(now) < now - limits.crowded_idle_seconds:
+            self.transport.close()
+
+    def _idle_since(self, now: float) -> float:
+        """When the last response was complete, where no request has begun since."""
+        timer = self.timeout_keep_alive_task
+        return now if timer is None else timer.when() - self.limits.idle_seconds
 
     def give_up(self) -> None:
         """What was written and not taken is dropped."""

@@ -268,6 +268,33 @@ async def test_connections_over_the_limit_get_503_and_make_room_when_they_close(
     writer.close()
 
 
+async def test_a_connection_that_nobody_uses_is_kept_unless_many_are_open(server: Listening) -> None:
+    async def asked() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await server.connect()
+        await ask(reader, writer)
+        return reader, writer
+
+    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(GET + b"\r\n")
+        assert (await _answer(reader))[0] == 200
+
+    assert server.config.timeout_keep_alive == 75
+    one = await asked()
+    server.later(70)
+    await ask(*one)
+    server.counted.limits = ConnectionLimits(connections=3)
+    other = await asked()
+    server.later(4)
+    await ask(*one)
+    await ask(*other)
+    silent, _ = await server.connect()
+    server.later(6)
+    assert [await reader.read() for reader, _ in (one, other)] == [b"", b""]
+    server.later(9)
+    assert not silent.at_eof(), "it has time for its first head"
+    assert server.refused() == {}
+
+
 async def test_far_over_the_limit_connections_are_dropped(server: Listening) -> None:
     """A refused one holds a file until it is closed."""
     server.counted.limits = ConnectionLimits(connections=5)
