@@ -36,6 +36,8 @@ _WRONG_HOST: Final = {
 
 
 class LimitedConfig(uvicorn.Config):
+    """What uvicorn is told, with the limits of its connections."""
+
     def __init__(self, app: Any, connections: Connections, **options: Any) -> None:
         idle = connections.limits.idle_seconds
         super().__init__(app, http=LimitedConnection, proxy_headers=False, timeout_keep_alive=idle, **options)
