@@ -129,7 +129,6 @@ def _run_by_rest(args: Namespace, api: Any) -> int:
     module: Any = importlib.import_module(f"api.cli.by_rest.{args.command}")
     try:
         code: int = module.run(args, api)
-        sys.stdout.flush()
         return code
     finally:
         api.close()

@@ -16,28 +16,26 @@ from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
 from projections.kernel.connection import BlockingConnection, limited
-from projections.kernel.sizes import MIB
+from projections.kernel.page import within_bytes
 from projections.log.hash_chain import genesis
 
 Progress = Callable[[int], None]
 
 _PAGE: Final = 5_000
-MOST_BYTES: Final = 4 * MIB
-"""Of the states of a slice; it ends with the event that reaches them."""
 _MICROS: Final = "CASE WHEN isfinite(recorded_at) THEN (extract(epoch FROM recorded_at) * 1000000)::bigint ELSE -1 END"
 _COMMITS: Final = f"""
 SELECT last_position, number, first_position, {_MICROS}, root, chain_hash FROM commits
 WHERE last_position > %s AND last_position <= %s ORDER BY last_position LIMIT {_PAGE}
 """
-# The length of a state is known without reading it where it is stored apart from its row.
+_SLICE: Final = within_bytes(
+    f"SELECT * FROM events WHERE position > %s AND position <= %s ORDER BY position LIMIT {_PAGE}", order="position"
+)
 _EVENTS: Final = f"""
 SELECT e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.metadata::text, e.state, e.salt,
     e.metadata_hash, e.state_hash, e.metadata_redaction, e.state_redaction, {_MICROS}, v.position IS NOT DISTINCT FROM e.position
-FROM (
-    SELECT *, sum(octet_length(state)) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - octet_length(state) AS bytes_before
-    FROM events WHERE position > %s AND position <= %s ORDER BY position LIMIT {_PAGE}
-) AS e LEFT JOIN stream_versions v ON v.stream = stream_key(e.originator_id) AND v.version = e.originator_version
-WHERE e.bytes_before < {MOST_BYTES} ORDER BY e.position
+FROM ({_SLICE}) AS e
+LEFT JOIN stream_versions v ON v.stream = stream_key(e.originator_id) AND v.version = e.originator_version
+ORDER BY e.position
 """
 
 

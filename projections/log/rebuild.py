@@ -28,7 +28,7 @@ from psycopg.rows import TupleRow
 from domain.kernel.errors import Unavailable
 from projections.kernel.builds import BUILD, LEASE, OlderBuildsRun, hold_builds, schema_of, shut_out_older
 from projections.kernel.database import Database
-from projections.kernel.sizes import MIB
+from projections.kernel.page import MOST_BYTES
 from projections.kernel.view import View
 from projections.log.reader import HEAD, head
 from projections.log.streams import Streams
@@ -44,9 +44,8 @@ from projections.log.view_tables import (
 _log = logging.getLogger(__name__)
 
 _PAGE = 5_000
-_MOST_BYTES: Final = 4 * MIB
 _FETCHED: Final = 250
-"""A page has so many events, or so many bytes of their states, or one stream. So many events are fetched at once."""
+"""Events, or streams that have changed since, that are fetched at once."""
 _SHORT_TAIL = 500
 _FLIP_TRIES = 50
 _OF_A_NEWER = "{} belongs to a newer build, which has to build it"
@@ -324,7 +323,7 @@ class Rebuilder:
 
 
 async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -> AsyncIterator[list[tuple[Any, ...]]]:
-    """The history in pages that never cut a stream in two."""
+    """The history in pages of so many events or bytes, or of one stream: none is cut in two."""
     kinds = of_kinds(view.kinds)
     carried: list[tuple[Any, ...]] = []
     size = 0
@@ -334,7 +333,7 @@ async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -
             carried += rows
             size += _bytes(rows)
             last = carried[-1][0]
-            if carried[0][0] == last or (len(carried) < _PAGE and size < _MOST_BYTES):
+            if carried[0][0] == last or (len(carried) < _PAGE and size < MOST_BYTES):
                 continue
             cut = len(carried)
             while carried[cut - 1][0] == last:

@@ -9,8 +9,9 @@ import pytest
 
 from api.wiring.core import Core
 from projections.audit.sealing import seal
-from projections.audit.stored_log import MOST_BYTES, StoredLog
+from projections.audit.stored_log import StoredLog
 from projections.audit.verify import verify
+from projections.kernel.page import MOST_BYTES
 from tests.projections.audit.sealed import SealedLog
 from tests.projections.feeding import event
 
