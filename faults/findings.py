@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
-_MOST_SHOWN: Final = 20
+_MOST_SHOWN: Final = 10
 
 K = TypeVar("K", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Generic[K]):
-    """How often it was not as it must be. `messages` describes the first of them."""
+    """How often it was not as it must be. `messages` describes the first of each kind."""
 
     counts: Counter[K]
     messages: Sequence[str]
@@ -26,8 +26,8 @@ class Verdict(Generic[K]):
         faults: defaultdict[K, list[str]] = defaultdict(list)
         for kind, sentence in findings:
             faults[kind].append(sentence)
-        messages = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences]
-        return cls(Counter({kind: len(sentences) for kind, sentences in faults.items()}), messages[:_MOST_SHOWN])
+        shown = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences[:_MOST_SHOWN]]
+        return cls(Counter({kind: len(sentences) for kind, sentences in faults.items()}), shown)
 
 
 def markdown(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

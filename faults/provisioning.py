@@ -1,6 +1,6 @@
 """Infrastructure under faults: those who make it are killed and frozen at chosen moments of a run, and what they need goes away.
 
-Counted from the outside, by files that the commands of Terraform make. Once with Kafka and once without.
+Counted from the outside, by a journal that the commands of Terraform write. Once with Kafka and once without.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from faults.findings import Verdict, markdown
 from faults.provisioning_faults import Faults, Scene
 from faults.provisioning_load import ProvisionLoad, ProvisionTally
 from faults.provisioning_stage import RESOURCES, ProvisioningStage, obstacle
-from faults.provisioning_verdict import Found, Kind, Limits, convergence, judged
+from faults.provisioning_verdict import Found, Kind, Limits, convergence, judged, there_by_key
 from projections.audit.verify import verify
 
 NAME: Final = "provisioning"
@@ -110,11 +110,12 @@ async def played(folder: Path, name: str, *, kafka: bool, seed: int, effort: Eff
 
 
 async def _found(stage: ProvisioningStage, tally: ProvisionTally, *, scene: Scene) -> Found:
+    journal = stage.journal()
     return Found(
         await stage.infos(),
-        stage.journal(),
+        journal,
         frozenset(RESOURCES),
-        stage.files(),
+        there_by_key(journal),
         stage.states(),
         tally.wishes,
         time.time(),

@@ -1,4 +1,4 @@
-"""The product under test with infrastructure: two processes of each role, and a template whose commands make files."""
+"""The product under test with infrastructure: two processes of each role, and a template whose commands write a journal."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ resource "terraform_data" "host" {
   for_each = { for r in var.resources : r.name => r }
   input    = { name = each.key, key = var.infrastructure_key }
   provisioner "local-exec" {
-    command     = "say make; sleep 0.SECONDS; : > $K:$N.new; say made; exec mv $K:$N.new $K:$N"
+    command     = "say make; sleep 0.SECONDS; exec say made"
     environment = { N = each.key, K = var.infrastructure_key, PATH = "DIR/programs:/usr/bin:/bin" }
     working_dir = "DIR"
   }
   provisioner "local-exec" {
     when        = destroy
-    command     = "say drop; sleep 0.SECONDS; rm -f $K:$N; say dropped"
+    command     = "say drop; sleep 0.SECONDS; exec say dropped"
     environment = { N = self.input.name, K = self.input.key, PATH = "DIR/programs:/usr/bin:/bin" }
     working_dir = "DIR"
   }
@@ -62,7 +62,8 @@ class Program:
 
 
 class ProvisioningStage(Stage):
-    """`there` has a file for each resource that is up, and the journal."""
+    """`there` has the journal: a line, written in one call, is all that making and unmaking a resource does. An interruption that
+    fell between two of them would leave something of which Terraform has been told that it failed."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "provisioning": EACH}
 
@@ -114,14 +115,6 @@ class ProvisioningStage(Stage):
             at, what, key, name = line.split()
             found.append(Step(float(at), what, key, name))
         return found
-
-    def files(self) -> Mapping[str, frozenset[str]]:
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for path in self.there.glob("*:*"):
-            if not path.name.endswith(".new"):
-                key, _, name = path.name.partition(":")
-                found[key].add(name)
-        return {key: frozenset(names) for key, names in found.items()}
 
     def states(self) -> Mapping[str, frozenset[str]]:
         """What Terraform's own files say."""

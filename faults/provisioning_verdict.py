@@ -1,13 +1,13 @@
 """What became of infrastructure: what commands of Terraform made and unmade, beside the log, the states and the answers to clients.
 
-Counted from the outside: files, and a journal that the commands themselves write. Times are seconds since 1970, of the one clock of
+Counted from the outside, by a journal that the commands themselves write. Times are seconds since 1970, of the one clock of
 the machine.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -132,13 +132,13 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """After everything has settled. `files` and `states` are the resources that are there, and those of Terraform's states, by key;
+    """After everything has settled. `there` and `states` are the resources that are there, and those of Terraform's states, by key;
     `wishes` is what clients were answered last about each Event: whether it is to be there; `together` describes programs."""
 
     infos: Sequence[Info]
     journal: Sequence[Step]
     resources: frozenset[str]
-    files: Mapping[str, frozenset[str]]
+    there: Mapping[str, frozenset[str]]
     states: Mapping[str, frozenset[str]]
     wishes: Mapping[str, bool]
     over: float
@@ -161,10 +161,10 @@ def judged(found: Found, limits: Limits) -> Verdict[Kind]:
 
 
 def _remains(found: Found) -> Iterator[tuple[Kind, str]]:
-    keys = {info.key for info in found.infos} | found.files.keys() | found.states.keys()
+    keys = {info.key for info in found.infos} | found.there.keys() | found.states.keys()
     for key in sorted(keys):
         wanted = found.resources if _wanted_since(found, key, found.over) is not None else frozenset()
-        there, known = found.files.get(key, frozenset()), found.states.get(key, frozenset())
+        there, known = found.there.get(key, frozenset()), found.states.get(key, frozenset())
         for name in sorted(there - (wanted & known)):
             yield Kind.ORPHANS, f"{name} of {key} is there, wanted: {name in wanted}, in the state: {name in known}"
         for name in sorted(known - there - wanted):
@@ -231,12 +231,18 @@ def _answers(found: Found) -> Iterator[tuple[Kind, str]]:
             )
 
 
+def there_by_key(journal: Iterable[Step]) -> Mapping[str, frozenset[str]]:
+    """The names of what is there."""
+    there: defaultdict[str, set[str]] = defaultdict(set)
+    for step in journal:
+        if step.what in (_MADE, _DROPPED):
+            (there[step.key].add if step.what == _MADE else there[step.key].discard)(step.name)
+    return {key: frozenset(names) for key, names in there.items() if names}
+
+
 def _there(found: Found, key: str, at: float) -> frozenset[str]:
-    there: dict[str, bool] = {}
-    for step in found.journal:
-        if step.key == key and step.at <= at and step.what in (_MADE, _DROPPED):
-            there[step.name] = step.what == _MADE
-    return frozenset(name for name, is_there in there.items() if is_there)
+    steps = (step for step in found.journal if step.key == key and step.at <= at)
+    return there_by_key(steps).get(key, frozenset())
 
 
 def _wanted_since(found: Found, key: str, at: float) -> float | None:

@@ -55,7 +55,7 @@ class World:
         """The last Event ends too."""
         self.say("two", "termination_requested", at=300, run=2).step("drop", "dropped", at=301)
         self.say("two", "terminated", at=304, run=2)
-        return self.now(files={}, states={}, wishes={"one": False, "two": False})
+        return self.now(there={}, states={}, wishes={"one": False, "two": False})
 
     def wrong(self) -> dict[Kind, int]:
         return dict(judged(self.found, LIMITS).counts)
@@ -73,7 +73,7 @@ def test_a_destruction_that_had_begun_is_halted_and_made_again() -> None:
     world = World().gone()
     world.request("one", 3, at=301.5).step("make", "made", at=306).say("one", "provisioned", at=308, run=3, resources=UP)
     files = {"k": frozenset(NAMES)}
-    assert world.now(files=files, states=files, wishes={"one": True, "two": False}).wrong() == {}
+    assert world.now(there=files, states=files, wishes={"one": True, "two": False}).wrong() == {}
 
 
 def test_a_fault_extends_the_bounds_and_a_full_disk_excuses_a_failure() -> None:
@@ -94,16 +94,16 @@ PLANTED: dict[str, tuple[Kind, Callable[[World], object]]] = {
     "two programs at once": (Kind.TOGETHER, lambda world: world.now(together=["1 and 2"])),
     "a file that nobody wants": (
         Kind.ORPHANS,
-        lambda world: world.gone().now(files={"k": frozenset({"origin-1"})}, states={"k": frozenset({"origin-1"})}),
+        lambda world: world.gone().now(there={"k": frozenset({"origin-1"})}, states={"k": frozenset({"origin-1"})}),
     ),
     "a file that no state has": (Kind.ORPHANS, lambda world: world.now(states={"k": frozenset({"origin-1"})})),
     "an object of a state that is nowhere": (Kind.ORPHANS, lambda world: world.gone().now(states={"k": frozenset({"x"})})),
     "a file of a key that no Event has": (
         Kind.ORPHANS,
-        lambda world: world.now(files={**world.found.files, "l": frozenset({"x"})}),
+        lambda world: world.now(there={**world.found.there, "l": frozenset({"x"})}),
     ),
     "a resource that was made twice": (Kind.ORPHANS, lambda world: world.step("make", "made", at=400, name="origin-1")),
-    "a wanted file that is not there": (Kind.MISSING, lambda world: world.now(files={"k": frozenset({"origin-1"})})),
+    "a wanted file that is not there": (Kind.MISSING, lambda world: world.now(there={"k": frozenset({"origin-1"})})),
     "a destruction of what is wanted": (Kind.DESTROYED, lambda world: world.step("drop", at=160, name="origin-1")),
     "a destruction by the first that ends": (Kind.DESTROYED, lambda world: world.step("drop", at=201, name="origin-1")),
     "an end that is told again": (Kind.TWICE, lambda world: world.say("one", "terminated", at=203, run=2)),

@@ -172,9 +172,12 @@ class Reconciler(LeasedWorker):
         return provided
 
     async def _forget(self, wanted: Desired, provided: Provided, *, run: _Run) -> None:
-        """After the end was told: without it a further run would look for the state."""
+        """After the end was told: without it a further run would look for the state. So would one for an Event that has ordered
+        something else meanwhile, or whose termination had failed: for these nothing was told."""
         provisioner = self._provisioners.get(wanted.deployment)
-        if provisioner is not None and not (provided.left or provided.exists or run.halt.forbids):
+        if provisioner is None or provided.left or provided.exists:
+            return
+        if not any(row.exists for row in await self._provisions.of_key(wanted.key)) and not run.halt.forbids:
             await provisioner.forget(wanted.key)
 
     async def _tidy(self) -> None:

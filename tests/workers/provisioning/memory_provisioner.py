@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from domain.provision.desired import Desired, Provided
@@ -12,9 +12,14 @@ from domain.provision.values import name_of
 from workers.ports import Halt, ProvisionProgress
 
 
+async def _at_once() -> None:
+    pass
+
+
 class MemoryProvisioner:
     """What is up for each key. `broken` are names of resources that do not come up, or do not go. While `gate` is closed, runs
-    wait, and so they do before a resource whose name is in `held`. `overlaps` counts runs for the same key at the same time."""
+    wait, and so they do before a resource whose name is in `held`. `overlaps` counts runs for the same key at the same time. `done`
+    is awaited after the work of a run, before its end is told. What a run has made needs a state, which is in `keeps`."""
 
     def __init__(self) -> None:
         self.up: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
@@ -29,14 +34,19 @@ class MemoryProvisioner:
         self.changed: Counter[tuple[str, str]] = Counter()
         self._under_way: set[str] = set()
         self.keeps: set[str] = set()
+        self.done: Callable[[], Awaitable[None]] = _at_once
 
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
+        if desired.made and desired.key not in self.keeps:
+            return Provided(left=True, exists=True, reason="its state is missing")
         self.runs[desired.key] += 1
         self.keeps.add(desired.key)
         self.overlaps += desired.key in self._under_way
         self._under_way.add(desired.key)
         try:
-            return await self._provide(desired, progress=progress, halt=halt)
+            provided = await self._provide(desired, progress=progress, halt=halt)
+            await self.done()
+            return provided
         finally:
             self._under_way.discard(desired.key)
 

@@ -30,6 +30,7 @@ class States:
     url: str = ""
     kept: dict[str, bytes] = field(default_factory=dict)
     locks: dict[str, dict[str, str]] = field(default_factory=dict)
+    refuses: bool = False
 
     async def answer(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -40,6 +41,8 @@ class States:
                 self.locks[name] = await request.json()
             case "UNLOCK":
                 self.locks.pop(name, None)
+            case "POST" if self.refuses:
+                return web.Response(status=507)
             case "GET" if name not in self.kept:
                 return web.Response(status=404)
             case "GET":
@@ -86,6 +89,22 @@ async def test_each_key_has_a_state_of_its_own_that_another_machine_finds(states
     assert not states.locks
     assert await site.provisioner.plan(site.desired(A)) == ""
     site.provisioner = site.another(program("terraform"), work=tmp_path / "another-machine")
+    assert not (await site.provide(made=True)).exists
+    assert site.up == []
+
+
+async def test_a_state_that_the_backend_did_not_take_is_kept_until_it_does(states: States, tmp_path: Path) -> None:
+    site = with_backend(tmp_path, states)
+    states.refuses = True
+    for _ in range(2):
+        found = await site.provide(A)
+        assert (found.exists, found.left, states.kept, site.up) == (True, True, {}, ["a"])
+        assert "giving up after 1 attempt" in found.reason
+        (site.there / "started-a").unlink(missing_ok=True)
+    states.refuses = False
+    found = await site.provide(A, made=True)
+    assert (names(found), found.reason, site.up) == (["a"], "", ["a"])
+    assert not (site.there / "started-a").exists(), "it was not made a second time"
     assert not (await site.provide(made=True)).exists
     assert site.up == []
 

@@ -233,6 +233,53 @@ async def test_a_reset_lets_go_beside_and_stays_scheduled(
     assert (info.state, info.exists, dict(provisioner.up[str(event)])) == (State.SCHEDULED, False, {})
 
 
+async def test_the_state_stays_for_an_event_that_was_requested_again_before_the_end_was_told(
+    inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, clock: HandClock
+) -> None:
+    """The end of the release is that of an earlier order, so the Event still counts as one with infrastructure."""
+    event = await provisioning.event(await provisioning.profile("origin-1"))
+    async with reconciling(inner, provisioner):
+        await provisioning.provision(event)
+        await provisioning.until(event, State.PROVISIONED)
+
+        async def request_again() -> None:
+            provisioner.done = never
+            clock.forward(seconds=1)
+            await provisioning.provision(event)
+
+        never, provisioner.done = provisioner.done, request_again
+        await provisioning.reset(event)
+        info = await provisioning.until(event, State.PROVISIONED)
+        assert (info.reason, list(provisioner.up[str(event)])) == ("", ["origin-1"])
+        assert "release_ended" not in await provisioning.topics(event)
+
+
+async def test_the_state_stays_for_an_event_whose_termination_failed(
+    inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner
+) -> None:
+    """Another Event of its key ends well after that, with everything that is there."""
+    profile = await provisioning.profile("origin-1", key="k", shared=True)
+    one, two = await provisioning.event(profile), await provisioning.event(profile)
+    async with reconciling(inner, provisioner):
+        await provisioning.provision(one)
+        await provisioning.until(one, State.PROVISIONED)
+        provisioner.broken = {"origin-1"}
+        await provisioning.terminate(one)
+        await provisioning.until(one, State.TERMINATING_FAILED)
+        provisioner.broken = set()
+        for act, state in ((provisioning.provision, State.PROVISIONED), (provisioning.terminate, State.TERMINATED)):
+            await act(two)
+            await provisioning.until(two, state)
+        assert not provisioner.up["k"]
+        await provisioning.terminate(one)
+        await provisioning.until(one, State.TERMINATED)
+
+        async def forgotten() -> bool:
+            return not provisioner.keeps
+
+        await once(forgotten)
+
+
 async def test_what_exists_changes_only_with_leave(
     inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, clock: HandClock
 ) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from faults.surroundings import SmallDisk
 from tests.programs import program
 from tests.workers.jobs.engine import once
 from tests.workers.provisioning.site import TEMPLATE, A, B, Site, names
@@ -105,6 +108,40 @@ async def test_a_disk_without_space_is_told_before_anything_is_made(site: Site) 
     site.provisioner = site.another(program("terraform"), free=1 << 62)
     found = await site.provide(A)
     assert "the disk of the workdirs is full" in found.reason
+    assert site.up == []
+
+
+@pytest.fixture
+def small_disk(site: Site) -> Iterator[SmallDisk]:
+    """The workdirs have a disk of their own."""
+    disk = SmallDisk(site.root / "work", size=64 << 20)
+    try:
+        disk.mount()
+    except subprocess.CalledProcessError:
+        pytest.skip("not found: the right to mount a file system, which root has outside of containers")
+    yield disk
+    disk.unmount()
+
+
+async def test_a_state_for_which_the_disk_has_no_space_is_not_lost(site: Site, small_disk: SmallDisk) -> None:
+    """It is filled in one moment, in the middle of the first apply."""
+    holds = [site.mark(f"hold-{name}") for name in "ab"]
+    running = asyncio.create_task(site.provide(A, B))
+    for name in "ab":
+        await site.started(name)
+    small_disk.fill()
+    for hold in holds:
+        hold.unlink()
+    found = await running
+    assert "no space left" in found.reason
+    assert (found.exists, names(found), site.up) == (True, ["a", "b"], ["a", "b"])
+    small_disk.free()
+    for mark in site.there.glob("started-*"):
+        mark.unlink()
+    found = await site.provide(A, B, made=True)
+    assert (found.reason, names(found)) == ("", ["a", "b"])
+    assert not list(site.there.glob("started-*")), "nothing is made a second time"
+    assert not (await site.provide(made=True)).exists
     assert site.up == []
 
 
@@ -211,7 +248,7 @@ async def test_a_workdir_goes_when_nothing_is_there_and_only_then(site: Site) ->
     left.mkdir()
     await site.provide()
     unsaved = site.workdir.path / "errored.tfstate"
-    unsaved.touch()
+    unsaved.write_text("{}")
     await site.provisioner.forget(site.key)
     assert site.workdir.path.exists(), "what Terraform could not write to a backend"
     unsaved.unlink()

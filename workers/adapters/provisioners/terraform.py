@@ -21,7 +21,7 @@ from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
-from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Ending, OnLine, Running, Workdir, keys_below
+from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, UNSAVED, Ending, OnLine, Running, Workdir, keys_below
 from workers.ports import HALT_SECONDS, Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
@@ -187,14 +187,20 @@ class _Run:
         self._workdir.begin(self._purpose)
         if (free := free_bytes(self._workdir.path)) < self._terraform.limits.free:
             raise _Failed(f"the disk of the workdirs is full: {shown(free)} free")
+        saved = self._workdir.save_state()
         self._workdir.reserve()
         try:
+            await self._initialize()
+            if not saved:
+                await self._save_remotely()
             planned = await self._planned(destroy)
         except _Failed as failure:
             state = await self._state() if known else State()
-            up = state.up(desired.resources, missing=(), complete=False)
-            return Provided(resources=up, left=bool(state.objects), exists=bool(state.objects), reason=str(failure))
+            up, there = state.up(desired.resources, missing=(), complete=False), bool(state.objects) or not saved
+            return Provided(resources=up, left=there, exists=there, reason=str(failure))
         reason = await self._apply() if planned else ""
+        if not self._workdir.save_state():
+            await self._save_remotely()
         state = await self._state()
         complete = not reason
         going = [change for change in planned if change.actions == ("delete",)]
@@ -213,6 +219,7 @@ class _Run:
             return ()
         await asyncio.to_thread(self._workdir.prepare, template)
         self._lock = ("-lock=false",)
+        await self._initialize()
         return await self._planned(destroy)
 
     def _require_state(self, template: Path | None) -> None:
@@ -243,12 +250,19 @@ class _Run:
             await asyncio.sleep(_POLL)
         return not self._halt.forbids
 
-    async def _planned(self, destroy: bool) -> Sequence[Change]:
-        """The changes of the plan that lies in the workdir then; none: there is nothing to do."""
+    async def _initialize(self) -> None:
         config = [f"-backend-config={BACKEND}"] if (self._workdir.path / BACKEND).is_file() else []
         await self._call("init", "-input=false", "-no-color", *config)
         if self._workdir.shares_state():
             raise _Failed(f"the template keeps all states in one place: its backend must be told {{key}} in {BACKEND}")
+
+    async def _save_remotely(self) -> None:
+        """A state that could not be written to its backend. While that fails, nothing is planned with an earlier one."""
+        await self._call("state", "push", "-no-color", *self._lock, UNSAVED, halt=asyncio.Event())
+        self._workdir.forget_unsaved_state()
+
+    async def _planned(self, destroy: bool) -> Sequence[Change]:
+        """The changes of the plan that lies in the workdir then; none: there is nothing to do."""
         options = ["-destroy"] if destroy else []
         found = await self._plan(options)
         refused = [change for change in found if not self._may(change, destroy)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -21,7 +23,6 @@ from uuid import uuid4
 
 from projections.kernel.background_task import start_task
 from projections.kernel.sizes import MIB
-from workers.adapters.free_space import free_bytes
 
 _LAUNCH: Final = Path(__file__).with_name("launch.py")
 _FLOCK: Final = "hhqqi"
@@ -32,8 +33,11 @@ BACKEND: Final = "backend.tfbackend"
 TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 """Names of templates."""
 _RESERVE: Final = MIB
-"""Bytes of each workdir that are given back when the disk is full: Terraform must be able to write what it has made."""
-_FULL: Final = MIB // 2
+"""Bytes, at least: of the space for a state that cannot be written where it belongs."""
+_STATE: Final = "terraform.tfstate"
+UNSAVED: Final = "errored.tfstate"
+"""Terraform writes the state here when it cannot write it where it belongs."""
+_KEEP_SIZE: Final = 1
 BUSY: Final = 75
 """The exit status where another process holds the lock."""
 _GONE: Final = ".gone-"
@@ -79,18 +83,39 @@ class Workdir:
                 self.path,
                 other.path,
                 symlinks=True,
-                ignore=shutil.ignore_patterns(".lock", ".reserve", ".terraform.tfstate.lock.info"),
+                ignore=shutil.ignore_patterns(".lock", UNSAVED, ".terraform.tfstate.lock.info"),
             )
 
     def reserve(self) -> None:
-        """Space for the state. Raises `OSError` where there is none."""
-        with (self.path / ".reserve").open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, _RESERVE)
+        """Space for the state, in the file that Terraform turns to on a full disk: blocks beyond the end of a file go to what is
+        written into it. Raises `OSError` where there is none."""
+        state = self._state()
+        size = max(_RESERVE, 2 * state.stat().st_size if state.is_file() else 0)
+        with (self.path / UNSAVED).open("ab") as file:
+            _allocate(file.fileno(), size)
 
-    def release(self) -> None:
-        """Give the reserved space back if nothing else is left."""
-        if free_bytes(self.path) < _FULL:
-            (self.path / ".reserve").unlink(missing_ok=True)
+    @property
+    def has_unsaved_state(self) -> bool:
+        """Whether Terraform could not write its last state where it belongs."""
+        try:
+            return (self.path / UNSAVED).stat().st_size > 0
+        except FileNotFoundError:
+            return False
+
+    def save_state(self) -> bool:
+        """Put an unsaved state where it belongs: over what is left of the one before, without further space. False: it belongs to a
+        remote backend."""
+        if not self.has_unsaved_state:
+            return True
+        if self._backend()[0] not in (None, "local"):
+            return False
+        (self.path / UNSAVED).replace(self._state())
+        return True
+
+    def forget_unsaved_state(self) -> None:
+        """After a remote backend has it."""
+        (self.path / UNSAVED).unlink()
+        self.reserve()
 
     def _copied(self) -> set[str]:
         try:
@@ -114,6 +139,11 @@ class Workdir:
             return backend["type"], backend["config"] or {}
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None, {}
+
+    def _state(self) -> Path:
+        """The file of a state that is kept here."""
+        kind, config = self._backend()
+        return self.path / ((config.get("path") if kind == "local" else None) or _STATE)
 
     @property
     def purpose(self) -> str:
@@ -158,12 +188,10 @@ class Workdir:
 
     def _has_no_objects(self) -> bool:
         """Of a state that is here; one of a remote backend is kept there, but for what Terraform could not write to it."""
-        if (self.path / "errored.tfstate").exists():
+        if self.has_unsaved_state:
             return False
-        kind, config = self._backend()
-        state = self.path / ((config.get("path") if kind == "local" else None) or "terraform.tfstate")
         try:
-            return not any(one.get("mode") == "managed" for one in json.loads(state.read_text())["resources"])
+            return not any(one.get("mode") == "managed" for one in json.loads(self._state().read_text())["resources"])
         except FileNotFoundError:
             return True
         except (ValueError, KeyError, TypeError, AttributeError, OSError):
@@ -190,7 +218,16 @@ class Workdir:
                 env=dict(environment),
                 start_new_session=True,
             )
-        return Running(process, out, on_line=on_line, until=until, meanwhile=self.release)
+        return Running(process, out, on_line=on_line, until=until)
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    """Blocks of the disk, without a change of the file's size. A file system that cannot do that has none reserved."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.fallocate64(descriptor, _KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
+        return
+    if (number := ctypes.get_errno()) not in (errno.EOPNOTSUPP, errno.ENOSYS):
+        raise OSError(number, os.strerror(number))
 
 
 def keys_below(root: Path) -> Sequence[str]:
@@ -229,13 +266,11 @@ class Running:
         *,
         on_line: OnLine | None,
         until: asyncio.Event,
-        meanwhile: Callable[[], None],
     ) -> None:
         self._process = process
         self._out = out
         self._on_line = on_line
         self._until = until
-        self._meanwhile = meanwhile
         self._read = 0
         self.killed = False
 
@@ -246,7 +281,6 @@ class Running:
         waiting = start_task(self._process.wait(), what="provisioning programs")
         while not waiting.done():
             await asyncio.wait({waiting}, timeout=_POLL)
-            self._meanwhile()
             await self._follow()
             if interrupted == float("inf") and (self._until.is_set() or clock() > due) and not waiting.done():
                 with suppress(ProcessLookupError):
