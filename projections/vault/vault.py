@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from typing import Final
 from uuid import UUID
 
 from domain.kernel.encryption import NONCE_BYTES, DecryptionFailed, EncryptedSecret, SecretCipher
 from domain.kernel.ids import new_id
+from projections.kernel.arrays import uuids
+from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
+
+_STORED: Final = "SELECT reference, owner, key_id, fingerprint, nonce, ciphertext FROM vault WHERE reference = ANY(%s)"
 
 
 class Vault:
@@ -16,6 +22,7 @@ class Vault:
     def __init__(self, database: Database, cipher: SecretCipher) -> None:
         self._database = database
         self._cipher = cipher
+        self._stored = DataLoader(self._read)
 
     def encrypt(self, secret: str, *, owner: str) -> EncryptedSecret:
         """`owner` is the stream of the aggregate that the secret belongs to."""
@@ -24,15 +31,16 @@ class Vault:
     async def read(self, reference: UUID, *, owner: str) -> str | None:
         """A stored secret in plain text; None when it was erased. `owner` is the stream that holds the reference. Raises
         `DecryptionFailed`, also for the secret of another."""
-        row = await self._database.row(
-            "SELECT reference, owner, key_id, fingerprint, nonce, ciphertext FROM vault WHERE reference = %s", (reference,)
-        )
-        if row is None:
+        secret = await self._stored(reference)
+        if secret is None:
             return None
-        secret = EncryptedSecret(*row)
         if secret.owner != owner:
             raise DecryptionFailed(str(reference))
         return self.decrypt(secret)
+
+    async def _read(self, references: Sequence[UUID]) -> Mapping[UUID, EncryptedSecret]:
+        rows = await self._database.rows(_STORED, (uuids(references),))
+        return {row[0]: EncryptedSecret(*row) for row in rows}
 
     def decrypt(self, secret: EncryptedSecret) -> str:
         """A secret that the caller has read itself. Raises `DecryptionFailed`."""

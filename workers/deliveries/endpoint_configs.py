@@ -3,6 +3,7 @@ only."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -57,19 +58,22 @@ class EndpointConfigs:
     async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
         """Configurations of the webhooks that exist and whose secrets can be decrypted."""
         found = await self._records.linked((kind, str(webhook)) for kind in (Webhook.KIND, Callback.KIND) for webhook in webhooks)
-        configs: dict[UUID, EndpointConfig] = {}
-        for row in found.values():
-            try:
-                configs[UUID(row.id)] = await self._config(row)
-            except DecryptionFailed:
-                _log.error("the secrets of webhook %s cannot be decrypted", row.id)
-        return configs
+        configs = await asyncio.gather(*map(self._decrypted, found.values()))
+        return {UUID(row.id): config for row, config in zip(found.values(), configs, strict=True) if config is not None}
+
+    async def _decrypted(self, row: RecordRow) -> EndpointConfig | None:
+        try:
+            return await self._config(row)
+        except DecryptionFailed:
+            _log.error("the secrets of webhook %s cannot be decrypted", row.id)
+            return None
 
     async def _config(self, row: RecordRow) -> EndpointConfig:
         details: WebhookDetails | CallbackDetails = row.details
         owner = (Callback if isinstance(details, CallbackDetails) else Webhook).stream(row.id)
-        opened = {name: await self._vault.read(ref.reference, owner=owner) for name, ref in details.secrets.items()}
-        secrets = {name: secret for name, secret in opened.items() if secret is not None}
+        reads = (self._vault.read(ref.reference, owner=owner) for ref in details.secrets.values())
+        opened = zip(details.secrets, await asyncio.gather(*reads), strict=True)
+        secrets = {name: secret for name, secret in opened if secret is not None}
         return EndpointConfig(
             version=row.version,
             url=details.webhook_url,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -166,9 +167,9 @@ async def test_masked_values_are_encrypted_in_the_vault(engine: httpx.AsyncClien
     job = await submit(engine, WITH_SECRETS, sempahore_url=semaphore)
     data = (await logged(inner, f"job:{job}"))[0].data
     vault = Vault(inner.database, SecretCipher(bytes(32)))
-    opened = await vault.read(data["submission"]["sealed_parameters"]["reference"], owner=f"job:{job}")
+    opened = await vault.read(UUID(data["submission"]["sealed_parameters"]["reference"]), owner=f"job:{job}")
     assert json.loads(opened or "") == WITH_SECRETS
-    assert await vault.read(data["semaphore"]["sealed_url"]["reference"], owner=f"job:{job}") == semaphore
+    assert await vault.read(UUID(data["semaphore"]["sealed_url"]["reference"]), owner=f"job:{job}") == semaphore
     plain = (await logged(inner, f"job:{await submit(engine)}"))[0].data
     assert plain["submission"].get("sealed_parameters") is None
     assert await inner.database.row("SELECT count(*) FROM vault") == (2,)
