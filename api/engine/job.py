@@ -31,6 +31,7 @@ from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from projections.job.queries import UNPAGED, JobQueries
+from projections.kernel.slices import in_slices
 
 routes = Router(surface=ENGINE, tag="Job engine")
 
@@ -104,7 +105,8 @@ async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, client
     headers: tuple[tuple[str, str], ...] = ()
     if page.more and query.order_by not in UNPAGED:
         headers = (next_after(request, place(page.end(query.order_by))),)
-    return Response(200, FullJob.encoded(page.rows), headers=headers)
+    jobs_as_json = await in_slices(FullJob.encoded, page.rows)
+    return Response(200, b"[" + b",".join(jobs_as_json) + b"]", headers=headers)
 
 
 async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> str:

@@ -6,23 +6,13 @@ for as long as all of them take.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Final
-
-from api.http.errors import HttpError
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final, NamedTuple
 
 _LARGE: Final = 32_768
-_MOST: Final = 32
-_PATIENCE: Final = 5.0
 
-
-class TooManyLargeBodies(HttpError):
-    status = 503
-
-    def __init__(self) -> None:
-        super().__init__("Too many large requests are under way.", headers=(("retry-after", "2"),))
+Places = Callable[[], AbstractAsyncContextManager[None]]
 
 
 def is_large(headers: Mapping[bytes, bytes]) -> bool:
@@ -31,34 +21,9 @@ def is_large(headers: Mapping[bytes, bytes]) -> bool:
     return int(length) > _LARGE if length.isdigit() else b"transfer-encoding" in headers
 
 
-class LargeBodies:
-    """`most` are read and held at a time. Who has waited `patience` seconds is refused with 503."""
+class LargeBodies(NamedTuple):
+    """`room` is a place to read the body, until the response; `turn` one to parse it, until the response. Without them there are as
+    many as are asked for."""
 
-    def __init__(self, most: int = _MOST, *, patience: float = _PATIENCE) -> None:
-        self._room = asyncio.Semaphore(most)
-        self._turn = asyncio.Semaphore()
-        self._patience = patience
-
-    @asynccontextmanager
-    async def room(self) -> AsyncIterator[None]:
-        """To read the body, and until the response."""
-        async with self._waited_for(self._room):
-            yield
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """To parse the body, and until the response."""
-        async with self._waited_for(self._turn):
-            yield
-
-    @asynccontextmanager
-    async def _waited_for(self, places: asyncio.Semaphore) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self._patience):
-                await places.acquire()
-        except TimeoutError:
-            raise TooManyLargeBodies from None
-        try:
-            yield
-        finally:
-            places.release()
+    room: Places = nullcontext
+    turn: Places = nullcontext

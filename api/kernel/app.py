@@ -18,9 +18,10 @@ from api.kernel.auth import WRITE
 from api.kernel.description import API
 from api.kernel.errors import failure_of
 from api.kernel.idempotency import IdempotencyStore, IdempotentRequests
+from api.kernel.large_bodies import fair_large_bodies
 from api.kernel.log import RequestLog
 from api.kernel.parsing import parse_body
-from api.kernel.request import Request, reads_for_caller
+from api.kernel.request import Admission, Request
 from api.kernel.surfaces import OPERATIONS
 from api.kernel.tracing import RequestSpans
 from domain.kernel.clock import system_clock
@@ -52,7 +53,8 @@ def build(
         parse_json=parse_body,
         failure_of=failure_of,
         request_class=Request,
-        admitted=reads_for_caller,
+        admitted=Admission(),
+        large_bodies=fair_large_bodies(),
         serves_head=lambda spec: spec.permission != WRITE,  # some GET routes of the engine change something
         public_url=public_url,
         cross_origin=cross_origin,

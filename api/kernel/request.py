@@ -10,7 +10,7 @@ from domain.kernel.cause import Cause
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
-from projections.kernel.fair_queue import READER
+from projections.kernel.readers import READER, Readers
 
 
 class Request(http.Request):
@@ -45,10 +45,16 @@ class Request(http.Request):
         return Invocation(self.cause, self.if_match, self.idempotency)
 
 
-def reads_for_caller(request: http.Request) -> None:
-    """The lists that this request reads count as its client's, or as those of its address where it has no key."""
-    if request.caller is not ANONYMOUS:
-        READER.set(request.caller.name)
-    else:
-        client = request.scope.get("client")
-        READER.set(f"address {client[0]}" if client else ANONYMOUS.name)
+class Admission:
+    """Says for whom a request reads: its client, or its address where it has no key."""
+
+    def __init__(self) -> None:
+        self._readers = Readers()
+
+    def __call__(self, request: http.Request) -> None:
+        if request.caller is not ANONYMOUS:
+            name = request.caller.name
+        else:
+            client = request.scope.get("client")
+            name = f"address {client[0]}" if client else ANONYMOUS.name
+        READER.set(self._readers.sent(name))

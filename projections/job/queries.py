@@ -21,6 +21,7 @@ from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
 from projections.kernel.distinct import distinct
 from projections.kernel.sizes import MIB
+from projections.kernel.slices import in_slices
 from projections.kernel.where import Part, where
 
 _ROW: Final = "id, version, client, workflow, state, failed, reason, priority, run_at, created_at, updated_at"
@@ -194,7 +195,7 @@ class JobQueries:
             conditions.append(later)
             named |= given
         named["limit"] = wanted.limit + 1
-        rows = [JobRow.of(row) for row in await self._database.lists.rows(placed(_page(wanted, conditions)), named)]
+        rows = await in_slices(JobRow.of, await self._database.lists.rows(placed(_page(wanted, conditions)), named))
         return JobPage(rows[: wanted.limit], more=len(rows) > wanted.limit)
 
 

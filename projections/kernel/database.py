@@ -218,19 +218,24 @@ class ListPool(Pool):
     ) -> None:
         size = limits.list_connections
         super().__init__(primary, availability=availability, role=role, schema=schema, size=size, seconds=limits.seconds)
-        self._queue = FairQueue(size, each=(size + 1) // 2, waiting=limits.waiting)
+        each, waiting = (size + 1) // 2, limits.waiting
+        self._queue = FairQueue(size, each=each, waiting=waiting, refusal=_too_many_lists)
 
     def stats(self) -> Mapping[str, int]:
         return Counter(super().stats()) + Counter(self._queue.stats())
 
     @asynccontextmanager
     async def _pooled(self) -> AsyncIterator[Connection]:
-        reader = await self.availability.unless_lost(self._queue.take)
+        taken = await self.availability.unless_lost(self._queue.take)
         try:
             async with super()._pooled() as connection:
                 yield connection
         finally:
-            self._queue.leave(reader)
+            self._queue.leave(taken)
+
+
+def _too_many_lists() -> Unavailable:
+    return Unavailable("too many lists are being read")
 
 
 class Database(Pool):

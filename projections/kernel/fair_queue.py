@@ -1,44 +1,79 @@
-"""Fair queuing of reads: places go to the readers in turns, so that one with many requests does not hold up the others."""
+"""Fair queuing: places go to the readers in turns, so that one with many requests does not hold up the others."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
-from contextvars import ContextVar
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
 
 from domain.kernel.errors import Unavailable
+from projections.kernel.readers import READER, Reader
 
-READER: Final[ContextVar[str]] = ContextVar("reader", default="")
-"""For whom the present task reads; empty for the product itself."""
-_PATIENCE: Final = 5.0
+PATIENCE: Final = 5.0
+"""Seconds that a request waits for a place."""
+
+
+class Taken(NamedTuple):
+    """A place that a reader has, since a time of the queue's clock."""
+
+    reader: Reader
+    since: float
 
 
 class FairQueue:
-    """`places` that are read in at the same time, of which one reader has `each` at most. Beyond `waiting` requests the reader with
-    the most of them loses its last one."""
+    """`places` that are taken at the same time, of which one reader has `each` at most. Beyond `waiting` requests the reader with
+    the most of them loses its last one. `refusal` makes the error of a request that gets none. Unless `counts` is false, the
+    time for which a reader has a place is taken from its share."""
 
-    def __init__(self, places: int, *, each: int, waiting: int, patience: float = _PATIENCE) -> None:
+    def __init__(
+        self,
+        places: int,
+        *,
+        each: int,
+        waiting: int,
+        refusal: Callable[[], Unavailable],
+        counts: bool = True,
+        patience: float = PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._free = places
         self._each = each
         self._most_waiting = waiting
+        self._refusal = refusal
         self._patience = patience
-        self._used: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the reader whose turn is next comes first
+        self._counts = counts
+        self._clock = clock
+        self._used: Counter[Reader] = Counter()
+        self._waiting: dict[Reader, deque[asyncio.Future[None]]] = {}  # the reader whose turn is next comes first
+        self._alarm: asyncio.TimerHandle | None = None
         self._waits = 0
         self._refused = 0
         self._waited = 0.0
 
-    async def take(self) -> str:
-        """A place for the reader of this task, who is returned. Raises `Unavailable` when too many wait, or one waits too long."""
-        reader = READER.get()
-        if not self._take(reader):
-            await self._wait(reader)
-        return reader
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        taken = await self.take()
+        try:
+            yield
+        finally:
+            self.leave(taken)
 
-    def leave(self, reader: str) -> None:
+    async def take(self) -> Taken:
+        """A place for the reader of this task. Raises `Unavailable` when too many wait, or one waits too long."""
+        reader = READER.get()
+        if reader in self._waiting or not self._take(reader):
+            await self._wait(reader)
+        return Taken(reader, self._clock())
+
+    def leave(self, taken: Taken) -> None:
+        if self._counts:
+            taken.reader.took(self._clock() - taken.since)
+        self._give_back(taken.reader)
+
+    def _give_back(self, reader: Reader) -> None:
         self._free += 1
         self._used[reader] -= 1
         if not self._used[reader]:
@@ -54,19 +89,23 @@ class FairQueue:
             "requests_errors": self._refused,
         }
 
-    def _take(self, reader: str) -> bool:
-        if not self._free or self._used[reader] >= self._each:
+    def _take(self, reader: Reader) -> bool:
+        if not self._free or self._used[reader] >= self._each or self._rest(reader):
             return False
         self._free -= 1
         self._used[reader] += 1
         return True
 
-    async def _wait(self, reader: str) -> None:
+    def _rest(self, reader: Reader) -> float:
+        return reader.rest if self._counts else 0.0
+
+    async def _wait(self, reader: Reader) -> None:
         if self._length >= self._most_waiting:
             self._make_room(reader)
-        began, turn = time.monotonic(), asyncio.get_running_loop().create_future()
+        began, turn = self._clock(), asyncio.get_running_loop().create_future()
         self._waiting.setdefault(reader, deque()).append(turn)
         self._waits += 1
+        self._hand_out()
         try:
             async with asyncio.timeout(self._patience):
                 await turn
@@ -75,46 +114,57 @@ class FairQueue:
             if not isinstance(fault, TimeoutError):
                 raise
             self._refused += 1
-            raise _too_many() from None
+            raise self._refusal() from None
         finally:
-            self._waited += time.monotonic() - began
+            self._waited += self._clock() - began
 
     @property
     def _length(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def _make_room(self, reader: str) -> None:
+    def _make_room(self, reader: Reader) -> None:
         """The readers do not fill the queue for each other."""
-        greediest = max(self._waiting, key=lambda name: len(self._waiting[name]))
+        greediest = max(self._waiting, key=lambda one: len(self._waiting[one]))
         self._refused += 1
         if len(self._waiting[greediest]) <= len(self._waiting.get(reader, ())) + 1:
-            raise _too_many()
+            raise self._refusal()
         turn = self._waiting[greediest].pop()
         if not turn.done():  # else it was cancelled in the same moment
-            turn.set_exception(_too_many())
+            turn.set_exception(self._refusal())
 
     def _hand_out(self) -> None:
-        while self._free:
-            reader = next((name for name in self._waiting if self._used[name] < self._each), None)
-            if reader is None:
-                return
+        """Places to those who may take one. Those who rest are looked at again when the first of them may."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        rests: list[float] = []
+        while self._free and (reader := self._next(rests)) is not None:
             turns = self._waiting.pop(reader)
             turn = turns.popleft()
             if turns:
                 self._waiting[reader] = turns  # behind the others
             if not turn.done():
-                self._take(reader)
+                self._free -= 1
+                self._used[reader] += 1
                 turn.set_result(None)
+        if self._free and rests:
+            self._alarm = asyncio.get_running_loop().call_later(min(rests), self._hand_out)
 
-    def _forget(self, reader: str, turn: asyncio.Future[None]) -> None:
+    def _next(self, rests: list[float]) -> Reader | None:
+        """The reader whose turn it is. `rests` gets the times for which others must wait before it is theirs."""
+        rests.clear()
+        for reader in self._waiting:
+            if self._used[reader] < self._each:
+                if not (rest := self._rest(reader)):
+                    return reader
+                rests.append(rest)
+        return None
+
+    def _forget(self, reader: Reader, turn: asyncio.Future[None]) -> None:
         """The request has ended. It may have been given a place in the same moment."""
         if turn.done() and not turn.cancelled() and turn.exception() is None:
-            self.leave(reader)
+            self._give_back(reader)
         elif turn in (turns := self._waiting.get(reader, deque())):
             turns.remove(turn)
             if not turns:
                 del self._waiting[reader]
-
-
-def _too_many() -> Unavailable:
-    return Unavailable("too many lists are being read")

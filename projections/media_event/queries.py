@@ -13,6 +13,7 @@ from projections.kernel.arrays import PackedArray
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.kernel.page import Page
+from projections.kernel.slices import in_slices
 from projections.media_event.filters import EventFilter, ids_of, list_query, names_query, searches_only
 from projections.media_event.search import EVENT_SEARCH
 from projections.media_event.totals import OF_STATES, tallied
@@ -128,7 +129,7 @@ class EventQueries:
             parameters={**query.parameters, **parameters},
             prepare=query.prepare,
         )
-        return Page(filter_.window.limit, total, [_row(row) for row in rows])
+        return Page(filter_.window.limit, total, await in_slices(_row, rows))
 
     async def _candidates(self, filter_: EventFilter) -> PackedArray | None:
         """The Events that the search index finds, if they are so few that testing them is less work than what the other filters

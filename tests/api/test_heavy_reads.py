@@ -16,7 +16,10 @@ from tests.api.asking import add
 from tests.conftest import introduce
 
 READERS = 9
-WAITING = "SELECT count(*) >= %s FROM pg_stat_activity WHERE application_name = 'medialedger' AND wait_event_type = 'Lock'"
+WAITING = """
+SELECT count(*) >= %s FROM pg_stat_activity
+WHERE application_name = 'medialedger' AND wait_event_type = 'Lock' AND now() - query_start >= %s * interval '1 second'
+"""
 
 
 @asynccontextmanager
@@ -27,9 +30,9 @@ async def locked(url: str, table: str) -> AsyncIterator[None]:
         yield
 
 
-async def stuck(url: str, queries: int) -> None:
+async def stuck(url: str, queries: int, *, seconds: float = 0.0) -> None:
     async with Database(url, size=1) as observer, asyncio.timeout(60):
-        while await observer.row(WAITING, (queries,)) != (True,):
+        while await observer.row(WAITING, (queries, seconds)) != (True,):
             pass
 
 
@@ -58,6 +61,26 @@ async def test_nine_heavy_reads_take_no_connection_of_others(
         assert (await http.get("/api/event/", headers=other)).json()["totalCount"] == 2, "another client's list does not wait"
     answers = await asyncio.gather(*readers)
     assert {answer.status_code for answer in answers} <= {200, 204}
+
+
+async def test_a_client_whose_lists_took_long_waits_with_the_next_one_while_there_are_others(
+    http: httpx.AsyncClient, inner: Core, database_url: str
+) -> None:
+    other = {"API-KEY": await introduce(inner, "other", "viewer")}
+
+    async def waits(*, beside: bool) -> int:
+        async with locked(database_url, "job_view"):
+            reading = asyncio.create_task(http.get("/engine/jobs?search=zzzz"))
+            await stuck(database_url, 1, seconds=0.4)
+        assert (await reading).status_code == 200
+        before = inner.database.lists.stats()["requests_queued"]
+        if beside:
+            assert (await http.get("/api/room/", headers=other)).status_code == 200
+        assert (await http.get("/engine/jobs?search=zzzz")).status_code == 200
+        return inner.database.lists.stats()["requests_queued"] - before
+
+    assert await waits(beside=False) == 0
+    assert await waits(beside=True) == 1
 
 
 async def test_a_list_that_takes_too_long_is_503_with_retry_after(http: httpx.AsyncClient, database_url: str) -> None:

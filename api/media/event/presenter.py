@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from api.http.response import Response
+from api.http.response import Response, encode
 from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.media.category import responses
@@ -36,6 +36,7 @@ from domain.records.kinds.custom_property import CategoryProperty
 from domain.records.kinds.flow import Flow
 from domain.records.row import RecordRow
 from projections.kernel.page import Page
+from projections.kernel.slices import in_slices
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointState, PointStates, state_of
 from projections.records.history import RecordHistory
@@ -70,8 +71,9 @@ class EventPresenter:
         return Response(200, event, etag=row.version)
 
     async def page(self, request: Request, page: Page[EventRow]) -> Response:
-        shown = EventCollection.of(page, await self._linked(page.results), base_url=request.base_url)
-        return Response(200, shown, headers=next_page(request, page))
+        linked, base_url = await self._linked(page.results), request.base_url
+        events = await in_slices(lambda row: encode(Event.of(row, linked, base_url=base_url)), page.results)
+        return Response(200, EventCollection.encoded(page, events), headers=next_page(request, page))
 
     async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
         """Everything that the rows link to, with at most one query for each kind of look-up."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import Field
 from pydantic_core import from_json
 
+from api.http.response import encode
 from api.kernel.wire import Instant, Wire
 from api.media.category.responses import Category, CategoryProperty
 from api.media.event.requests import Mp4, State
@@ -263,9 +264,10 @@ class EventCollection(Wire):
     results: list[Event] = Field(description="The Events of this page, with all fields; `video` is null.")
 
     @classmethod
-    def of(cls, page: Page[EventRow], linked: LinkedRecords, *, base_url: str) -> EventCollection:
-        events = [Event.of(row, linked, base_url=base_url) for row in page.results]
-        return cls.model_construct(page_size=page.size, total_count=page.total, results=events)
+    def encoded(cls, page: Page[EventRow], events: Sequence[bytes]) -> bytes:
+        """As JSON, of the Events as JSON."""
+        empty = encode(cls.model_construct(page_size=page.size, total_count=page.total, results=[]))
+        return empty.removesuffix(b"]}") + b",".join(events) + b"]}"
 
 
 class ExternalIdCheck(Wire):

@@ -10,20 +10,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.fair_queue import READER, FairQueue
+from projections.kernel.fair_queue import FairQueue
+from projections.kernel.readers import READER, Reader, Readers, Share
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def too_many() -> Unavailable:
+    return Unavailable("too many lists")
 
 
 class Reads:
     """Reads that end when they are told to. `begun` says who has had a place, in the order."""
 
-    def __init__(self, queue: FairQueue) -> None:
+    def __init__(self, queue: FairQueue, readers: Readers | None = None) -> None:
         self.queue = queue
+        self.readers = readers
         self.begun: list[str] = []
         self.under_way: list[tuple[str, asyncio.Event]] = []
 
     def ask(self, reader: str) -> asyncio.Task[None]:
         context = copy_context()
-        context.run(READER.set, reader)
+        context.run(READER.set, Reader(reader, self.readers))
         return asyncio.get_running_loop().create_task(self._read(reader), context=context)
 
     async def _read(self, reader: str) -> None:
@@ -49,7 +67,7 @@ class Reads:
 
 
 async def test_one_reader_has_no_more_than_its_share() -> None:
-    reads = Reads(FairQueue(4, each=2, waiting=100))
+    reads = Reads(FairQueue(4, each=2, waiting=100, refusal=too_many))
     tasks = [reads.ask("greedy") for _ in range(10)]
     await reads.settle()
     assert reads.begun == ["greedy", "greedy"]
@@ -62,7 +80,7 @@ async def test_one_reader_has_no_more_than_its_share() -> None:
 
 
 async def test_readers_that_wait_are_served_in_turns() -> None:
-    reads = Reads(FairQueue(1, each=1, waiting=100))
+    reads = Reads(FairQueue(1, each=1, waiting=100, refusal=too_many))
     tasks = [reads.ask("greedy") for _ in range(5)]
     await reads.settle()
     tasks += [reads.ask(name) for name in ("b", "c", "b")]
@@ -72,7 +90,7 @@ async def test_readers_that_wait_are_served_in_turns() -> None:
 
 
 async def test_a_full_queue_takes_from_the_reader_with_the_most() -> None:
-    reads = Reads(FairQueue(1, each=1, waiting=3))
+    reads = Reads(FairQueue(1, each=1, waiting=3, refusal=too_many))
     greedy = [reads.ask("greedy") for _ in range(4)]
     await reads.settle()
     late = reads.ask("late")
@@ -88,7 +106,7 @@ async def test_a_full_queue_takes_from_the_reader_with_the_most() -> None:
 
 
 async def test_a_wait_that_is_too_long_ends() -> None:
-    queue = FairQueue(1, each=1, waiting=3, patience=0.01)
+    queue = FairQueue(1, each=1, waiting=3, refusal=too_many, patience=0.01)
     reads = Reads(queue)
     first = reads.ask("a")
     await reads.settle()
@@ -102,7 +120,7 @@ async def test_a_wait_that_is_too_long_ends() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["ask", "end", "cancel"])), max_size=60))
 def test_no_place_is_lost_and_none_is_given_twice(steps: list[tuple[str, str]]) -> None:
     async def run() -> None:
-        queue = FairQueue(3, each=2, waiting=5)
+        queue = FairQueue(3, each=2, waiting=5, refusal=too_many)
         reads = Reads(queue)
         tasks: list[asyncio.Task[None]] = []
         for reader, step in steps:
@@ -130,7 +148,7 @@ def test_no_place_is_lost_and_none_is_given_twice(steps: list[tuple[str, str]]) 
 
 
 async def test_the_request_that_makes_room_may_just_have_been_cancelled() -> None:
-    reads = Reads(FairQueue(1, each=1, waiting=2))
+    reads = Reads(FairQueue(1, each=1, waiting=2, refusal=too_many))
     greedy = [reads.ask("greedy") for _ in range(3)]
     await reads.settle()
     patient = reads.ask("patient")
@@ -138,3 +156,46 @@ async def test_the_request_that_makes_room_may_just_have_been_cancelled() -> Non
     await reads.end_all()
     await asyncio.gather(*greedy[:-1], patient)
     assert reads.begun.count("patient") == 1
+
+
+async def test_a_reader_beside_others_rests_after_what_it_has_taken(clock: Clock) -> None:
+    readers = Readers(Share(part=0.5, burst=0.1, rest=10.0), clock=clock)
+    reads = Reads(FairQueue(2, each=1, waiting=100, refusal=too_many, clock=clock), readers)
+    for name in ("greedy", "patient"):
+        readers.sent(name)
+    tasks = [reads.ask("greedy")]
+    await reads.settle()
+    clock.now += 0.12
+    readers.sent("patient")
+    reads.under_way[0][1].set()
+    tasks.append(reads.ask("greedy"))
+    await reads.settle()
+    assert (reads.begun, reads.under_way) == (["greedy"], []), "a place is free, and it rests"
+    tasks.append(reads.ask("patient"))
+    await reads.settle()
+    assert reads.begun == ["greedy", "patient"]
+    clock.now += 0.04
+    async with asyncio.timeout(5):
+        await once(reads, 3)  # without anybody who leaves a place
+    assert reads.begun == ["greedy", "patient", "greedy"]
+    await reads.end_all()
+    await asyncio.gather(*tasks)
+
+
+async def once(reads: Reads, begun: int) -> None:
+    while len(reads.begun) < begun:  # noqa: ASYNC110 - a timer of the queue
+        await asyncio.sleep(0)
+
+
+async def test_places_that_are_held_while_others_send_count_for_nothing(clock: Clock) -> None:
+    readers = Readers(Share(part=0.5, burst=0.0, rest=10.0), clock=clock)
+    reads = Reads(FairQueue(1, each=1, waiting=100, refusal=too_many, counts=False, clock=clock), readers)
+    for _ in range(2):
+        task = reads.ask("slow")
+        await reads.settle()
+        clock.now += 5
+        readers.sent("other")
+        await reads.end_all()
+        await task
+    assert reads.begun == ["slow", "slow"]
+    assert Reader("slow", readers).rest == 0

@@ -1,0 +1,25 @@
+"""Places of requests with large bodies, which clients get in turns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.http.large_bodies import LargeBodies
+from domain.kernel.errors import Unavailable
+from projections.kernel.fair_queue import PATIENCE, FairQueue
+
+_MOST: Final = 32
+_WAITING: Final = 1000
+
+
+def fair_large_bodies(most: int = _MOST, *, patience: float = PATIENCE) -> LargeBodies:
+    """`most` are read and held at a time, of one client half of them. One is worked on at a time. Who waits for `patience` seconds
+    is refused."""
+    each = (most + 1) // 2
+    room = FairQueue(most, each=each, waiting=_WAITING, refusal=_too_many, counts=False, patience=patience)
+    turn = FairQueue(1, each=1, waiting=most, refusal=_too_many, patience=patience)
+    return LargeBodies(room.place, turn.place)
+
+
+def _too_many() -> Unavailable:
+    return Unavailable("too many large requests are under way", retry_after=2)

@@ -1,0 +1,42 @@
+"""Long work leaves turns of the event loop to others."""
+
+from __future__ import annotations
+
+import asyncio
+
+from projections.kernel.readers import READER, Reader, Readers, Share
+from projections.kernel.slices import in_slices
+
+
+async def test_other_tasks_run_between_two_slices() -> None:
+    seen: list[str] = []
+
+    async def other() -> None:
+        while len(seen) < 5:
+            seen.append("other")
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    made = await in_slices(lambda number: seen.append("item") or number * 2, range(5), size=1)  # type: ignore[func-returns-value]
+    assert made == [0, 2, 4, 6, 8]
+    assert [one for one in seen if one == "item"] == ["item"] * 5
+    assert "other" in seen[2:-1], "between two of them"
+    await beside
+
+
+async def test_nothing_gives_nothing() -> None:
+    assert await in_slices(str, []) == []
+
+
+async def test_the_time_is_taken_from_the_share_of_the_reader() -> None:
+    readers = Readers(Share(part=0.25, burst=0.0, rest=1000.0))
+    READER.set(readers.sent("one"))
+    until = asyncio.get_running_loop().time() + 0.01
+
+    def work(_: int) -> None:
+        while asyncio.get_running_loop().time() < until:
+            pass
+
+    await in_slices(work, [1, 2])
+    readers.sent("another")
+    assert Reader("one", readers).rest > 0.0
