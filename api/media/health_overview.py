@@ -165,7 +165,8 @@ class Overview:
             sessions=[SessionCount(kind=kind, state=state, count=n) for kind, state, n, _ in await self._from.sessions.counts()],
             history=[],
         )
-        return read.model_copy(update={"attention": attention(read, missing=self._missing())})
+        missing = await asyncio.to_thread(self._missing)  # it asks programs for their version
+        return read.model_copy(update={"attention": attention(read, missing=missing)})
 
     async def _log(self) -> LogState:
         lists = self._from.database.lists

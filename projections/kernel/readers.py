@@ -22,8 +22,8 @@ class Share(NamedTuple):
     """What one reader beside others gets: `part` of the time, and `burst` seconds of it at once. It never rests for longer than
     `rest` seconds."""
 
-    part: float = 0.25
-    burst: float = 0.25
+    part: float = 0.2
+    burst: float = 0.1
     rest: float = 2.0
 
 

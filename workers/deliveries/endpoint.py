@@ -49,6 +49,8 @@ class Endpoint:
         self.in_flight_retries = 0
         self.unwritten = 0
         self.queued = False
+        self.proven = False
+        """Its last attempt was answered well."""
         self._probe_at = float("-inf")
         self._mark_ready = partial(mark_ready, self)
         self._timer = timer
@@ -136,11 +138,13 @@ class Endpoint:
         return row
 
     def succeeded(self, row: PendingDelivery, now: float) -> Action:
+        self.proven = True
         self.queues.done(row)
         return self.apply(Delivered(), now)
 
     def failed(self, row: PendingDelivery, failure: Failed, *, now: float, wait: float | None) -> Action:
         """`wait`: seconds until the retry; None: the delivery has failed."""
+        self.proven = False
         if wait is None:
             self.queues.done(row)
         else:

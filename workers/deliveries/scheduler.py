@@ -1,7 +1,7 @@
 """Schedules attempts over all endpoints of this process, and keeps outcomes until they are in the table. Pure.
 
-Endpoints take turns. At most a quarter of the places is used for retries and for endpoints whose last attempt failed: these may
-hang.
+Endpoints take turns: those whose last attempt was answered well, and the others, of which there may be many that fail. At most a
+quarter of the places is used for retries and for endpoints whose last attempt failed: these may hang.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class DeliveryScheduler:
         self._in_flight_retries = 0
         self._changed = changed
         self._places = places
-        self._runnable: deque[Endpoint] = deque()
+        self._proven: deque[Endpoint] = deque()
+        self._others: deque[Endpoint] = deque()
+        self._turn_of_others = False
         self._waiting_for_place: list[Endpoint] = []
         self._unwritten: dict[Key, PendingOutcome] = {}
         self._written: dict[Key, PendingOutcome] = {}
@@ -92,9 +94,7 @@ class DeliveryScheduler:
             self.to_close[endpoint] = None
         elif endpoint.has_unread or endpoint.queues.to_refill:
             self.to_read[endpoint] = None
-        if not endpoint.queued:
-            endpoint.queued = True
-            self._runnable.append(endpoint)
+        self._queue(endpoint)
         self._changed()
 
     def next(self, now: float) -> ScheduledAttempt | None:
@@ -102,29 +102,34 @@ class DeliveryScheduler:
         if now >= self.until or len(self._unwritten) >= MOST_UNWRITTEN or self.in_flight >= self._places:
             return None
         retries_allowed = self._in_flight_retries < max(self._places // 4, 1)
-        for _ in range(len(self._runnable)):
-            endpoint = self._runnable.popleft()
+        for _ in range(len(self._proven) + len(self._others)):
+            first, second = (self._others, self._proven) if self._turn_of_others else (self._proven, self._others)
+            endpoint = (first or second).popleft()
+            endpoint.queued = False
             recently_failed = endpoint.recently_failed
             row = endpoint.next(now, retries_allowed=retries_allowed)
             if row is not None:
-                self._runnable.append(endpoint)
+                self._turn_of_others = endpoint.proven
+                self._queue(endpoint)
                 retry = recently_failed or row.attempts > 0
                 self.in_flight += 1
                 self._in_flight_retries += retry
                 return ScheduledAttempt(endpoint, row, retry)
-            endpoint.queued = False
             if not retries_allowed and (recently_failed or endpoint.queues.has_retry):
                 self._waiting_for_place.append(endpoint)
         return None
+
+    def _queue(self, endpoint: Endpoint) -> None:
+        if not endpoint.queued:
+            endpoint.queued = True
+            (self._proven if endpoint.proven else self._others).append(endpoint)
 
     def completed(self, attempt: ScheduledAttempt) -> None:
         """An attempt has ended, whatever came of it: its places are free again."""
         self.in_flight -= 1
         endpoint = attempt.endpoint
         endpoint.completed(attempt.row)
-        if not endpoint.queued:
-            endpoint.queued = True
-            self._runnable.append(endpoint)
+        self._queue(endpoint)
         if endpoint.closing:
             self.mark_ready(endpoint)
         elif (endpoint.needs_page or endpoint.queues.to_refill) and not endpoint.revoked:

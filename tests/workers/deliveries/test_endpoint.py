@@ -151,6 +151,24 @@ def test_endpoints_take_turns() -> None:
     assert [attempt.row.webhook for attempt in attempts_now(made)] == [FIRST, SECOND] * 5
 
 
+def test_one_whose_last_attempt_was_answered_well_does_not_wait_for_many_others() -> None:
+    made = scheduler(places=100)
+    well = holding(made, FIRST, *rows(FIRST, 3))
+    [attempt, *_] = attempts_now(made)
+    well.succeeded(attempt.row, 0.0)
+    strangers = [UUID(int=number) for number in range(100, 110)]
+    for stranger in strangers:
+        holding(made, stranger, *rows(stranger, 2))
+    offered(well, *rows(FIRST, 6)[3:])
+    made.mark_ready(well)
+    asked = [attempt.row.webhook for attempt in attempts_now(made)]
+    assert [at for at, webhook in enumerate(asked) if webhook == FIRST] == [0, 2, 4], "every second turn, as long as it has any"
+    assert asked[1::2][:2] == strangers[:2]
+    assert all(asked.count(stranger) == 2 for stranger in strangers)
+    well.failed(attempt.row, Failed(NOON), now=0.0, wait=None)
+    assert not well.proven
+
+
 def test_retries_take_at_most_a_quarter_of_all_places() -> None:
     made = scheduler(places=8)
     holding(made, FIRST, *rows(FIRST, 50, attempts=1))
