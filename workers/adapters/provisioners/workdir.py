@@ -222,9 +222,9 @@ class Workdir:
 
 
 def _allocate(descriptor: int, size: int) -> None:
-    """Blocks of the disk, without a change of the file's size. A file system that cannot do that has none reserved."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.fallocate64(descriptor, _KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
+    """Blocks of the disk, without a change of the file's size. A system or file system that cannot do that reserves none."""
+    fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if fallocate is None or fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
         return
     if (number := ctypes.get_errno()) not in (errno.EOPNOTSUPP, errno.ENOSYS):
         raise OSError(number, os.strerror(number))
