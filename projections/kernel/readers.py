@@ -1,7 +1,7 @@
 """The readers of one process: who sends requests, and how much of its time their lists and large bodies take.
 
-A process and its database have one time for all. So while there are others, a reader that has taken more than its share rests
-before its next list or large body.
+A process and its database have one time for all. So while there are others, and not enough time, a reader that has taken more than
+its share rests before its next list or large body.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from projections.kernel.pressure import Pressure
 
 _RECENT: Final = 1.0
 """Seconds for which a reader counts as one beside the others."""
@@ -30,8 +32,15 @@ class Share(NamedTuple):
 class Readers:
     """What a reader has taken is worked off at the rate of its share."""
 
-    def __init__(self, share: Share | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        share: Share | None = None,
+        *,
+        pressure: Callable[[], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._share = share or Share()
+        self._pressure = pressure or Pressure(clock=clock)
         self._clock = clock
         self._last, self._last_at = "", float("-inf")
         self._other_at = float("-inf")
@@ -55,9 +64,8 @@ class Readers:
 
     def rest(self, name: str) -> float:
         """Seconds until it may take more."""
-        if name not in self._taken or not self._has_others(name):
-            return 0.0
-        return max(self._left(name, self._clock()) - self._share.burst, 0.0) / self._share.part
+        over = self._left(name, self._clock()) - self._share.burst if name in self._taken else 0.0
+        return over / self._share.part if over > 0 and self._has_others(name) and self._pressure() else 0.0
 
     def _has_others(self, name: str) -> bool:
         at = self._other_at if name == self._last else self._last_at

@@ -12,6 +12,7 @@ import pytest
 
 from api.wiring.core import Core
 from projections.kernel.database import Database
+from projections.kernel.pressure import Pressure
 from tests.api.asking import add
 from tests.conftest import introduce
 
@@ -64,8 +65,9 @@ async def test_nine_heavy_reads_take_no_connection_of_others(
 
 
 async def test_a_client_whose_lists_took_long_waits_with_the_next_one_while_there_are_others(
-    http: httpx.AsyncClient, inner: Core, database_url: str
+    http: httpx.AsyncClient, inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Pressure, "__call__", lambda self: True)
     other = {"API-KEY": await introduce(inner, "other", "viewer")}
 
     async def waits(*, beside: bool) -> int:

@@ -159,7 +159,7 @@ async def test_the_request_that_makes_room_may_just_have_been_cancelled() -> Non
 
 
 async def test_a_reader_beside_others_rests_after_what_it_has_taken(clock: Clock) -> None:
-    readers = Readers(Share(part=0.5, burst=0.1, rest=10.0), clock=clock)
+    readers = Readers(Share(part=0.5, burst=0.1, rest=10.0), pressure=lambda: True, clock=clock)
     reads = Reads(FairQueue(2, each=1, waiting=100, refusal=too_many, clock=clock), readers)
     for name in ("greedy", "patient"):
         readers.sent(name)
@@ -188,7 +188,7 @@ async def once(reads: Reads, begun: int) -> None:
 
 
 async def test_places_that_are_held_while_others_send_count_for_nothing(clock: Clock) -> None:
-    readers = Readers(Share(part=0.5, burst=0.0, rest=10.0), clock=clock)
+    readers = Readers(Share(part=0.5, burst=0.0, rest=10.0), pressure=lambda: True, clock=clock)
     reads = Reads(FairQueue(1, each=1, waiting=100, refusal=too_many, counts=False, clock=clock), readers)
     for _ in range(2):
         task = reads.ask("slow")

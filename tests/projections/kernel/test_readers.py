@@ -12,7 +12,8 @@ class World:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.readers = Readers(Share(part=0.25, burst=0.5, rest=2.0), clock=lambda: self.now)
+        self.pressure = True
+        self.readers = Readers(Share(part=0.25, burst=0.5, rest=2.0), pressure=lambda: self.pressure, clock=lambda: self.now)
         self.one, self.two = self.sent("one"), self.sent("two")
 
     def sent(self, name: str) -> Reader:
@@ -52,6 +53,14 @@ def test_who_is_alone_does_not_rest(world: World) -> None:
     world.sent("two")
     assert world.one.rest == pytest.approx(2.0)
     assert world.two.rest == 0
+
+
+def test_nobody_rests_while_there_is_time_for_all(world: World) -> None:
+    world.one.took(1.0)
+    world.pressure = False
+    assert world.one.rest == 0
+    world.pressure = True
+    assert world.one.rest == pytest.approx(2.0)
 
 
 def test_no_rest_is_longer_than_the_longest_however_long_it_was_alone(world: World) -> None:

@@ -29,7 +29,7 @@ async def test_nothing_gives_nothing() -> None:
 
 
 async def test_the_time_is_taken_from_the_share_of_the_reader() -> None:
-    readers = Readers(Share(part=0.25, burst=0.0, rest=1000.0))
+    readers = Readers(Share(part=0.25, burst=0.0, rest=1000.0), pressure=lambda: True)
     READER.set(readers.sent("one"))
     until = asyncio.get_running_loop().time() + 0.01
 
