@@ -7,6 +7,7 @@ uvicorn has no limit before an application is called, so a client without a key 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections import deque
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ from api.http.incoming import LINGER, LONG_BODY, REST
 from api.http.proxies import forwarded_scheme
 from api.http.unsent import EXTENSION
 
-_CHECKED_EVERY: Final = 10
-"""Ticks of uvicorn's main loop, which are 0.1 s apart."""
+_TURNS: Final = 10
+"""Ticks of uvicorn's main loop, which are 0.1 s apart, in which each connection is looked at once."""
 _LINGER: Final = 2.0
 """Seconds in which what a refused client still sends is read and dropped. Without it the client would see a reset connection
 instead of the answer."""
@@ -42,18 +43,26 @@ class LimitedConfig(uvicorn.Config):
         idle = connections.limits.idle_seconds
         super().__init__(app, http=LimitedConnection, proxy_headers=False, timeout_keep_alive=idle, **options)
         self.connections = connections
+        self.open: list[set[LimitedConnection]] = [set() for _ in range(_TURNS)]
+        """The connections, by the tick in which they are looked at. Those that were opened at once are not closed at once: most
+        come back then."""
+        self._turns = itertools.cycle(self.open)
+
+    def opened(self, connection: LimitedConnection) -> None:
+        connection.beside = next(self._turns)
+        connection.beside.add(connection)
 
 
 class LimitedServer(uvicorn.Server):
-    """uvicorn, which looks at its connections once a second."""
+    """uvicorn, which looks at each of its connections once a second."""
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % _CHECKED_EVERY == 0:
-            now = asyncio.get_running_loop().time()
-            connections = [each for each in self.server_state.connections if isinstance(each, LimitedConnection)]
-            for connection in connections:
+        if isinstance(self.config, LimitedConfig):
+            now, turn = asyncio.get_running_loop().time(), counter % _TURNS
+            for connection in tuple(self.config.open[turn]):
                 connection.check(now)
-            drop_unsent(connections, now=now)
+            if turn == 0:
+                drop_unsent([each for part in self.config.open for each in part], now=now)
         return await super().on_tick(counter)
 
 
@@ -85,6 +94,9 @@ class LimitedConnection(HttpToolsProtocol):
         if not isinstance(config, LimitedConfig):
             raise TypeError("a limited connection needs a LimitedConfig")
         self._connections = config.connections
+        self._opened = config.opened
+        self.beside: set[LimitedConnection] = set()
+        """Those that are looked at with it."""
         self.limits = config.connections.limits
         self._address = ""
         self._head_since: float | None = self.loop.time()
@@ -105,6 +117,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._opened(self)
         self._address = self.client[0] if self.client else ""
         if not self._connections.add(self._address):
             if self._connections.crowded:
@@ -119,6 +132,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._client_gone()
+        self.beside.discard(self)
         self._connections.remove(self._address)
         while self._forwarded:
             self._connections.leave(self._forwarded.popleft())

@@ -66,6 +66,27 @@ async def server(toy: Toy) -> AsyncIterator[Listening]:
     await running
 
 
+async def test_connections_that_were_opened_at_once_are_closed_one_after_the_other(server: Listening) -> None:
+    """Each within a second, and gone from what is looked at when it is closed."""
+    config = server.config
+    assert isinstance(config, LimitedConfig)
+    opened = [await server.connect() for _ in range(10)]
+    await server.until(lambda: len(server.server_state.connections) == 10)
+    assert [len(part) for part in config.open] == [1] * 10
+    for part in config.open:
+        [connection] = part
+        connection._head_since = asyncio.get_running_loop().time() - LIMITS.head_seconds - 1
+    left = list[int]()
+    for tick in range(10):
+        await server.on_tick(tick)
+        left.append(sum(not connection.transport.is_closing() for part in config.open for connection in part))
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0
+    await server.until(lambda: not any(config.open))
+    for _, writer in opened:
+        writer.close()
+
+
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, object]]:
     head = await reader.readuntil(b"\r\n\r\n")
     length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:")), 0)
