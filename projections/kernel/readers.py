@@ -53,6 +53,7 @@ class Readers:
         if name != self._last:
             self._last, self._other_at = name, self._last_at
         self._last_at = self._clock()
+        self._pressure()  # so that it is known before a share is asked for
         return Reader(name, self)
 
     def took(self, name: str, seconds: float) -> None:
