@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, Literal
 
 from api.engine.client_filter import ClientFilter
@@ -105,7 +106,7 @@ async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, client
     headers: tuple[tuple[str, str], ...] = ()
     if page.more and query.order_by not in UNPAGED:
         headers = (next_after(request, place(page.end(query.order_by))),)
-    jobs_as_json = await in_slices(FullJob.encoded, page.rows)
+    jobs_as_json = await in_slices(partial(map, FullJob.encoded), page.rows)
     return Response(200, b"[" + b",".join(jobs_as_json) + b"]", headers=headers)
 
 

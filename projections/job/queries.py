@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
@@ -195,7 +196,7 @@ class JobQueries:
             conditions.append(later)
             named |= given
         named["limit"] = wanted.limit + 1
-        rows = await in_slices(JobRow.of, await self._database.lists.rows(placed(_page(wanted, conditions)), named))
+        rows = await in_slices(partial(map, JobRow.of), await self._database.lists.rows(placed(_page(wanted, conditions)), named))
         return JobPage(rows[: wanted.limit], more=len(rows) > wanted.limit)
 
 

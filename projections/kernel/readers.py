@@ -66,9 +66,10 @@ class Readers:
     def rest(self, name: str) -> float:
         """Seconds until it may take more."""
         over = self._left(name, self._clock()) - self._share.burst if name in self._taken else 0.0
-        return over / self._share.part if over > 0 and self._has_others(name) and self._pressure() else 0.0
+        return over / self._share.part if over > 0 and self.has_others(name) and self._pressure() else 0.0
 
-    def _has_others(self, name: str) -> bool:
+    def has_others(self, name: str) -> bool:
+        """Whether somebody else has sent a request within a second."""
         at = self._other_at if name == self._last else self._last_at
         return self._clock() - at < _RECENT
 
@@ -88,6 +89,10 @@ class Reader:
     def took(self, seconds: float) -> None:
         if self.readers is not None:
             self.readers.took(self.name, seconds)
+
+    @property
+    def alone(self) -> bool:
+        return self.readers is not None and not self.readers.has_others(self.name)
 
     @property
     def rest(self) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from projections.kernel.readers import READER
@@ -15,17 +15,18 @@ from projections.kernel.readers import READER
 T = TypeVar("T")
 R = TypeVar("R")
 
-SLICE: Final = 50
-"""Items: one or two milliseconds of work on Events."""
+SLICE: Final = 100
+"""Items: two to four milliseconds of work on Events."""
 
 
-async def in_slices(make: Callable[[T], R], items: Sequence[T], *, size: int = SLICE) -> list[R]:
-    """What `make` makes of each item, in their order. The time is taken from the reader's share."""
-    made: list[R] = []
+async def in_slices(make: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T], *, size: int = SLICE) -> list[R]:
+    """What `make` makes of each slice, in their order. The turns of the loop cost a tenth of the work, so a reader that is alone
+    has all at once. The time is taken from the reader's share."""
+    reader, made = READER.get(), list[R]()
     for start in range(0, len(items), size):
-        if start:
+        if start and not reader.alone:
             await asyncio.sleep(0)
         since = time.monotonic()
-        made += map(make, items[start : start + size])
-        READER.get().took(time.monotonic() - since)
+        made += make(items[start : start + size])
+        reader.took(time.monotonic() - since)
     return made

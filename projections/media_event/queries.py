@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -129,7 +130,7 @@ class EventQueries:
             parameters={**query.parameters, **parameters},
             prepare=query.prepare,
         )
-        return Page(filter_.window.limit, total, await in_slices(_row, rows))
+        return Page(filter_.window.limit, total, await in_slices(partial(map, _row), rows))
 
     async def _candidates(self, filter_: EventFilter) -> PackedArray | None:
         """The Events that the search index finds, if they are so few that testing them is less work than what the other filters

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from api.http.response import Response, encode
+from api.http.response import Response
 from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.media.category import responses
 from api.media.event.requests import PlaybackQuery
-from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, storage_urls
+from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, encoded, storage_urls
 from api.media.event.video import Video
 from domain.configuration.hosts import NO_HOSTS, ProvisionedHosts
 from domain.configuration.points import WatchedPoint
@@ -72,8 +72,8 @@ class EventPresenter:
 
     async def page(self, request: Request, page: Page[EventRow]) -> Response:
         linked, base_url = await self._linked(page.results), request.base_url
-        events = await in_slices(lambda row: encode(Event.of(row, linked, base_url=base_url)), page.results)
-        return Response(200, EventCollection.encoded(page, events), headers=next_page(request, page))
+        parts = await in_slices(lambda rows: [encoded(rows, linked, base_url=base_url)], page.results)
+        return Response(200, EventCollection.encoded(page, parts), headers=next_page(request, page))
 
     async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
         """Everything that the rows link to, with at most one query for each kind of look-up."""

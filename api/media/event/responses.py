@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from pydantic_core import from_json
 
 from api.http.response import encode
@@ -264,10 +264,19 @@ class EventCollection(Wire):
     results: list[Event] = Field(description="The Events of this page, with all fields; `video` is null.")
 
     @classmethod
-    def encoded(cls, page: Page[EventRow], events: Sequence[bytes]) -> bytes:
-        """As JSON, of the Events as JSON."""
+    def encoded(cls, page: Page[EventRow], parts: Sequence[bytes]) -> bytes:
+        """As JSON, of its Events as JSON."""
         empty = encode(cls.model_construct(page_size=page.size, total_count=page.total, results=[]))
-        return empty.removesuffix(b"]}") + b",".join(events) + b"]}"
+        return empty.removesuffix(b"]}") + b",".join(parts) + b"]}"
+
+
+_EVENTS: Final = TypeAdapter(list[Event])
+
+
+def encoded(rows: Sequence[EventRow], linked: LinkedRecords, *, base_url: str) -> bytes:
+    """Events as JSON, with commas in between: a part of the array of a page."""
+    events = [Event.of(row, linked, base_url=base_url) for row in rows]
+    return _EVENTS.dump_json(events, by_alias=True, warnings=False)[1:-1]
 
 
 class ExternalIdCheck(Wire):

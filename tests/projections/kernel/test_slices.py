@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from projections.kernel.readers import READER, Reader, Readers, Share
 from projections.kernel.slices import in_slices
@@ -17,15 +18,29 @@ async def test_other_tasks_run_between_two_slices() -> None:
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(other())
-    made = await in_slices(lambda number: seen.append("item") or number * 2, range(5), size=1)  # type: ignore[func-returns-value]
+
+    def double(numbers: Sequence[int]) -> list[int]:
+        seen.append("item")
+        return [number * 2 for number in numbers]
+
+    made = await in_slices(double, range(5), size=1)
     assert made == [0, 2, 4, 6, 8]
     assert [one for one in seen if one == "item"] == ["item"] * 5
     assert "other" in seen[2:-1], "between two of them"
     await beside
 
 
+async def test_a_reader_that_is_alone_has_all_of_it_at_once() -> None:
+    readers, seen = Readers(), list[str]()
+    READER.set(readers.sent("one"))
+    beside = asyncio.get_running_loop().call_soon(seen.append, "other")
+    assert await in_slices(lambda numbers: seen.append("slice") or numbers, range(5), size=1) == list(range(5))  # type: ignore[func-returns-value]
+    assert seen == ["slice"] * 5
+    beside.cancel()
+
+
 async def test_nothing_gives_nothing() -> None:
-    assert await in_slices(str, []) == []
+    assert await in_slices(list, []) == []
 
 
 async def test_the_time_is_taken_from_the_share_of_the_reader() -> None:
@@ -33,9 +48,10 @@ async def test_the_time_is_taken_from_the_share_of_the_reader() -> None:
     READER.set(readers.sent("one"))
     until = asyncio.get_running_loop().time() + 0.01
 
-    def work(_: int) -> None:
+    def work(_: Sequence[int]) -> Sequence[int]:
         while asyncio.get_running_loop().time() < until:
             pass
+        return ()
 
     await in_slices(work, [1, 2])
     readers.sent("another")
