@@ -46,11 +46,7 @@ class LimitedConfig(uvicorn.Config):
         self.open: list[set[LimitedConnection]] = [set() for _ in range(_TURNS)]
         """The connections, by the tick in which they are looked at. Those that were opened at once are not closed at once: most
         come back then."""
-        self._turns = itertools.cycle(self.open)
-
-    def opened(self, connection: LimitedConnection) -> None:
-        connection.beside = next(self._turns)
-        connection.beside.add(connection)
+        self.turns = itertools.cycle(self.open)
 
 
 class LimitedServer(uvicorn.Server):
@@ -94,8 +90,7 @@ class LimitedConnection(HttpToolsProtocol):
         if not isinstance(config, LimitedConfig):
             raise TypeError("a limited connection needs a LimitedConfig")
         self._connections = config.connections
-        self._opened = config.opened
-        self.beside: set[LimitedConnection] = set()
+        self._beside = next(config.turns)
         """Those that are looked at with it."""
         self.limits = config.connections.limits
         self._address = ""
@@ -117,7 +112,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._opened(self)
+        self._beside.add(self)
         self._address = self.client[0] if self.client else ""
         if not self._connections.add(self._address):
             if self._connections.crowded:
@@ -132,7 +127,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._client_gone()
-        self.beside.discard(self)
+        self._beside.discard(self)
         self._connections.remove(self._address)
         while self._forwarded:
             self._connections.leave(self._forwarded.popleft())

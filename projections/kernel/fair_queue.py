@@ -92,9 +92,12 @@ class FairQueue:
     def _take(self, reader: Reader) -> bool:
         if not self._free or self._used[reader] >= self._each or self._rest(reader):
             return False
+        self._give(reader)
+        return True
+
+    def _give(self, reader: Reader) -> None:
         self._free -= 1
         self._used[reader] += 1
-        return True
 
     def _rest(self, reader: Reader) -> float:
         return reader.rest if self._counts else 0.0
@@ -144,8 +147,7 @@ class FairQueue:
             if turns:
                 self._waiting[reader] = turns  # behind the others
             if not turn.done():
-                self._free -= 1
-                self._used[reader] += 1
+                self._give(reader)
                 turn.set_result(None)
         if self._free and rests:
             self._alarm = asyncio.get_running_loop().call_later(min(rests), self._hand_out)

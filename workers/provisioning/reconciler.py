@@ -177,7 +177,7 @@ class Reconciler(LeasedWorker):
         provisioner = self._provisioners.get(wanted.deployment)
         if provisioner is None or provided.left or provided.exists:
             return
-        if not any(row.exists for row in await self._provisions.of_key(wanted.key)) and not run.halt.forbids:
+        if await self._is_over(wanted.key) and not run.halt.forbids:
             await provisioner.forget(wanted.key)
 
     async def _tidy(self) -> None:
@@ -185,10 +185,13 @@ class Reconciler(LeasedWorker):
         self._tidied = time.monotonic()
         for provisioner in self._provisioners.values():
             for key in await provisioner.kept():
-                if key not in self._runs and self._is_ours(key, self._epoch(key, self._assignment)):
-                    rows = await self._provisions.of_key(key)
-                    if not any(row.exists or row.work is not None for row in rows):
-                        await provisioner.forget(key)
+                is_ours = key not in self._runs and self._is_ours(key, self._epoch(key, self._assignment))
+                if is_ours and await self._is_over(key):
+                    await provisioner.forget(key)
+
+    async def _is_over(self, key: str) -> bool:
+        """Whether no Event has, or may have, or waits for infrastructure of it."""
+        return not any(row.exists or row.work is not None for row in await self._provisions.of_key(key))
 
     async def _tell(self, rows: Sequence[ProvisionRow], end: Callable[[ProvisionRow], RunEnd], *, run: _Run) -> None:
         """Not for a key that another member may work for."""

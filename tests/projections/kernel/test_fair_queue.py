@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domain.kernel.errors import Unavailable
 from projections.kernel.fair_queue import FairQueue
 from projections.kernel.readers import READER, Reader, Readers, Share
+from tests.projections.log.helpers import until
 
 
 class Clock:
@@ -175,16 +176,10 @@ async def test_a_reader_beside_others_rests_after_what_it_has_taken(clock: Clock
     await reads.settle()
     assert reads.begun == ["greedy", "patient"]
     clock.now += 0.04
-    async with asyncio.timeout(5):
-        await once(reads, 3)  # without anybody who leaves a place
+    await until(lambda: len(reads.begun) == 3, seconds=5)  # without anybody who leaves a place
     assert reads.begun == ["greedy", "patient", "greedy"]
     await reads.end_all()
     await asyncio.gather(*tasks)
-
-
-async def once(reads: Reads, begun: int) -> None:
-    while len(reads.begun) < begun:  # noqa: ASYNC110 - a timer of the queue
-        await asyncio.sleep(0)
 
 
 async def test_places_that_are_held_while_others_send_count_for_nothing(clock: Clock) -> None:
