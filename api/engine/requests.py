@@ -117,6 +117,9 @@ _PLACES: Final[Mapping[str, TypeAdapter[Any]]] = {
     "run_at": _MOMENT,
     "queue_state": _TEXT,
     "failed": TypeAdapter(bool),
+    "reason": _TEXT,
+    "started_at": _MOMENT,
+    "ended_at": _MOMENT,
 }
 """What a place in a list says of the field that orders it."""
 

@@ -30,6 +30,7 @@ class ProvisionInfo(AggregateRoot):
 
     KIND: ClassVar[str] = "provision"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+    SNAPSHOT_VERSION: ClassVar[int] = 2
 
     event_id: UUID
     infrastructure_key: str
@@ -197,6 +198,7 @@ class ProvisionInfo(AggregateRoot):
     def _when_reset(self, event: events.Reset) -> None:
         self.state, self.run, self.resources = ProvisionState.SCHEDULED, event.run, ()
         self.work, self.ended, self.reason = Work.RELEASE if event.release else None, frozenset(), ""
+        self.terminated_at = None
 
     def _when_release_ended(self, event: events.ReleaseEnded) -> None:
         self.work, self.exists, self.reason = None, event.left, event.reason

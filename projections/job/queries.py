@@ -34,6 +34,9 @@ MOST_PARAMETERS: Final = 4 * MIB
 """Bytes of parameters in one list. Of the jobs after that they are left out."""
 
 _TESTED: Final = 20_000
+_COMPARED: Final = 200
+"""Characters of a reason that order a list. A place in the list has them too, and it is part of an address."""
+
 _RANKED = (
     "LEFT JOIN (SELECT id, row_number() OVER (PARTITION BY client ORDER BY priority, id) AS place"
     f" FROM job_view WHERE state = {JobState.QUEUED}) AS ranked USING (id)"
@@ -54,8 +57,10 @@ ORDERS: Final[Mapping[str, str]] = {
     "run_at": "run_at",
     "queue_state": f"(ARRAY[{_STATE_NAMES}])[state + 1]",
     "failed": "failed",
+    "reason": f"left(nullif(reason, ''), {_COMPARED})",
+    "started_at": "started_at",
+    "ended_at": "ended_at",
 }
-
 """SQL expressions by the name of the field in the API."""
 
 UNPAGED: Final = frozenset({"parameters"})
@@ -116,6 +121,8 @@ class JobRow:
         """What a list in the order of this field is ordered by."""
         if field == "queue_state":
             return self.state.name.lower()
+        if field == "reason":
+            return (self.reason or "")[:_COMPARED] or None
         found: CursorValue = getattr(self, field)
         return found
 

@@ -45,7 +45,7 @@ def row(info: ProvisionInfo) -> tuple[Any, ...]:
 
 PROVISION_VIEW = View(
     name="provision_view",
-    version=1,
+    version=2,
     kinds=(ProvisionInfo.KIND,),
     columns=_COLUMNS,
     row=row,

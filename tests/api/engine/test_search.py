@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from api.engine.responses import SingleJob
 from api.wiring.core import Core
 from domain.job.values import JobState
 from projections.job.queries import MOST_PARAMETERS, ORDERS, UNPAGED
@@ -156,6 +157,10 @@ async def test_an_admin_reads_and_changes_the_jobs_of_every_client(engine: httpx
     demoted = await engine.put("/api/client/boss", json={"roles": ["operator"]})
     assert demoted.status_code == 200, demoted.text
     assert engine_error(await engine.get(f"/engine/jobs/{job}", headers={"client": "boss"}), 400)
+
+
+def test_a_list_is_ordered_by_every_property_but_one() -> None:
+    assert set(SingleJob.model_fields) - set(ORDERS) == {"top_of_queue"}
 
 
 @pytest.mark.parametrize("asc", ["0", "1"])

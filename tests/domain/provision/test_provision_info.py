@@ -176,11 +176,12 @@ class TestReset:
         assert scenario.root is not None
         exists = scenario.root.exists
         root = reset(scenario).then(fact(events.Reset, run=scenario.root.run + 1, release=exists))
-        assert (root.state, root.work, root.resources, root.needed) == (
+        assert (root.state, root.work, root.resources, root.needed, root.summary.terminated_at) == (
             State.SCHEDULED,
             Work.RELEASE if exists else None,
             (),
             (),
+            None,
         )
 
     def test_nothing_is_scheduled_twice(self) -> None:
