@@ -4,7 +4,7 @@
 It needs Python 3.9 or newer and nothing else. Where the package `cryptography` is installed, signatures are checked by it, which is
 faster. The formats are in docs/explanation/the-log.md.
 
-Exit codes: 0 it fits, 3 it does not, 1 it cannot be read.
+Exit codes: 0 the files fit, 3 they do not fit, 1 a file cannot be read or is not what the product writes.
 """
 
 from __future__ import annotations
@@ -818,21 +818,38 @@ def verify_checkpoints(args: argparse.Namespace) -> None:
     before, after = old[0], new[0]
     if after.commits < before.commits:
         raise DoesNotFit(after.events + 1, f"it is older than the one already seen, which has {before.events} events")
-    proof: dict[str, Any] = {}
-    if args.proof is not None:
-        proof = next(lines_of([args.proof]), {})
-    if not is_beginning(before.commits, before.root, after.commits, after.root, _hashes(proof.get("path", ()))):
-        raise DoesNotFit(1, "the older checkpoint is not the beginning of the newer one, or the proof is of other checkpoints")
+    if args.proof is None and before.commits != after.commits:
+        raise Unreadable("a PROOF is needed, since the checkpoints are of different sizes")
+    path = consistency_path(args.proof, before, after) if args.proof is not None else []
+    if not is_beginning(before.commits, before.root, after.commits, after.root, path):
+        raise DoesNotFit(1, "the older checkpoint is not the beginning of the newer one")
     same = before.commits == after.commits
     if same and (before.chain, before.streams_root) != (after.chain, after.streams_root):
         raise DoesNotFit(1, "two checkpoints of one size are of different histories")
     print(f"fits: one history; position {before.events} at {before.time}, then position {after.events} at {after.time}")
 
 
+def consistency_path(path: str, before: Checkpoint, after: Checkpoint) -> list[bytes]:
+    """The hashes of the proof in a file. Raises `Unreadable` for an error message in its place, and for the proof of other
+    checkpoints: neither says anything about these two."""
+    proof = next(lines_of([path]), {})
+    if not isinstance(proof.get("path"), list):
+        raise Unreadable(f"{path} is not a proof of consistency{_problem(proof)}")
+    sizes = (proof.get("from"), proof.get("to"))
+    if sizes != (before.commits, after.commits):
+        raise Unreadable(f"{path} is the proof for the sizes {sizes[0]} and {sizes[1]}, not {before.commits} and {after.commits}")
+    return _hashes(proof["path"])
+
+
+def _problem(body: dict[str, Any]) -> str:
+    """What the server answered, where the file holds its error message."""
+    return f"; the server answered {body['status']} {body.get('detail', '')}".rstrip() if "status" in body else ""
+
+
 def parsed() -> argparse.Namespace:
     """The arguments of the command line."""
     parser = argparse.ArgumentParser(
-        prog="verify.py", description="Verifies exports of a medialedger log. Exit code 3: it does not fit."
+        prog="verify.py", description="Verifies exports of a medialedger log. Exit code 3: it does not fit; 1: a file cannot be read."
     )
     actions = parser.add_subparsers(dest="action", required=True)
     for name, run, text in (

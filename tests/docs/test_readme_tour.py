@@ -18,21 +18,27 @@ from tests.platform.waiting import ROOT, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 _BLOCK = r"^```bash {}\n(.*?)^```$"
+_SET_BY_PAGES = frozenset(("BASE", "KEY", "URL", "EVENT", "ROOM"))
 _GUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
 class Running:
-    """`medialedger up` on a home of its own; `stop` as a supervisor would."""
+    """`medialedger up` in a directory of its own, with the settings of a new user; `stop` as a supervisor would."""
 
     def __init__(self, directory: Path) -> None:
-        self.home = directory / "home"
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
-        self.environment |= {"MEDIALEDGER_HOME": str(self.home), "MEDIALEDGER_PORT": "0", "PATH": _path(directory / "bin")}
+        self.home = directory / ".medialedger"
+        self.environment = {name: value for name, value in os.environ.items() if name not in _SET_BY_PAGES}
+        self.environment = {name: value for name, value in self.environment.items() if not name.startswith("MEDIALEDGER_")}
+        self.environment["PATH"] = _path(directory / "bin")
         self._screen, self._log = directory / "screen", directory / "log"
         with self._screen.open("w") as screen, self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [directory / "bin" / "medialedger", "up"], env=self.environment, stdout=screen, stderr=log
+                [directory / "bin" / "medialedger", "up"],
+                cwd=directory,
+                env=self.environment | {"MEDIALEDGER_PORT": "0"},
+                stdout=screen,
+                stderr=log,
             )
 
     def address(self) -> str:
@@ -73,10 +79,9 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 def pasted(page: str, mark: str, *, running: Running, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The blocks of a page, run as one."""
+    """The blocks of a page, run as one by a user who has set nothing. Only the address is given: the port of a test is any."""
     blocks = re.findall(_BLOCK.format(mark), (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    address = running.address()
-    environment = running.environment | {"BASE": address, "MEDIALEDGER_PORT": address.rpartition(":")[2], "TMPDIR": str(folder)}
+    environment = running.environment | {"BASE": running.address(), "TMPDIR": str(folder)}
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
         cwd=folder,

@@ -263,9 +263,20 @@ async def test_checkpoints_are_of_one_history_or_not(inner: Core, log: SealedLog
     assert verdict("checkpoints", one, one, "--key", log.key)[0] == 0
     assert verdict("checkpoints", one, two, proof, "--key", log.key, "--kept", rotation)[0] == 0
     assert verdict("checkpoints", two, one, proof, "--key", log.key, "--kept", rotation)[0] == 3, "older than one already seen"
-    write(proof, [{"path": [path[0][::-1], *path[1:]]}])
+    write(proof, [{"from": sizes[0], "to": sizes[1], "path": [path[0][::-1], *path[1:]]}])
     assert verdict("checkpoints", one, two, proof, "--key", log.key, "--kept", rotation)[0] == 3
     assert verdict("checkpoints", one, two, proof, "--key", log.key)[0] == 3, "the new key is not known"
+    answer = {"status": 401, "detail": "The API key is not valid."}
+    for name, lines in (
+        ("the answer to a call without a key", [answer]),
+        ("the proof of other checkpoints", [{"from": sizes[0] - 1, "to": sizes[1], "path": path}]),
+        ("something else", [{"path": "none"}]),
+        ("an empty file", []),
+    ):
+        code, said = verdict("checkpoints", one, two, write(proof, lines), "--key", log.key, "--kept", rotation)
+        assert (code, said.split(":")[0]) == (1, "cannot be read"), (name, said)
+        assert ("401 The API key is not valid." in said) == (answer in lines)
+    assert verdict("checkpoints", one, two, "--key", log.key, "--kept", rotation)[0] == 1, "a proof is needed"
 
 
 async def test_parts_of_an_export_follow_each_other(inner: Core, log: SealedLog) -> None:
