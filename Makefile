@@ -31,12 +31,13 @@ console: console/dist/index.html ## build the web console into console/dist, whe
 test: $(VENV)/.dev console ## run the tests; ARGS="tests/domain -x" chooses
 	@exec $(CACHED) $(VENV)/bin/pytest --processes $(PROCESSES) $(ARGS)
 
-check: $(VENV)/.dev console/src/kernel/openapi.d.ts ## lint, format, types and the direction of imports
+check: $(VENV)/.dev console/src/kernel/openapi.d.ts ## lint, format, types, the direction of imports, and the documentation site
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	@$(NPM) run --silent check
+	@$(MAKE) --no-print-directory docs ARGS=
 
 bench: $(VENV)/.dev ## measure on this machine; ARGS chooses
 	@exec $(VENV)/bin/python -m bench $(ARGS)

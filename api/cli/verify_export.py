@@ -849,7 +849,7 @@ def _problem(body: dict[str, Any]) -> str:
 def parsed() -> argparse.Namespace:
     """The arguments of the command line."""
     parser = argparse.ArgumentParser(
-        prog="verify.py", description="Verifies exports of a medialedger log. Exit code 3: it does not fit; 1: a file cannot be read."
+        prog="verify.py", description="Verifies exports of a medialedger log. Exit codes: 3 it does not fit, 1 it cannot be read."
     )
     actions = parser.add_subparsers(dest="action", required=True)
     for name, run, text in (

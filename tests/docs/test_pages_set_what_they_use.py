@@ -17,7 +17,7 @@ _NAME = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _OF_EVERY_SHELL = frozenset(("HOME", "PATH", "PWD", "TMPDIR"))
-_PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts) + [ROOT / "README.md"]
+_PAGES = [*sorted(path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts), ROOT / "README.md"]
 
 
 def unset(text: str) -> list[str]:
