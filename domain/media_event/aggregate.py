@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
+from pydantic.alias_generators import to_camel
+
 from domain.kernel.aggregate import NO_LINKS
-from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
+from domain.kernel.errors import Conflict, FieldError, Malformed, NotFound, Refused
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
 from domain.media_event.encoding import EncodedEvent
@@ -19,6 +21,7 @@ from domain.media_event.values import (
     ENCODER_TRIGGERS,
     LIVE,
     ON_DEMAND,
+    PERIODS,
     STREAMING,
     WITH_METADATA,
     EventDetails,
@@ -62,6 +65,7 @@ class MediaEvent(EncodedEvent):
 
     @classmethod
     def register(cls, key: UUID, changes: Mapping[str, Any], *, at: datetime) -> Self:
+        check_periods(changes)
         values = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
         return cls._begin(events.Registered, key, at, **values)
 
@@ -72,6 +76,7 @@ class MediaEvent(EncodedEvent):
         provisioned: they are left unchanged, and the rest of the changes applies.
         """
         self._must_exist()
+        check_periods(changes, self.details)
         fixed = FIXED_WHILE_STREAMING if self.details.state in STREAMING or self._provisioning else ()
         if left := tuple(name for name in fixed if name in changes and changes[name] != getattr(self.details, name)):
             self.left_unchanged = left
@@ -388,6 +393,25 @@ class MediaEvent(EncodedEvent):
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:
         self.details = EventDetails.model_validate(details)
+
+
+def check_periods(changes: Mapping[str, Any], details: EventDetails = _EMPTY) -> None:
+    """Raise `Malformed` for a write that names a time of a period and leaves its end before its start.
+
+    A stored Event may have such times: a write that names neither of them is not refused."""
+    wrong = []
+    for start, end in PERIODS:
+        if start not in changes and end not in changes:
+            continue
+        begins, ends = (changes.get(name, getattr(details, name)) for name in (start, end))
+        if begins is None or ends is None or ends >= begins:
+            continue
+        if end in changes:
+            wrong.append(FieldError(to_camel(end), f"must not be before {to_camel(start)}"))
+        else:
+            wrong.append(FieldError(to_camel(start), f"must not be after {to_camel(end)}"))
+    if wrong:
+        raise Malformed(*wrong)
 
 
 def check_has_metadata(state: EventState) -> None:

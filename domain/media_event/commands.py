@@ -11,7 +11,7 @@ from uuid import UUID
 
 from domain.kernel.command import Command
 from domain.kernel.errors import FieldError, Malformed, NotFound, PlanOutdated, Refused
-from domain.media_event.aggregate import MediaEvent
+from domain.media_event.aggregate import MediaEvent, check_periods
 from domain.media_event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJob, VodJobEnd, VodResult, VodWorkflow
 from domain.provision.values import ProvisionSummary
 
@@ -383,6 +383,7 @@ def check(changes: Mapping[str, Any]) -> None:
     ]
     if wrong:
         raise Malformed(*wrong)
+    check_periods(changes)  # so that bad input is reported before a missing Event
 
 
 def _is_json(text: str) -> bool:

@@ -33,7 +33,7 @@ FACETS: list[tuple[type[DomainEvent], dict[str, Any]]] = [
     (events.ReferencesChanged, {"ref_id": "r/1", "external_id": "x 1"}),
     (
         events.Rescheduled,
-        {"scheduled_start": EVENING, "scheduled_end": NOW, "scheduled_channel_start": NOW, "scheduled_channel_end": NOW},
+        {"scheduled_start": NOW, "scheduled_end": EVENING, "scheduled_channel_start": NOW, "scheduled_channel_end": NOW},
     ),
     (events.PublicationWindowChanged, {"published_start": EVENING, "published_end": NOW}),
     (events.InstantVodWindowChanged, {"instant_vod_start": EVENING, "instant_vod_end": NOW}),
@@ -52,8 +52,8 @@ FACETS: list[tuple[type[DomainEvent], dict[str, Any]]] = [
         events.ProvisioningPlanChanged,
         {
             "infrastructure_profile_id": HALL,
-            "scheduled_provision_at": EVENING,
-            "scheduled_terminate_at": NOW,
+            "scheduled_provision_at": NOW,
+            "scheduled_terminate_at": EVENING,
             "auto_provision_infrastructure": True,
             "auto_terminate_infrastructure": True,
         },

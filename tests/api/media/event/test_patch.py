@@ -36,7 +36,10 @@ async def test_every_writable_field_is_replaced_by_both_names_in_any_case(http: 
     room = await add_room(http)
     table: dict[str, tuple[str, list[Any]]] = {
         **{name: (shown, ["one", "two", "three", "four"]) for name, shown in TEXTS.items()},
-        **{name: (shown, [f"2031-01-0{day}T00:00:00.000Z" for day in range(1, 5)]) for name, shown in TIMES.items()},
+        **{
+            name: (shown, [f"2031-01-{number:02}T0{day}:00:00.000Z" for day in range(1, 5)])
+            for number, (name, shown) in enumerate(TIMES.items(), 1)
+        },
         **{name: (shown, [True, False, True, False]) for name, shown in FLAGS.items()},
         **{name: (shown, [1, 2, 3, 4]) for name, shown in LIMITS.items()},
         "RoomId": ("roomId", [room, None, room, None]),

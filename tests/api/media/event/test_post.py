@@ -18,6 +18,8 @@ from tests.api.asking import (
     logged,
     new_id,
     of_event,
+    patch,
+    replace,
     topics,
 )
 from tests.conftest import HandClock
@@ -331,6 +333,35 @@ async def test_an_invalid_time_is_400(http: httpx.AsyncClient) -> None:
         for sent in wrong:
             response = await http.post("/api/event/", json={name: sent})
             assert [field.lower() for field in fields_of(response)] == [name.lower()], sent
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("scheduledStart", "scheduledEnd"),
+        ("scheduledChannelStart", "scheduledChannelEnd"),
+        ("scheduledProvisionAt", "scheduledTerminateAt"),
+    ],
+)
+async def test_a_write_that_leaves_an_end_before_its_start_is_400(
+    http: httpx.AsyncClient, inner: Core, start: str, end: str
+) -> None:
+    early, late = "2031-01-02T11:59:59.999Z", "2031-01-02T12:00:00.001Z"
+    key = (await add(http, **{start: NOON, end: NOON}))["id"]
+    before = await last(inner)
+    patches = [await patch(http, key, replace(f"/{end}", early)), await patch(http, key, replace(f"/{start}", late))]
+    composed = {"event": {"id": key, end: early}, "playlist": {"name": "a", "items": [{"type": 1, "value": "a.mp4"}]}}
+    answers = [
+        await http.post("/api/event/", json={start: late, end: early}),
+        await http.post("/api/event/", json={"id": key, start: late}),
+        await http.post("/api/event/", content=f"Id={key}&{end}={early}", headers=FORM),
+        *patches,
+        await http.post("/api/compose/encoder/", json=composed),
+    ]
+    assert [answer.status_code for answer in answers] == [400] * len(answers), [answer.text for answer in answers]
+    assert [fields_of(answer) for answer in answers[:5]] == [[end], [start], [end], [end], [start]]
+    assert await last(inner) == before
+    assert (await add(http, Id=key, Title="Final"))["title"] == "Final"
 
 
 async def test_display_times_are_published_else_scheduled_else_actual(http: httpx.AsyncClient) -> None:
