@@ -75,6 +75,15 @@ settings.register_profile("thorough", settings.get_profile("any machine"), deran
 settings.load_profile("any machine")
 
 
+def hear_ignored_signals() -> None:
+    """A shell has SIGINT ignored for what runs in its background, and `nohup` has SIGHUP: so would be all that tests start and
+    signal, since an ignored signal is inherited. A handler is not: the run goes on after a hang-up, and its programs end."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """httpx imports sniffio for every request over ASGI, and Python searches for a missing module each time.
@@ -82,10 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
     The temporary folder belongs to this run alone. Any pytest that starts forbids other users to enter the folder that all runs
     share: root's PostgreSQL servers, which are processes of another user, would stop at their next checkpoint.
 
-    A shell has SIGINT ignored for what runs in its background, and so would all that tests start and interrupt.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    hear_ignored_signals()
     if config.getoption("thorough"):
         settings.load_profile("thorough")
     if find_spec("sniffio") is None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import hear_ignored_signals
 from tests.e2e.processes import alive
 from tests.forked import Forked
 from tests.platform.waiting import first_line, until
@@ -67,6 +68,20 @@ def test_a_signal_ends_one_process_alone(number: signal.Signals, tmp_path: Path)
     other.kill()
     assert other.wait(timeout=120) == -signal.SIGKILL
     assert (one.communicate()[0], other.communicate()[0]) == ("", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_what_tests_start_hears_signals_also_in_a_run_that_ignores_them(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        hear_ignored_signals()
+        if number == signal.SIGHUP:
+            os.kill(os.getpid(), number)  # the run goes on
+        sleeper = subprocess.Popen(["/bin/sleep", "600"])
+        sleeper.send_signal(number)
+        assert sleeper.wait(timeout=120) == -number
+    finally:
+        signal.signal(number, before)
 
 
 def test_the_end_of_a_fork_server_ends_its_processes(tmp_path: Path) -> None:
