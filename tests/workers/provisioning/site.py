@@ -3,6 +3,7 @@ there, so that all is counted from the outside."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -87,13 +88,18 @@ class Site:
         return Workdir(self.root / "work", key)
 
     def desired(
-        self, *resources: dict[str, Any], allow_updates: bool = False, template: str = "default", made: bool = False
+        self,
+        *resources: dict[str, Any],
+        allow_updates: bool = False,
+        template: str = "default",
+        made: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> Desired:
         return Desired(
             key=self.key,
             deployment=Deployment.TEMPLATE,
             template=template,
-            settings={"TF_VAR_dir": str(self.there)},
+            settings={"TF_VAR_dir": str(self.there)} if settings is None else settings,
             resources=resources,
             allow_updates=allow_updates,
             work=(),

@@ -55,6 +55,31 @@ async def test_no_credential_is_told(site: Site) -> None:
     assert "hunter2" not in found.reason + "".join(site.notes.messages)
 
 
+@pytest.mark.parametrize("spelling", ["dir", "TF_VAR_dir"])
+async def test_a_setting_that_the_operator_has_fixed_is_refused(site: Site, spelling: str) -> None:
+    elsewhere = site.root / "elsewhere"
+    elsewhere.mkdir()
+    (site.templates / "environment").write_text(f"TF_VAR_dir={site.there}\n")
+    wanted = {spelling: str(elsewhere)}
+    reason = f"the file environment of the templates fixes what the profile sets: {spelling}"
+    assert reason in await site.provisioner.plan(site.desired(A, settings=wanted))
+    found = await site.provide(A, settings=wanted)
+    assert (found.reason, found.exists, site.up, list(elsewhere.iterdir())) == (reason, False, [], [])
+
+
+async def test_what_exists_is_terminated_with_the_values_of_the_operator(site: Site) -> None:
+    rule = f'validation {{\n    condition = var.dir == "{site.there}"\n    error_message = "it is ${{var.dir}}"\n  }}'
+    declared = 'variable "dir" { type = string }'
+    assert declared in TEMPLATE
+    template = TEMPLATE.replace(declared, f'variable "dir" {{\n  type = string\n  {rule}\n}}')
+    (site.templates / "default" / "main.tf").write_text(template)
+    await site.provide(A)
+    assert site.up == ["a"]
+    (site.templates / "environment").write_text(f"TF_VAR_dir={site.there}\n")
+    gone = await site.provide(made=True, settings={"dir": "/elsewhere"})
+    assert (gone.left, gone.reason, site.up) == (False, "", [])
+
+
 async def test_no_program(site: Site) -> None:
     found = await site.another(str(site.root / "nothing")).provide(site.desired(A), progress=site.notes, halt=site.halt)
     assert ("installed" in found.reason, found.exists) == (True, False)

@@ -178,6 +178,7 @@ class _Run:
         if template is None and not (destroy and known):
             raise _Failed(f"the template {desired.template!r} is not installed")
         self._require_state(template)
+        self._require_free_settings()
         known = known or _has_backend(template)
         if destroy and not known:
             return Provided()
@@ -215,12 +216,20 @@ class _Run:
         if template is None and not destroy:
             raise _Failed(f"the template {self._desired.template!r} is not installed")
         self._require_state(template)
+        self._require_free_settings()
         if destroy and not self._workdir.path.exists():
             return ()
         await asyncio.to_thread(self._workdir.prepare, template)
         self._lock = ("-lock=false",)
         await self._initialize()
         return await self._planned(destroy)
+
+    def _require_free_settings(self) -> None:
+        """A setting of a profile cannot replace what the operator has fixed: it could send the operator's credentials elsewhere.
+        A termination goes on, with the operator's value."""
+        fixed = sorted(name for name in self._desired.settings if _PREFIX + name.removeprefix(_PREFIX) in self._secrets)
+        if fixed and self._desired.resources:
+            raise _Failed(f"the file environment of the templates fixes what the profile sets: {', '.join(fixed)}"[:_LONGEST])
 
     def _require_state(self, template: Path | None) -> None:
         """Without the state nothing can be terminated, and what is there would be made a second time."""
@@ -358,7 +367,8 @@ class _Run:
         return " ".join(text.split())[:_LONGEST]
 
     def _variables(self) -> Mapping[str, str]:
-        """The settings of the profile are variables of the template. The resources and the key are ours to say."""
+        """The settings of the profile are variables of the template. The operator's file wins over them, and the resources and the
+        key are ours to say."""
         variables: dict[str, str] = {}
         for name, value in self._desired.settings.items():
             bare = name.removeprefix(_PREFIX)
@@ -367,8 +377,8 @@ class _Run:
         return {
             "PATH": _PATH,
             "HOME": str(self._workdir.path),
-            **self._secrets,
             **variables,
+            **self._secrets,
             f"{_PREFIX}resources": json.dumps(list(self._desired.resources)),
             f"{_PREFIX}infrastructure_key": self._desired.key,
             "TF_CLI_CONFIG_FILE": "/dev/null",
