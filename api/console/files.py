@@ -45,7 +45,6 @@ class ConsoleFiles:
         self._files = {} if folder is None else _read(folder)
         self._headers = (
             ("content-security-policy", content_security_policy(media_origins)),
-            ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
             ("cross-origin-opener-policy", "same-origin"),
             ("vary", "Accept-Encoding"),

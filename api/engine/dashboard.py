@@ -30,7 +30,6 @@ _MAX_LIVE: Final = 100
 """Jobs of each state in the stream. Each change of a task sends all of it again; of 1000 jobs that would be 400 kB a second."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
-_NO_STORE: Final = ("cache-control", "no-store")
 
 
 class Dashboards:
@@ -64,14 +63,14 @@ async def get_dashboard(request: Request, dashboards: Dashboards, clients: Clien
     """Started jobs in the order of their ids; queued jobs in the order in which they start; scheduled jobs by their time.
 
     With the header client, only the jobs of that client; an admin sees all. At most 1000 jobs of each state."""
-    return Response(200, await dashboards.read(await clients.of(request)), headers=(_NO_STORE,))
+    return Response(200, await dashboards.read(await clients.of(request)))
 
 
 @routes.get("/dashboard.html", OPEN, status=302, documented=False)
 async def go_to_jobs(request: Request, query: FormerPageQuery) -> Response:
     """A page of earlier versions, which people have among their bookmarks: the console shows the same, and more."""
     place = f"/{query.job}" if query.job and _NUMBER.fullmatch(query.job) else ""
-    return Response(302, headers=(("location", f"/console/jobs{place}"), _NO_STORE))
+    return Response(302, headers=(("location", f"/console/jobs{place}"),))
 
 
 @routes.get("/dashboard/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)

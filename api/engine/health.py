@@ -15,8 +15,6 @@ from projections.job.settings import EngineSettingsQueries
 
 routes = Router(surface=ENGINE, tag="Job engine")
 
-_NO_STORE = ("cache-control", "no-store")
-
 
 @routes.get("/health", WRITE, response_model=EngineHealth)
 async def get_engine_health(request: Request, counts: JobCounts, settings: EngineSettingsQueries) -> Response:
@@ -28,4 +26,4 @@ async def get_engine_health(request: Request, counts: JobCounts, settings: Engin
     of_client, queues, warnings, limits = await asyncio.gather(
         counts.of(client), counts.queues(), counts.warnings(), settings.of([client])
     )
-    return Response(200, EngineHealth.of(of_client, queues, limits[client], warnings=warnings), headers=(_NO_STORE,))
+    return Response(200, EngineHealth.of(of_client, queues, limits[client], warnings=warnings))

@@ -72,7 +72,7 @@ async def count_jobs(request: Request, query: JobCountsQuery, counted: CountedJo
     for job in jobs:
         of_workflow[job.workflow].append(job)
     workflows = [WorkflowTotals(workflow=name, **_shown(of_workflow[name])) for name in sorted(of_workflow)]
-    return Response(200, JobTotals(workflows=workflows, **_shown(jobs)), headers=(("cache-control", "no-store"),))
+    return Response(200, JobTotals(workflows=workflows, **_shown(jobs)))
 
 
 def _shown(jobs: Iterable[JobTotal]) -> dict[str, int]:

@@ -174,4 +174,4 @@ async def get_job_tasks(
         semaphore_url=None if row.semaphore is None else row.semaphore.url,
         tasks=[JobTask.of(job, task, progress=by_task.get(number), runs=runs) for number, task in job.tasks.items()],
     )
-    return Response(200, shown, headers=(("cache-control", "no-store"),))
+    return Response(200, shown)

@@ -60,5 +60,6 @@ ENGINE: Final = Surface(
     never=frozenset({404}),
     client_required=True,
     typed_bodies=True,
+    stored=False,
     unknown_names="told",
 )

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from api.http.api_description import ApiDescription
 from api.http.body import Disconnected, Receive
+from api.http.caching import UP_TO_THE_RESPONSE, Caching
 from api.http.cross_origin import CrossOrigin
 from api.http.docs_page import docs_router
 from api.http.documentation import Documentation
@@ -65,6 +66,7 @@ class _ErrorEndpoint:
     path: str
     meter: Meter
     cross_origin: CrossOrigin | None
+    caching: Caching = UP_TO_THE_RESPONSE
     streamed_body = False
 
     async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
@@ -80,6 +82,7 @@ class _Preflight:
     path: str
     meter: Meter
     cross_origin: CrossOrigin
+    caching: Caching = UP_TO_THE_RESPONSE
     streamed_body = False
 
     async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
@@ -222,7 +225,7 @@ class Application:
             request.pieces = Pieces(receive, scope, stopping=self._streams.ended)
         try:
             response = await endpoint.respond(request, receive, values=values)
-            start, payload = await reply(response, request, cross_origin=endpoint.cross_origin)
+            start, payload = await reply(response, request, caching=endpoint.caching, cross_origin=endpoint.cross_origin)
             large = self._unsent.admit(payload, scope) if payload is not None and len(payload) > PIECE else None
         except Disconnected:
             endpoint.meter.observe(499, perf_counter() - started)
@@ -231,7 +234,7 @@ class Application:
             return
         except Exception as error:
             response, large = self._error_response(error, request, endpoint=endpoint), None
-            start, payload = await reply(response, request, cross_origin=endpoint.cross_origin)
+            start, payload = await reply(response, request, caching=endpoint.caching, cross_origin=endpoint.cross_origin)
         if span is not None:
             span.end(response.status)  # a stream may last for hours
         if request.pieces is not None:

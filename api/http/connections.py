@@ -369,6 +369,8 @@ def _response(status: int, detail: str) -> bytes:
         "content-type: application/problem+json",
         f"content-length: {len(body)}",
         "connection: close",
+        "cache-control: no-store",
+        "x-content-type-options: nosniff",
     ]
     if status == 503:
         head.append("retry-after: 1")

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from api.http.auth import Authenticate, Authorizer, Sessions
 from api.http.binding import parsers, read_signature, responder_services
 from api.http.body import Receive, check_length, read_body
+from api.http.caching import caching_of
 from api.http.cross_origin import CrossOrigin
 from api.http.errors import BadRequest, FailureOf, FieldError, failure_of
 from api.http.header_lists import preference, whole
@@ -77,6 +78,7 @@ class Endpoint:
         "_respond",
         "_roles",
         "_writes",
+        "caching",
         "cross_origin",
         "meter",
         "spec",
@@ -90,6 +92,7 @@ class Endpoint:
         self.surface = spec.surface
         self.streamed_body = spec.streamed_body
         self.meter = meter
+        self.caching = caching_of(protected=spec.permission is not None, stored=spec.stored)
         self.cross_origin = conventions.cross_origin_of(spec.surface)
         self._authorizer = Authorizer(
             conventions.authenticate,

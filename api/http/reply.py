@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from api.http.caching import NOSNIFF, Caching
 from api.http.content_coding import GZIP, SMALLEST, VARY, GzipStream, gzip_body, is_compressible, tag_of_gzip, wants_gzip
 from api.http.cross_origin import CrossOrigin
 from api.http.header_lists import entity_tags, is_any, whole
@@ -18,11 +19,14 @@ _READS: Final = ("GET", "HEAD")
 _OF_304: Final = (b"cache-control", b"content-security-policy", b"etag", b"link", b"vary", b"warning", b"preference-applied")
 
 
-async def reply(response: Response, request: Request, *, cross_origin: CrossOrigin | None) -> tuple[Message, bytes | None]:
+async def reply(
+    response: Response, request: Request, *, caching: Caching, cross_origin: CrossOrigin | None
+) -> tuple[Message, bytes | None]:
     """The head of the response and its body; `None` for a body that is streamed, which is then `response.body`."""
     streamed = is_stream(response.body)
     payload = None if streamed else encode(response.body)
     headers, status = response.header_pairs(), response.status
+    caching.add(headers, status=status)
     headers.extend(request.notes)
     coded = (streamed or (payload is not None and len(payload) > SMALLEST)) and _is_coded(response, request, headers)
     if coded and payload is not None and response.etag is not None:
@@ -38,6 +42,7 @@ async def reply(response: Response, request: Request, *, cross_origin: CrossOrig
             payload = await _gzipped(payload, response.document)
     if cross_origin is not None:
         headers.extend(cross_origin.response_headers(request))
+    headers.append(NOSNIFF)
     headers.append((b"x-transaction-id", request.transaction_id.encode("ascii")))
     if payload is not None and status not in _BODYLESS:
         headers.append((b"content-length", b"%d" % len(payload)))

@@ -40,6 +40,7 @@ class RouteSpec:
     documented: bool = True
     typed_body: bool = False
     streamed_body: bool = False
+    stored: bool = True
     example: Any = field(default=None, hash=False)
     errors: Mapping[int, str] = field(default_factory=dict, hash=False)
     answers: Mapping[int, str] = field(default_factory=dict, hash=False)
@@ -99,11 +100,13 @@ class Options(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Router:
-    """The routes of one resource. Paths begin with the surface's prefix, then this one's."""
+    """The routes of one resource. Paths begin with the surface's prefix, then this one's. Without `stored`, or where the surface
+    says so, no cache keeps what they answer."""
 
     prefix: str = ""
     surface: Surface = field(kw_only=True)
     tag: str | None = field(default=None, kw_only=True)
+    stored: bool = field(default=True, kw_only=True)
     specs: list[RouteSpec] = field(default_factory=list, init=False)
 
     def get(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
@@ -133,7 +136,9 @@ class Router:
         def declare(endpoint: F) -> F:
             _check_endpoint(endpoint, f"{method} {full}")
             spoken = name or endpoint.__name__
-            self.specs.append(RouteSpec(method, full, permission, endpoint, self.surface, tag=tag, name=spoken, **given))
+            stored = self.stored and self.surface.stored
+            spec = RouteSpec(method, full, permission, endpoint, self.surface, tag=tag, name=spoken, stored=stored, **given)
+            self.specs.append(spec)
             return endpoint
 
         return declare

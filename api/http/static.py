@@ -26,7 +26,6 @@ def page_headers(*, inline_styles: bool = False) -> tuple[tuple[str, str], ...]:
     styles = "style-src 'self' 'unsafe-inline'" if inline_styles else "style-src 'self'"
     return (
         ("content-security-policy", "; ".join((*_POLICY, styles))),
-        ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
         ("cache-control", "no-cache"),
     )

@@ -65,6 +65,8 @@ class Surface:
     without a Content-Type is refused. `routine`: calls come several times a second, so those that went well are not in the request
     log, as reads are not. `sessions=False`: a browser's session is no key here.
 
+    `stored=False`: no cache keeps an answer, that of a browser neither.
+
     `bearer_keys`: an API key may come as `Authorization: Bearer`.
 
     `cross_origin` is the surface's own rule for pages of other origins; `None`: the application's. `unknown_names`: what is done
@@ -87,5 +89,6 @@ class Surface:
     typed_bodies: bool = False
     routine: bool = False
     sessions: bool = True
+    stored: bool = True
     cross_origin: CrossOrigin | None = None
     unknown_names: Literal["ignored", "told", "refused"] = "ignored"

@@ -7,5 +7,5 @@ from typing import Final
 from api.http.surface import Surface
 
 MEDIA: Final = Surface("media", prefix="/api", unknown_names="told")
-AUDIT_LOG: Final = Surface("audit", prefix="/api/audit", unknown_names="refused")
+AUDIT_LOG: Final = Surface("audit", prefix="/api/audit", unknown_names="refused", stored=False)
 OPERATIONS: Final = Surface("operations")

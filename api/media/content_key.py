@@ -18,7 +18,7 @@ from domain.content_key.aggregate import LONGEST_ID
 from projections.content_keys.queries import ContentKeyQueries, ContentKeyRow
 from projections.kernel.page import Page, Window
 
-routes = Router("/contentkey", tag="Content keys", surface=MEDIA)
+routes = Router("/contentkey", tag="Content keys", surface=MEDIA, stored=False)
 
 
 class ContentKey(Wire):

@@ -44,13 +44,12 @@ from projections.media_event.due import DueEvents
 from projections.publishing_points.queries import PointStates
 from projections.sessions.store import SessionQueries
 
-routes = Router("/health/overview", tag="Health", surface=MEDIA)
+routes = Router("/health/overview", tag="Health", surface=MEDIA, stored=False)
 
 FRESH: Final = 1.0
 """Seconds for which one reading answers every caller."""
 SAMPLE_EVERY: Final = 60.0
 SAMPLES: Final = 60
-_NEVER_STORED = ("cache-control", "no-store")
 
 
 class HealthSample(Wire):
@@ -210,4 +209,4 @@ async def get_health_overview(request: Request, overview: Overview) -> Response:
     """The state of the whole installation, and a sample a minute of the last hour.
 
     One reading answers all callers of a second."""
-    return Response(200, await overview.now(), headers=(_NEVER_STORED,))
+    return Response(200, await overview.now())

@@ -25,7 +25,7 @@ from projections.kernel.page import Page
 from projections.logbook.logbook import Level, Logbook, LogFilter
 from projections.logbook.logbook import LogEntry as StoredEntry
 
-routes = Router("/log", tag="Logs", surface=MEDIA)
+routes = Router("/log", tag="Logs", surface=MEDIA, stored=False)
 
 _MOST_TAGS: Final = 1000
 _EXCEPTION: Final = {"type": "ValueError", "message": "no such track", "stackTrace": "at line 3"}

@@ -16,10 +16,7 @@ from api.published.media_types import media_type
 from workers.kernel.http_dates import http_date
 from workers.ports import OpenMedia
 
-SAFE: Final = (
-    ("x-content-type-options", "nosniff"),
-    ("content-security-policy", "default-src 'none'; sandbox"),
-)
+SAFE: Final = (("content-security-policy", "default-src 'none'; sandbox"),)
 """What a job or an encoder publishes is a stranger's: no browser takes it for a page of this origin."""
 
 

@@ -15,7 +15,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from projections.clients.directory import ClientDirectory
 
-routes = Router("/client", tag="Clients", surface=MEDIA)
+routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
 
 
 async def drm_configured(request: Request, outcome: Outcome[Client]) -> Response:

@@ -16,7 +16,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from projections.clients.directory import ClientDirectory
 
-routes = Router("/client", tag="Clients", surface=MEDIA)
+routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
 
 _NEVER_STORED = (("cache-control", "no-store"),)
 

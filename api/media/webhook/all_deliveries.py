@@ -29,7 +29,7 @@ from projections.deliveries.redelivery import Redelivery
 from projections.kernel.page import LARGEST
 from projections.records.queries import RecordQueries
 
-routes = Router("/webhook/deliveries", tag="Webhooks", surface=MEDIA)
+routes = Router("/webhook/deliveries", tag="Webhooks", surface=MEDIA, stored=False)
 
 _UNKNOWN: Final = "there is no such delivery"
 _DISABLED: Final = "the webhook is disabled"

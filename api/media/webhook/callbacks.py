@@ -23,7 +23,7 @@ from domain.webhook import callback
 from domain.webhook.handlers import WebhookHandlers
 from projections.records.queries import RecordQueries
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
+routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 
 
 @routes.get("/callback/", READ, response_model=CallbackCollection)

@@ -30,7 +30,7 @@ from projections.kernel.page import LARGEST
 from projections.records.queries import RecordQueries, RecordRow
 from workers.ports import WebhookProbe
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
+routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 
 _DISABLED: Final = "the webhook is disabled; PUT disabledAt null first"
 

@@ -17,7 +17,7 @@ from domain.webhook.aggregate import Webhook
 from projections.deliveries.health import Circuit, EndpointHealth, EndpointHealthQueries
 from projections.records.queries import RecordQueries
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
+routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 
 
 class WebhookHealth(Wire):

@@ -34,8 +34,8 @@ from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
 from projections.records.queries import RecordQueries, RecordRow
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
-misspelled_routes = Router("/webook", tag="Webhooks", surface=MEDIA)
+routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
+misspelled_routes = Router("/webook", tag="Webhooks", surface=MEDIA, stored=False)
 """An address that older clients use."""
 
 _NO_STORE: Final = (("cache-control", "no-store"),)

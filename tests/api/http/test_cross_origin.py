@@ -68,12 +68,12 @@ async def test_options_without_an_origin_names_the_methods(page: httpx.AsyncClie
     del page.headers["Origin"]
     answer = await page.options("/api/thing/reference")
     assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
-    assert (await page.get("/api/thing/")).headers["vary"] == "origin"
+    assert "origin" in (await page.get("/api/thing/")).headers["vary"].split(", ")
 
 
 async def test_all_origins_and_none(http: httpx.AsyncClient) -> None:
     assert (await http.options("/api/thing/", headers=asking("GET"))).status_code == 405
-    assert "vary" not in (await http.get("/api/thing/", headers={"Origin": APP})).headers
+    assert "origin" not in (await http.get("/api/thing/", headers={"Origin": APP})).headers["vary"].split(", ")
     async with Toy(cross_origin=CrossOrigin(None)).client() as anyone:
         for answer in (await anyone.get("/api/thing/"), await anyone.options("/api/thing/", headers=asking("GET"))):
             assert answer.headers["access-control-allow-origin"] == "*"
