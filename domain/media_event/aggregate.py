@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
-
 from domain.kernel.aggregate import NO_LINKS
-from domain.kernel.errors import Conflict, FieldError, Malformed, NotFound, Refused
+from domain.kernel.errors import Conflict, NotFound, Refused
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
+from domain.media_event.checks import check_has_metadata, check_periods
 from domain.media_event.encoding import EncodedEvent
 from domain.media_event.links import links_of
 from domain.media_event.values import (
@@ -21,9 +20,7 @@ from domain.media_event.values import (
     ENCODER_TRIGGERS,
     LIVE,
     ON_DEMAND,
-    PERIODS,
     STREAMING,
-    WITH_METADATA,
     EventDetails,
     EventState,
     Mp4State,
@@ -393,31 +390,6 @@ class MediaEvent(EncodedEvent):
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:
         self.details = EventDetails.model_validate(details)
-
-
-def check_periods(changes: Mapping[str, Any], details: EventDetails = _EMPTY) -> None:
-    """Raise `Malformed` for a write that names a time of a period and leaves its end before its start.
-
-    A stored Event may have such times: a write that names neither of them is not refused."""
-    wrong = []
-    for start, end in PERIODS:
-        if start not in changes and end not in changes:
-            continue
-        begins, ends = (changes.get(name, getattr(details, name)) for name in (start, end))
-        if begins is None or ends is None or ends >= begins:
-            continue
-        if end in changes:
-            wrong.append(FieldError(to_camel(end), f"must not be before {to_camel(start)}"))
-        else:
-            wrong.append(FieldError(to_camel(start), f"must not be after {to_camel(end)}"))
-    if wrong:
-        raise Malformed(*wrong)
-
-
-def check_has_metadata(state: EventState) -> None:
-    """Raise `Malformed` for a state in which the metadata of files are not taken over."""
-    if state not in WITH_METADATA:
-        raise Malformed.at("id", f"an Event in the state {state.name} has no metadata")
 
 
 events.Registered.AGGREGATE = MediaEvent

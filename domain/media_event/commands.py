@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,13 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from domain.kernel.command import Command
-from domain.kernel.errors import FieldError, Malformed, NotFound, PlanOutdated, Refused
-from domain.media_event.aggregate import MediaEvent, check_periods
+from domain.kernel.errors import Malformed, NotFound, PlanOutdated, Refused
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.checks import check
 from domain.media_event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJob, VodJobEnd, VodResult, VodWorkflow
 from domain.provision.values import ProvisionSummary
-
-_HOLDS_JSON = ("drm_json", "task_engine_json")
-_NOT_NEGATIVE = ("dvr_length", "max_bitrate", "min_bitrate")
 
 
 @dataclass(frozen=True)
@@ -369,29 +366,6 @@ class RestoreEvent(_EventCommand):
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         root.restore(at=at)
-
-
-def check(changes: Mapping[str, Any]) -> None:
-    """Raise `Malformed` for values that no Event may have. The API checks too; this covers commands of workers and the CLI."""
-    wrong = [
-        FieldError(name, "must not be negative")
-        for name in _NOT_NEGATIVE
-        if (number := changes.get(name)) is not None and number < 0
-    ]
-    wrong += [
-        FieldError(name, "must hold JSON") for name in _HOLDS_JSON if (text := changes.get(name)) is not None and not _is_json(text)
-    ]
-    if wrong:
-        raise Malformed(*wrong)
-    check_periods(changes)  # so that bad input is reported before a missing Event
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _set_states(root: MediaEvent, state: EventState | None, mp4_state: Mp4State | None, *, trigger: Trigger, at: datetime) -> None:

@@ -89,13 +89,6 @@ class Trigger(StrEnum):
     COMPOSE = "compose"
 
 
-PERIODS = (
-    ("scheduled_start", "scheduled_end"),
-    ("scheduled_channel_start", "scheduled_channel_end"),
-    ("scheduled_provision_at", "scheduled_terminate_at"),
-)
-"""The times of the schedule that begin and end something. A write may not leave an end before its start."""
-
 ENCODER_TRIGGERS = frozenset({Trigger.OPERATOR, Trigger.SCHEDULE})
 """Only state changes of these triggers start and stop the encoder."""
 

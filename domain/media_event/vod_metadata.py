@@ -7,8 +7,9 @@ from uuid import UUID
 from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.media_files import MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome
-from domain.media_event.aggregate import MediaEvent, check_has_metadata
+from domain.media_event.aggregate import MediaEvent
 from domain.media_event.asset_sync import AssetSync
+from domain.media_event.checks import check_has_metadata
 from domain.media_event.commands import SyncVodMetadata
 from domain.media_event.metadata_file import LARGEST, NAME, BrokenMetadata, Metadata, parsed
 from domain.media_event.ports import EventLookup

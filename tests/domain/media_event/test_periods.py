@@ -13,10 +13,10 @@ from domain.kernel.command import Command
 from domain.kernel.errors import Malformed
 from domain.media_event import events
 from domain.media_event.aggregate import MediaEvent
+from domain.media_event.checks import PERIODS
 from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, Replacement
 from domain.media_event.compose_commands import ComposeEvent
 from domain.media_event.facets import Particulars, Schedule
-from domain.media_event.values import PERIODS
 from tests.domain.media_event.events_given import KEY, an_event, deleted, nothing
 from tests.domain.scenario import NOW, Fact, fact
 
