@@ -30,14 +30,13 @@ class LogMessage(NamedTuple):
 
 
 def record(entry: LogEvent | LogLine, job: int) -> LogRecord:
-    """Ids of events are even, those of lines odd: an id stays the same when further entries come."""
     task: int | None
     if isinstance(entry, LogLine):
-        message, number, task = _of_line(entry), entry.line * 2 + 1, entry.task or None
+        message, task = _of_line(entry), entry.task or None
     else:
-        message, number, task = _of_event(entry), entry.position * 2, getattr(entry.event, "task", None)
+        message, task = _of_event(entry), getattr(entry.event, "task", None)
     return LogRecord.model_construct(
-        id=number,
+        id=entry.number,
         job_id=job,
         severity=int(message.severity),
         severity_description=SeverityName[message.severity.name],

@@ -32,7 +32,7 @@ from projections.kernel.page import LARGEST
 
 routes = Router(surface=ENGINE, tag="Job engine")
 
-_CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
+_CURSOR: Final = re.compile(r"(\d{1,18})\.(\d{1,18})")
 
 
 class JobLogQuery(EngineModel):
@@ -45,7 +45,7 @@ class JobLogQuery(EngineModel):
 
     @property
     def cursor(self) -> LogCursor:
-        return BEGINNING if self.after is None else LogCursor(*map(int, self.after.split("-")))
+        return BEGINNING if self.after is None else LogCursor(*map(int, self.after.split(".")))
 
 
 class LogFollower:
@@ -91,7 +91,7 @@ class LogFollower:
 async def get_job_log(
     request: Request, job_id: int, query: JobLogQuery, jobs: JobQueries, history: JobHistory, clients: ClientFilter
 ) -> Response:
-    """Events of a job and the lines that its steps wrote, in the order of time.
+    """Events of a job and the lines that its steps wrote, in the order of time and of their ids.
 
     The first record is the request, without credentials. Where there are more, the header Link has the address of the next page."""
     await _check_known(jobs, job_id, await clients.of(request))
@@ -118,7 +118,7 @@ async def _check_known(jobs: JobQueries, job_id: int, client: str | None) -> Non
 
 
 def _id(cursor: LogCursor) -> str:
-    return f"{cursor.position}-{cursor.line}"
+    return f"{cursor.version}.{cursor.line}"
 
 
 def _cursor(request: Request) -> LogCursor:

@@ -111,7 +111,7 @@ class SingleJob(FullJob):
 
 
 class LogRecord(EngineModel):
-    id: int = Field(description="Number of the record.")
+    id: int = Field(description="Number of the record in the log of the job; later records have higher ones.")
     job_id: int = Field(description="Number of the job.")
     severity: int = Field(description="0 DEBUG, 1 INFO, 2 WARN, 3 ERROR, 4 FATAL.")
     severity_description: SeverityName = Field(description="Name of the severity.")

@@ -1,6 +1,6 @@
 """The event log as entries of the log store: which client made which change.
 
-An entry's id is the log position. All entries are of level Info.
+The id of an entry is twice its position in the log. All entries are of level Info.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ class UserAuditLog:
     def __init__(self, database: Pool) -> None:
         self._database = database
 
+    async def find(self, key: int) -> LogEntry | None:
+        """The entry with an id, if it is one of this log."""
+        row = await self._database.row(_ENTRIES, ([key // 2],)) if key % 2 == 0 else None
+        return None if row is None else _entry(row)
+
     async def all(self, selection: LogFilter) -> Page[LogEntry]:
         """Every change."""
         first, last = await self._span(selection)
@@ -71,4 +76,4 @@ def _entry(row: Sequence[Any]) -> LogEntry:
     kind, key = StreamName.read(stream)
     by = actor or "system"
     username = by if end_user is None else f"{by}:{end_user}"
-    return LogEntry(position, recorded_at, Level.INFO, message=f"{topic} {kind} {key}", logger="audit", username=username)
+    return LogEntry(2 * position, recorded_at, Level.INFO, message=f"{topic} {kind} {key}", logger="audit", username=username)

@@ -23,7 +23,7 @@ from projections.kernel.arrays import PackedArray, bigints, instants, texts, uui
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database, unavailable
 from projections.kernel.distinct import distinct
-from projections.kernel.line_order import line_locks
+from projections.kernel.line_order import numbered_lines
 
 CONSUMER: Final = "deliveries"
 CALLBACK_PROGRAM: Final = "callback"
@@ -215,18 +215,18 @@ WITH {_HELD}, o AS MATERIALIZED (
     SELECT webhook, position, ordering_key, source, shard, payload, sealed_url, state, attempts, created_at, {_NOW}, error
     FROM taken
 ), written AS (
-    SELECT webhook, ordering_key, state, attempts, error, payload::json->>'status' AS status
+    SELECT {_JOB} AS job, attempts AS turn, webhook, state, attempts, error, payload::json->>'status' AS status
     FROM (
         SELECT * FROM retried UNION ALL SELECT webhook, ordering_key, state, attempts, error, payload FROM taken
     ) AS o WHERE {_OF_JOB}
-), {line_locks(f"SELECT {_JOB} AS job FROM written o")}, logged AS (
-    INSERT INTO job_log_lines (job, task, program, severity, message, created_at)
-    SELECT {_JOB}, 0, '{CALLBACK_PROGRAM}',
+), {numbered_lines("written")}, logged AS (
+    INSERT INTO job_log_lines (id, job, task, program, severity, message, created_at)
+    SELECT id, job, 0, '{CALLBACK_PROGRAM}',
         CASE state WHEN {DELIVERED} THEN {Severity.INFO} WHEN {PENDING} THEN {Severity.WARN} ELSE {Severity.ERROR} END,
         format('Webhook %%s, %%s, attempt %%s: ', webhook, status, attempts) || coalesce(error, 'delivered')
             || CASE state WHEN {PENDING} THEN ' It is tried again.' WHEN {FAILED} THEN ' It is given up.' ELSE '' END,
         clock_timestamp()
-    FROM written o, locked WHERE locked.jobs > 0
+    FROM numbered
 ), tried AS (
     INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds, status, error, address, response)
     SELECT webhook, position, ordering_key, started_at, micros / 1e6, status, error, address, response FROM o

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from heapq import merge
+from typing import Final
 
 from pydantic_core import from_json
 
@@ -19,10 +20,13 @@ from domain.kernel.mapper import EventMapper
 from projections.kernel.database import Pool
 from projections.kernel.page import LARGEST, within_bytes
 
+_SHIFT: Final = 20
+"""The number of an event is its version times 2^20. Lines that are written before the next event have the numbers after that."""
+
 _EVENTS = within_bytes(
-    "SELECT position, originator_version, topic, state, metadata::text, recorded_at FROM stream_events"
-    " WHERE stream = stream_key(%s) AND position > %s ORDER BY version LIMIT %s",
-    order="originator_version",
+    "SELECT version, topic, state, metadata::text, recorded_at FROM stream_events"
+    " WHERE stream = stream_key(%s) AND version > %s ORDER BY version LIMIT %s",
+    order="version",
 )
 _LINES = within_bytes(
     "SELECT id, task, severity, message, created_at, program FROM job_log_lines WHERE job = %s AND id > %s ORDER BY id LIMIT %s",
@@ -33,19 +37,23 @@ _LINES = within_bytes(
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """A domain event of the job with its position in the event log. `actor` caused it."""
+    """A domain event of the job. `actor` caused it."""
 
-    position: int
+    version: int
     actor: str
     event: DomainEvent
     at: datetime
 
+    @property
+    def number(self) -> int:
+        return self.version << _SHIFT
+
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that a step wrote, by its number. `program` is set where another program wrote it."""
+    """A line that a step wrote. `program` is set where another program wrote it."""
 
-    line: int
+    number: int
     task: int
     severity: int
     message: str
@@ -55,15 +63,16 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogCursor:
-    """How far a reader has read: the position of the last event and the number of the last line."""
+    """How far a reader has read: the version of the last event and the number of the last line. A line that is committed while an
+    event is appended may have a lower number than the event and be seen after it."""
 
-    position: int = 0
+    version: int = 0
     line: int = 0
 
     def after(self, entry: LogEvent | LogLine) -> LogCursor:
         if isinstance(entry, LogEvent):
-            return LogCursor(max(self.position, entry.position), self.line)
-        return LogCursor(self.position, max(self.line, entry.line))
+            return LogCursor(max(self.version, entry.version), self.line)
+        return LogCursor(self.version, max(self.line, entry.number))
 
 
 BEGINNING = LogCursor()
@@ -89,42 +98,42 @@ class JobHistory:
         self._mapper = mapper
 
     async def since(self, job: int, cursor: LogCursor = BEGINNING, *, limit: int = LARGEST) -> LogPage:
-        """A page in the order of time. Events, and lines, are each in their own order."""
+        """A page in the order of the numbers, which is that in which the entries were written."""
         stream = Job.stream(job)
-        found = await self._database.rows(_EVENTS, (stream, cursor.position, limit + 1))
+        found = await self._database.rows(_EVENTS, (stream, cursor.version, limit + 1))
         written = await self._database.rows(_LINES, (job, cursor.line, limit + 1))
+        if written and written[-1][0] >> _SHIFT > (found[-1][0] if found else cursor.version):
+            found = await self._database.rows(
+                _EVENTS, (stream, cursor.version, limit + 1)
+            )  # a line came after an event that is new
         events = [
-            LogEvent(position, from_json(metadata).get("actor", "system"), self._read(stream, version, topic, state), at)
-            for position, version, topic, state, metadata, at, *_ in found
+            LogEvent(version, from_json(metadata).get("actor", "system"), self._read(stream, version, topic, state), at)
+            for version, topic, state, metadata, at, *_ in found
         ]
         lines = [LogLine(*line[:-2]) for line in written]
-        # Where the events are cut, later lines wait: the next event may be earlier. The same the other way round.
+        # Where the events are cut, later lines wait: the next event may be before them. The same the other way round.
         cuts = [all_[-1] for all_, rows in ((events, found), (lines, written)) if rows and rows[0][-1] > len(rows)]
         entries: list[LogEvent | LogLine] = []
         both: list[Sequence[LogEvent | LogLine]] = [events, lines]
-        for entry in merge(*both, key=_time):
+        for entry in merge(*both, key=_number):
             if len(entries) == limit:
-                return _page(entries, more=True)
+                return LogPage(entries, more=True)
             entries.append(entry)
             if any(entry is cut for cut in cuts):
-                return _page(entries, more=True)
-        return _page(entries, more=False)
+                return LogPage(entries, more=True)
+        return LogPage(entries, more=False)
 
     async def events(self, job: int) -> list[DomainEvent]:
         """All events of a job, in their order. They are read in pages: one that was resumed often has many."""
-        stream, found, position = Job.stream(job), list[DomainEvent](), 0
-        while rows := await self._database.rows(_EVENTS, (stream, position, LARGEST)):
-            found += [self._read(stream, version, topic, state) for _, version, topic, state, *_ in rows]
-            position = rows[-1][0]
+        stream, found, last = Job.stream(job), list[DomainEvent](), 0
+        while rows := await self._database.rows(_EVENTS, (stream, last, LARGEST)):
+            found += [self._read(stream, version, topic, state) for version, topic, state, *_ in rows]
+            last = rows[-1][0]
         return found
 
     def _read(self, stream: str, version: int, topic: str, state: bytes) -> DomainEvent:
         return self._mapper.read(topic, stream=stream, version=version, state=state)
 
 
-def _page(entries: list[LogEvent | LogLine], *, more: bool) -> LogPage:
-    return LogPage(sorted(entries, key=_time), more)
-
-
-def _time(entry: LogEvent | LogLine) -> datetime:
-    return entry.at
+def _number(entry: LogEvent | LogLine) -> int:
+    return entry.number

@@ -10,7 +10,7 @@ from typing import Final
 from projections.job.queue import Run
 from projections.kernel.arrays import bigints, instants, texts
 from projections.kernel.database import Database
-from projections.kernel.line_order import line_locks
+from projections.kernel.line_order import numbered_lines
 
 LONGEST_LINE: Final = 8_000
 _WRITE = f"""
@@ -23,10 +23,10 @@ WITH progress AS (
         WHERE excluded.run >= job_progress.run
 ), lines AS MATERIALIZED (
     SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
-        AS l (job, task, severity, message, created_at)
-), {line_locks("SELECT job FROM lines")}
-INSERT INTO job_log_lines (job, task, severity, message, created_at)
-SELECT lines.* FROM lines, locked WHERE locked.jobs > 0
+        WITH ORDINALITY AS l (job, task, severity, message, created_at, turn)
+), {numbered_lines("lines")}
+INSERT INTO job_log_lines (id, job, task, severity, message, created_at)
+SELECT id, job, task, severity, message, created_at FROM numbered
 """
 
 

@@ -38,7 +38,8 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry. A text that was not given is empty."""
+    """An entry. A text that was not given is empty. The id of an entry of the log store is odd, that of an entry of the audit log
+    even: an id names one entry on all paths."""
 
     id: int
     recorded_at: datetime
@@ -113,7 +114,7 @@ class Logbook:
             added = await (await connection.execute(_ADD, values)).fetchone()
             assert added is not None, "RETURNING gives a row"
             entry = LogEntry(
-                id=added[0],
+                id=_id(added[0]),
                 recorded_at=at,
                 level=level,
                 exception=exception,
@@ -139,7 +140,7 @@ class Logbook:
             _log.warning("%s (of %s; not in the log store: %s)", message, subject, fault)
 
     async def find(self, key: int) -> LogEntry | None:
-        row = await self._database.row(_COLUMNS + " WHERE id = %s", (key,))
+        row = await self._database.row(_COLUMNS + " WHERE id = %s", (_number(key),)) if key % 2 else None
         return _entry(row) if row is not None else None
 
     async def page(self, selection: LogFilter) -> Page[LogEntry]:
@@ -157,6 +158,14 @@ class Logbook:
         return Page(selection.limit, total, [_entry(row) for row in rows])
 
 
+def _id(number: int) -> int:
+    return 2 * number - 1
+
+
+def _number(key: int) -> int:
+    return (key + 1) // 2
+
+
 def _parts(selection: LogFilter) -> list[Part]:
     return [
         ("recorded_from", selection.recorded_from, "recorded_at >= %(recorded_from)s"),
@@ -167,5 +176,5 @@ def _parts(selection: LogFilter) -> list[Part]:
 
 
 def _entry(row: Sequence[Any]) -> LogEntry:
-    key, recorded_at, level, *texts = row
-    return LogEntry(key, recorded_at, Level(level), *texts)
+    number, recorded_at, level, *texts = row
+    return LogEntry(_id(number), recorded_at, Level(level), *texts)

@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import projections
 from api.engine.job_log_text import _RENDERERS
 from api.engine.log import LogFollower
 from api.http.sse import AWAY, BEAT, FULL, Subscriber
@@ -157,25 +159,46 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
     assert [one["pictures"] for one in told if one["pictures"]] == [["film/b.JPG", "film/d/é.gif"]]
 
 
-async def test_lines_of_steps_and_events_are_ordered_by_time(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_ids_count_up_in_the_order_of_writing(engine: httpx.AsyncClient, inner: Core) -> None:
     job, other = await submit(engine), await submit(engine)
     await start(inner, job)
     await do(inner, StartTask(job, 1, 1, "host 1"))
     await say(inner, job, "<b>one</b>", "two", severity=Severity.WARN)
     await say(inner, other, "not ours")
     await do(inner, CompleteTask(job, 1, 1, Result(message="done")))
-    await say(inner, job, "before all", at=datetime(2020, 1, 1, tzinfo=UTC))
     told = await records(engine, job)
-    assert said(told)[0] == ("INFO", "worker", "before all")
-    assert said(told)[4:] == [
+    assert said(told)[3:] == [
         ("WARN", "worker", "<b>one</b>"),
         ("WARN", "worker", "two"),
         ("INFO", "worker", "The task fetch is completed: done"),
     ]
     assert [one["created_at"] for one in told] == sorted(one["created_at"] for one in told)
-    ids = {one["message"]: one["id"] for one in told}
-    await say(inner, job, "later")
-    assert {one["message"]: one["id"] for one in await records(engine, job)}.items() > ids.items()
+    ids = [one["id"] for one in told]
+    assert ids == sorted(ids)
+    await say(inner, job, "late", at=datetime(2020, 1, 1, tzinfo=UTC))
+    await do(inner, StartTask(job, 2, 1, "host 1"))
+    await say(inner, job, "last")
+    again = await records(engine, job)
+    assert again[: len(told)] == told
+    assert [message for _, _, message in said(again)[len(told) :]] == ["late", "host 1 started the task store, attempt 1", "last"]
+    ids = [one["id"] for one in again]
+    assert ids == sorted(ids)
+
+
+async def test_lines_of_before_get_numbers_between_those_of_the_events(engine: httpx.AsyncClient, inner: Core) -> None:
+    job, other = await submit(engine), await submit(engine)
+    add = "INSERT INTO job_log_lines (job, task, severity, message, created_at) VALUES (%s, 1, 1, %s, clock_timestamp())"
+    await inner.database.execute(add, (job, "one"))
+    await inner.database.execute(add, (other, "not ours"))
+    await inner.database.execute(add, (job, "two"))
+    await start(inner, job)
+    await inner.database.execute(add, (job, "three"))
+    migration = (Path(projections.__file__).parent / "job/line_numbers.sql").read_text()
+    await inner.database.execute(migration[migration.index("WITH placed") :])
+    told = await records(engine, job)
+    assert [one["message"] for one in told[1:]] == ["one", "two", "The job is started in slot 1", "three"]
+    ids = [one["id"] for one in told]
+    assert ids == sorted(ids)
 
 
 async def test_an_unknown_job_has_no_log(engine: httpx.AsyncClient) -> None:
@@ -228,7 +251,7 @@ async def test_last_event_id_continues_the_stream(engine: httpx.AsyncClient, inn
 
     told = await asyncio.gather(*(told_after(seen) for seen, _ in known[:-1]))
     assert told == [known[at + 1 :] for at in range(len(known) - 1)]
-    nonsense = ("x", "1", "-", "1-2-3", "9" * 40)
+    nonsense = ("x", "1", ".", "1.2.3", "9" * 40)
     assert await asyncio.gather(*map(told_after, nonsense)) == [known] * len(nonsense)
 
 

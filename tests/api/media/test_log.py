@@ -24,13 +24,19 @@ async def write(http: httpx.AsyncClient, message: str = "x", level: Any = "Info"
     return shown
 
 
-async def ids(http: httpx.AsyncClient, path: str = "/api/log/", **asked: Any) -> list[int]:
+def number(entry: dict[str, Any]) -> int:
+    """An entry of the log store is counted by its odd id, a position in the log of events by the even id of its entry."""
+    assert (entry["id"] % 2 == 0) is (entry["logger"] == "audit")
+    return (int(entry["id"]) + 1) // 2
+
+
+async def numbers(http: httpx.AsyncClient, path: str = "/api/log/", **asked: Any) -> list[int]:
     answer = await http.get(path, params=asked)
     if answer.status_code == 204:
         assert answer.content == b""
         return []
     assert answer.status_code == 200, answer.text
-    return [entry["id"] for entry in answer.json()["results"]]
+    return [number(entry) for entry in answer.json()["results"]]
 
 
 async def test_a_message_is_added_and_read_back(http: httpx.AsyncClient, inner: Core) -> None:
@@ -59,8 +65,8 @@ async def test_an_entry_names_its_client(http: httpx.AsyncClient, inner: Core) -
 
 
 async def test_levels_have_a_number_and_a_name_in_any_case(http: httpx.AsyncClient) -> None:
-    for number, name in enumerate(("Trace", "Debug", "Info", "Warn", "Error", "Fatal", "Off")):
-        for level in (number, str(number), name, name.upper(), name.lower()):
+    for n, name in enumerate(("Trace", "Debug", "Info", "Warn", "Error", "Fatal", "Off")):
+        for level in (n, str(n), name, name.upper(), name.lower()):
             assert (await write(http, level=level))["level"] == name
 
 
@@ -76,7 +82,7 @@ async def test_message_and_level_are_required(http: httpx.AsyncClient, path: str
         assert fields_of(await http.post(path, json=rest)) == [name]
         for value in values:
             assert fields_of(await http.post(path, json={**rest, name: value})) == [name], (name, value)
-    assert await ids(http) == []
+    assert await numbers(http) == []
 
 
 async def test_a_loggable_has_an_id_of_600_characters_at_most(http: httpx.AsyncClient) -> None:
@@ -93,7 +99,7 @@ async def test_the_tags_of_a_loggable_are_texts(http: httpx.AsyncClient) -> None
     for wrong in ("a", [7], [None], {"a": 1}, ["x"] * 1001):
         answer = await http.post("/api/log/loggable/", json={"Id": "x", "Message": "x", "Level": 1, "Tag": wrong})
         assert fields_of(answer)[0].partition("[")[0] == "tag", wrong
-    assert await ids(http) == [1, 2, 3, 4]
+    assert await numbers(http) == [1, 2, 3, 4]
 
 
 async def test_logs_of_an_event_are_those_with_its_id_however_it_is_spelled(http: httpx.AsyncClient) -> None:
@@ -102,16 +108,16 @@ async def test_logs_of_an_event_are_those_with_its_id_however_it_is_spelled(http
         await write(http, spelled, Id=spelled)
     await write(http, key)
     for asked in (key, key.upper()):
-        assert await ids(http, f"/api/log/event/{asked}") == [1, 2, 3, 4]
-    assert await ids(http, f"/api/log/event/{key}/", startIndex=1, pageSize=2, queryOrder="DESC") == [3, 2]
-    assert await ids(http, f"/api/log/event/{UNKNOWN}") == []
+        assert await numbers(http, f"/api/log/event/{asked}") == [1, 2, 3, 4]
+    assert await numbers(http, f"/api/log/event/{key}/", startIndex=1, pageSize=2, queryOrder="DESC") == [3, 2]
+    assert await numbers(http, f"/api/log/event/{UNKNOWN}") == []
     assert fields_of(await http.get("/api/log/event/x")) == ["eventId"]
-    assert len(await ids(http)) == 8
+    assert len(await numbers(http)) == 8
 
 
 async def test_a_page_of_logs(http: httpx.AsyncClient) -> None:
-    for number in range(25):
-        await write(http, f"{number + 1}", level=number % 5)
+    for n in range(25):
+        await write(http, f"{n + 1}", level=n % 5)
     everything = list(range(1, 26))
     cases: list[tuple[dict[str, Any], list[int], int]] = [
         ({}, everything[:20], 25),
@@ -133,7 +139,7 @@ async def test_a_page_of_logs(http: httpx.AsyncClient) -> None:
             assert (answer.status_code, answer.content) == (204, b""), asked
             continue
         body = answer.json()
-        assert ([entry["id"] for entry in body["results"]], body["totalCount"]) == (found, total), asked
+        assert ([number(entry) for entry in body["results"]], body["totalCount"]) == (found, total), asked
     for asked_size, size in ((1, 1), (1000, 1000), (1001, 1000), (2**63 - 1, 1000)):
         assert (await http.get("/api/log/", params={"pageSize": asked_size})).json()["pageSize"] == size
 
@@ -143,12 +149,12 @@ async def test_dates_are_inclusive_and_backwards_find_nothing(http: httpx.AsyncC
     for _ in range(4):
         dates.append((await write(http))["date"])
         clock.forward(milliseconds=1)
-    assert await ids(http, fromDate=dates[1]) == [2, 3, 4]
-    assert await ids(http, toDate=dates[1]) == [1, 2]
-    assert await ids(http, fromDate=dates[1], toDate=dates[2]) == [2, 3]
-    assert await ids(http, fromDate=dates[2], toDate=dates[1]) == []
-    assert await ids(http, fromDate="2031-01-02T13:00:00.003+01:00") == [4]
-    assert await ids(http, fromDate="2031-01-02", toDate="2031-01-03") == [1, 2, 3, 4]
+    assert await numbers(http, fromDate=dates[1]) == [2, 3, 4]
+    assert await numbers(http, toDate=dates[1]) == [1, 2]
+    assert await numbers(http, fromDate=dates[1], toDate=dates[2]) == [2, 3]
+    assert await numbers(http, fromDate=dates[2], toDate=dates[1]) == []
+    assert await numbers(http, fromDate="2031-01-02T13:00:00.003+01:00") == [4]
+    assert await numbers(http, fromDate="2031-01-02", toDate="2031-01-03") == [1, 2, 3, 4]
 
 
 async def test_invalid_parameters_are_400(http: httpx.AsyncClient) -> None:
@@ -193,14 +199,14 @@ async def test_a_repeated_post_adds_one_entry(http: httpx.AsyncClient, path: str
     assert again.headers["location"] == first.headers["location"]
     assert again.headers["idempotency-replayed"] == "true"
     assert_problem(await http.post(path, json={**body, "Message": "y"}, headers=headers), 409)
-    assert await ids(http) == [1]
+    assert await numbers(http) == [1]
 
 
 async def test_a_repeated_post_at_the_same_time_adds_one_entry(http: httpx.AsyncClient) -> None:
     body, headers = {"Message": "x", "Level": "Info"}, {"Idempotency-Key": "k"}
     answers = await asyncio.gather(*(http.post("/api/log/", json=body, headers=headers) for _ in range(5)))
     assert {answer.status_code for answer in answers} <= {201, 409}
-    assert await ids(http) == [1]
+    assert await numbers(http) == [1]
 
 
 async def test_link_leads_through_all_pages_of_each_list(http: httpx.AsyncClient) -> None:
@@ -209,13 +215,13 @@ async def test_link_leads_through_all_pages_of_each_list(http: httpx.AsyncClient
         await write(http, "x", Id=event)
     await http.post("/api/client/", json={"name": "studio", "roles": ["viewer"]})
     for path in ("/api/log/", f"/api/log/event/{event}/", "/api/log/useraudit/", "/api/log/usermanagement/"):
-        everything = await ids(http, path, pageSize=2000, queryOrder="DESC")
+        everything = await numbers(http, path, pageSize=2000, queryOrder="DESC")
         assert "link" not in (await http.get(path, params={"pageSize": 2000})).headers
         following: str | None = f"{path}?STARTINDEX=1&pageSize=2&queryOrder=DESC"
         found: list[int] = []
         while following is not None and len(found) < 100:
             answer = await http.get(following)
-            found += [entry["id"] for entry in answer.json()["results"]]
+            found += [number(entry) for entry in answer.json()["results"]]
             following = answer.links["next"]["url"] if "next" in answer.links else None
         assert found == everything[1:], path
         assert len(found) > 2, path
@@ -227,7 +233,7 @@ async def test_a_size_that_was_cut_counts_for_the_next_page(http: httpx.AsyncCli
     )
     answer = await http.get("/api/log/?pageSize=5000&startIndex=0")
     assert answer.links["next"]["url"] == "/api/log/?pageSize=5000&startIndex=1000"
-    assert [entry["id"] for entry in (await http.get(answer.links["next"]["url"])).json()["results"]] == [1001]
+    assert [number(entry) for entry in (await http.get(answer.links["next"]["url"])).json()["results"]] == [1001]
 
 
 async def test_user_audit_shows_every_change_and_its_client(http: httpx.AsyncClient, inner: Core) -> None:
@@ -243,7 +249,7 @@ async def test_user_audit_shows_every_change_and_its_client(http: httpx.AsyncCli
         "results": [
             EMPTY
             | {
-                "id": one["position"],
+                "id": 2 * one["position"],
                 "date": one["recordedAt"],
                 "level": "Info",
                 "logger": "audit",
@@ -262,12 +268,12 @@ async def test_user_audit_shows_every_change_and_its_client(http: httpx.AsyncCli
 
 async def test_a_date_read_in_the_user_audit_finds_its_entry(http: httpx.AsyncClient) -> None:
     """The log keeps microseconds and shows milliseconds."""
-    for number in range(10):
-        await add(http, Title=f"{number}")
+    for n in range(10):
+        await add(http, Title=f"{n}")
     entries = (await http.get("/api/log/useraudit/")).json()["results"]
     for date in {entry["date"] for entry in entries}:
-        found = await ids(http, "/api/log/useraudit/", fromDate=date, toDate=date)
-        assert found == [entry["id"] for entry in entries if entry["date"] == date]
+        found = await numbers(http, "/api/log/useraudit/", fromDate=date, toDate=date)
+        assert found == [number(entry) for entry in entries if entry["date"] == date]
 
 
 async def test_user_management_shows_changes_of_clients(http: httpx.AsyncClient) -> None:
@@ -276,7 +282,7 @@ async def test_user_management_shows_changes_of_clients(http: httpx.AsyncClient)
     await add(http)
     await http.delete("/api/client/studio")
     body = (await http.get("/api/log/usermanagement/")).json()
-    assert [(entry["id"], entry["message"], entry["username"]) for entry in body["results"]] == [
+    assert [(number(entry), entry["message"], entry["username"]) for entry in body["results"]] == [
         (1, "client.registered client admin", "system"),
         (2, "client.key_issued client admin", "system"),
         (4, "client.registered client studio", "admin"),
@@ -284,17 +290,34 @@ async def test_user_management_shows_changes_of_clients(http: httpx.AsyncClient)
         (7, "client.deleted client studio", "admin"),
     ]
     assert body["totalCount"] == 5
-    assert await ids(http, "/api/log/usermanagement/", queryOrder="DESC", startIndex=1, pageSize=2) == [5, 4]
+    assert await numbers(http, "/api/log/usermanagement/", queryOrder="DESC", startIndex=1, pageSize=2) == [5, 4]
 
 
 @pytest.mark.parametrize("path", ["/api/log/useraudit/", "/api/log/usermanagement/"])
 async def test_actions_are_of_level_info(http: httpx.AsyncClient, path: str) -> None:
-    assert await ids(http, path, logLevels="Info") == [1, 2]
-    assert await ids(http, path, logLevels="Error,2") == [1, 2]
-    assert await ids(http, path, logLevels="Error,Warn") == []
-    assert await ids(http, path, fromDate="2101-01-01") == []
-    assert await ids(http, path, fromDate="2101-01-01", toDate="2001-01-01") == []
-    assert await ids(http, path, startIndex=2) == []
+    assert await numbers(http, path, logLevels="Info") == [1, 2]
+    assert await numbers(http, path, logLevels="Error,2") == [1, 2]
+    assert await numbers(http, path, logLevels="Error,Warn") == []
+    assert await numbers(http, path, fromDate="2101-01-01") == []
+    assert await numbers(http, path, fromDate="2101-01-01", toDate="2001-01-01") == []
+    assert await numbers(http, path, startIndex=2) == []
+
+
+async def test_an_id_names_one_entry_on_all_paths(http: httpx.AsyncClient, inner: Core) -> None:
+    viewer, auditor = [{"API-KEY": await introduce(inner, role, role)} for role in ("viewer", "auditor")]
+    key = str((await add(http))["id"])
+    for _ in range(5):
+        await write(http, Id=key)
+    shown: dict[int, dict[str, Any]] = {}
+    for path in ("/api/log/", f"/api/log/event/{key}", "/api/log/useraudit/", "/api/log/usermanagement/"):
+        for entry in (await http.get(path, params={"pageSize": 1000})).json()["results"]:
+            assert shown.setdefault(entry["id"], entry) == entry, path
+    assert len(shown) >= 5 + await last(inner)
+    for of, entry in shown.items():
+        assert (await http.get(f"/api/log/{of}", headers=auditor)).json() == entry
+        answer = await http.get(f"/api/log/{of}", headers=viewer)
+        assert answer.status_code == (204 if entry["logger"] == "audit" else 200)
+    assert (await http.get(f"/api/log/{2 * await last(inner) + 2}")).status_code == 204
 
 
 async def test_the_two_audit_logs_are_for_auditors(http: httpx.AsyncClient, inner: Core) -> None:

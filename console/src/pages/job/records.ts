@@ -83,8 +83,8 @@ export function useJobLog(id: number, mark: string): Log {
   return log;
 }
 
-/** Events of the job have even ids, lines of its steps odd ones. */
-export const isEvent = (record: LogRecord): boolean => record.id % 2 === 0;
+/** Events of the job have multiples of 2^20 as ids, lines of its steps numbers between these. */
+export const isEvent = (record: LogRecord): boolean => record.id % 2 ** 20 === 0;
 
 /** The text of a record. The first is the request as JSON, which is for machines. */
 export function textOf(record: LogRecord): string {
