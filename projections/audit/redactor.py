@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, cast
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from domain.kernel.aggregate import NO_REFERENCES, AggregateRoot
 from domain.kernel.cause import Cause
@@ -37,6 +37,7 @@ from projections.log.write_set import WriteSets
 
 KEPT_KINDS: Final = frozenset({"client", "content_key", "provision", "log"})
 """Without their content nobody could log in, play, or give infrastructure back. They describe no persons."""
+_CAUSES: Final = UUID("5a1d0a53-7a39-4d0c-9d32-0d8f4a4be1b7")
 _BATCH: Final = 500
 _SCANNED: Final = 50_000
 _TRIES: Final = 4
@@ -250,7 +251,7 @@ class Redactor:
 
     async def _erase(self, order: RedactionOrder, found: Sequence[Found]) -> tuple[int, int]:
         """One append: the redaction, and the event in each stream that loses content. How many events lost a part, and streams
-        content."""
+        content. Raises `ConcurrencyConflict` where another process has erased them since they were found."""
         decisions, key, at = [], new_id(), self._clock()
         under_way: set[str] = set()
         for stream in sorted({one.stream for one in found if one.content}):
@@ -265,7 +266,9 @@ class Redactor:
         if not contents and not causes:
             return 0, 0
         roots = [
-            Redaction.record(new_id() if part is Part.CAUSE else key, reason=order.reason, parts=[part], positions=those, at=at)
+            Redaction.record(
+                _key_of_causes(those) if part is Part.CAUSE else key, reason=order.reason, parts=[part], positions=those, at=at
+            )
             for part, those in ((Part.CONTENT, contents), (Part.CAUSE, causes))
             if those
         ]
@@ -276,10 +279,13 @@ class Redactor:
         return len({*contents, *causes}), len(decisions)
 
     async def _decision(self, stream: str, positions: set[int], *, redaction: UUID, at: datetime) -> Decision | None:
-        """The stream folded without the content at these positions, and told of it. None while its work is under way."""
+        """The stream folded without the content at these positions, and told of it. None while its work is under way. Raises
+        `ConcurrencyConflict` where the content is gone already."""
         before: AggregateRoot | None = None
         root: AggregateRoot | None = None
         for position, version, topic, state, emptied in await self._database.rows(_HISTORY + " ORDER BY version", (stream,)):
+            if position in positions and state == emptied:
+                raise ConcurrencyConflict(stream)
             taken = emptied if position in positions else state
             root = self._streams.applied(root, stream=stream, version=version, topic=topic, state=taken)
             before = self._streams.applied(before, stream=stream, version=version, topic=topic, state=state)
@@ -309,6 +315,12 @@ class Redactor:
             await connection.execute("SELECT erase_traces(%s)", (order.through,))
         finally:
             await connection.close()
+
+
+def _key_of_causes(positions: Sequence[int]) -> UUID:
+    """The id of a redaction of causes: the same in two processes that erase the same ones, so that the log takes one of them. For
+    content the version of its stream decides."""
+    return uuid5(_CAUSES, str(positions[0]))
 
 
 def _recorded(root: Redaction) -> Decision:

@@ -16,6 +16,7 @@ from api.wiring.catalogue import RECORD_VIEW
 from api.wiring.core import Core
 from domain.job.values import JobState
 from domain.kernel.cause import Cause
+from domain.kernel.errors import ConcurrencyConflict
 from domain.kernel.mapper import EventMapper
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.redaction.events import Part
@@ -194,6 +195,27 @@ async def test_what_was_cut_off_goes_on(http: httpx.AsyncClient, inner: Core, se
     await Redactions(second.database, second.redactor, second.executor).carry_out()
     status = (await http.get(f"/api/audit/redact/{order.id}")).json()
     assert (status["state"], places(database_url)) == ("done", [])
+    assert verify(database_url).valid
+
+
+@pytest.mark.parametrize("parts", [[Part.CONTENT], [Part.CAUSE], [Part.CONTENT, Part.CAUSE]], ids=str)
+async def test_two_processes_that_carry_out_one_redaction_erase_once(
+    http: httpx.AsyncClient, inner: Core, second: Core, database_url: str, parts: list[Part]
+) -> None:
+    """The request and the background of another process: one of them has found what is to go before the other has erased it."""
+    key = await marked_event(http, inner, database_url)
+    order = await inner.redactor.request(Selection(stream=f"event:{key}"), parts, reason="x", cause=Cause.by("admin"))
+    assert order.selection is not None
+    found, _ = await inner.redactor._next(order.selection, parts, after=0, through=order.through)
+    await Redactions(second.database, second.redactor, second.executor).carry_out()
+    with pytest.raises(ConcurrencyConflict):
+        await inner.redactor._erase(order, found)
+    done = await inner.redactor.step(order)
+    assert (done.reached, done.events, done.kept) == (order.through, len(found), 0)
+    topics = [
+        topic for (topic,) in rows(database_url, "SELECT topic FROM events WHERE strpos(topic, '.redacted') > 0 ORDER BY position")
+    ]
+    assert topics == ["log.redacted"] * len(parts) + ["event.redacted"] * (Part.CONTENT in parts)
     assert verify(database_url).valid
 
 
