@@ -39,6 +39,7 @@ _START: Final = b"""SwaggerUIBundle({
   dom_id: "#swagger-ui",
   deepLinking: true,
   docExpansion: "none",
+  filter: true,
   validatorUrl: null,
 });
 """
