@@ -237,7 +237,7 @@ async def list_user_management_logs(request: Request, query: LogQuery, audit: Us
 @routes.get("/{id}", READ, response_model=LogEntry, absent=204)
 async def get_log(request: Request, id: Number, logbook: Logbook, audit: UserAuditLog) -> Response:
     """One entry of the log store, or of the audit logs for who may read these."""
-    may_audit = not AUDIT.isdisjoint(request.caller.roles)
+    may_audit = not request.caller.roles.isdisjoint(AUDIT or ())
     if may_audit and (entry := await audit.find(id)) is not None:
         return Response(200, LogEntry.of(entry), etag=_ETAG)
     return Response(200, LogEntry.of(await _existing(logbook, id)), etag=_ETAG, settled=True)
