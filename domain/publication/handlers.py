@@ -36,11 +36,12 @@ from domain.publication.commands import (
 )
 from domain.publication.ports import TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, transaction_of
+from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications
 from domain.publication.texts import SentText
 from domain.publication.values import (
     PublicationKind,
     PublicationState,
+    transaction_key,
 )
 from domain.records.row import RecordRow
 
@@ -97,7 +98,7 @@ class PublicationHandlers(SeveralPublications):
     async def _scheduled(
         self, wanted: Sequence[NewPublication], sent: Sequence[SentText], *, invocation: Invocation
     ) -> Outcome[Publication]:
-        scheduling = partial(self._scheduling, transaction=transaction_of(invocation), invocation=invocation)
+        scheduling = partial(self._scheduling, transaction=transaction_key(invocation.cause.correlation_id), invocation=invocation)
         return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation)
 
     async def _scheduling(

@@ -32,10 +32,10 @@ from domain.publication.commands import (
 )
 from domain.publication.ports import StreamingServers, TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications, transaction_of
+from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications
 from domain.publication.sources import ChannelSources, LiveSource
 from domain.publication.texts import SentText
-from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState
+from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState, transaction_key
 from domain.records.kinds.destination import Destination, DestinationDetails
 
 _NO_SOURCE: Final = "the Event is not on the air, or its channel has no HLS address: there is no stream to publish"
@@ -113,7 +113,7 @@ class LivePublicationHandlers(SeveralPublications):
             content_id=str(event_id),
             destination_id=one.destination_id,
             target=destination.details.target,
-            transaction_id=transaction_of(invocation),
+            transaction_id=transaction_key(invocation.cause.correlation_id),
             client=client,
             text=settled.text,
             audio_input_id=one.audio_input_id,

@@ -112,14 +112,6 @@ class SeveralPublications:
         return found
 
 
-def transaction_of(invocation: Invocation) -> UUID:
-    """What all publications of a request have in common: its own transaction, if that is a GUID."""
-    try:
-        return UUID(invocation.cause.correlation_id)
-    except ValueError:
-        return new_id()
-
-
 def _each_once(commands: Sequence[Command[Any]], places: list[int]) -> list[Command[Any]]:
     """Callbacks that several publications name are named once. `places` are moved along."""
     kept: list[Command[Any]] = []

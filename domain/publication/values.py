@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from typing import Final
+from uuid import UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict
 
@@ -32,6 +33,18 @@ class PublicationState(IntEnum):
 
 
 RUNNING: Final = frozenset({PublicationState.Processing, PublicationState.InProgress})
+
+
+_TRANSACTIONS: Final = UUID("5f0c2c5e-0f4b-4d1c-9c39-6a4f2f5a1f7e")
+
+
+def transaction_key(transaction_id: str) -> UUID:
+    """Return the id that all publications of a request have in common: its transaction id if that is a GUID, else a GUID that
+    follows from its text, so that publications are found by the transaction id as it was sent."""
+    try:
+        return UUID(transaction_id)
+    except ValueError:
+        return uuid5(_TRANSACTIONS, transaction_id)
 
 
 class PublicationText(BaseModel):

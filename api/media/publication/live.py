@@ -132,7 +132,7 @@ async def list_live_publications(
 @routes.get("/transactionId/{transactionId}", READ, response_model=list[LivePublication], absent=None)
 async def list_live_publications_of_transaction(
     request: Request,
-    transaction_id: UUID,
+    transaction_id: str,
     query: TransactionQuery,
     publications: PublicationQueries,
     presenter: PublicationPresenter,

@@ -69,7 +69,7 @@ async def list_media_vod_publications(
 @routes.get("/transactionId/{transactionId}", READ, response_model=list[MediaPublication], absent=None)
 async def list_media_vod_publications_of_transaction(
     request: Request,
-    transaction_id: UUID,
+    transaction_id: str,
     query: TransactionQuery,
     publications: PublicationQueries,
     presenter: PublicationPresenter,

@@ -14,7 +14,7 @@ from api.kernel.pages import NO_CACHE, Whole
 from api.kernel.wire import Flag, Instant, Label, Listed, NamedInt, Text, Wire, named_enum
 from domain.destination.targets import Target
 from domain.publication.handlers import NewPublication
-from domain.publication.values import MOST_AT_ONCE, PublicationKind
+from domain.publication.values import MOST_AT_ONCE, PublicationKind, transaction_key
 from projections.kernel.page import Window
 from projections.publication.queries import PublicationFilter
 
@@ -136,12 +136,12 @@ class TransactionQuery(QueryTarget):
     )
     content_id_filter: Text = Field("", description="Only of contents whose id has this part, upper and lower case alike.")
 
-    def filter(self, transaction_id: UUID, *, kind: PublicationKind) -> PublicationFilter:
+    def filter(self, transaction_id: str, *, kind: PublicationKind) -> PublicationFilter:
         return PublicationFilter(
             kind=kind,
             targets=self.target_filter,
             content_part=self.content_id_filter,
-            transaction_id=transaction_id,
+            transaction_id=transaction_key(transaction_id),
         )
 
 

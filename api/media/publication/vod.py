@@ -106,7 +106,7 @@ async def list_vod_publications(
 @routes.get("/transactionId/{transactionId}", READ, response_model=list[VodPublication], absent=None)
 async def list_vod_publications_of_transaction(
     request: Request,
-    transaction_id: UUID,
+    transaction_id: str,
     query: TransactionQuery,
     publications: PublicationQueries,
     presenter: PublicationPresenter,

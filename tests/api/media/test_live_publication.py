@@ -62,10 +62,12 @@ async def youtube(http: httpx.AsyncClient, *, active: bool = True) -> str:
     return await add_destination(http, "Tube", target="YOUTUBE", destinationJson=config, active=active)
 
 
-async def create(http: httpx.AsyncClient, event: str, *destinations: str, start: bool = False, **more: Any) -> list[dict[str, Any]]:
+async def create(
+    http: httpx.AsyncClient, event: str, *destinations: str, start: bool = False, transaction: str = TRANSACTION, **more: Any
+) -> list[dict[str, Any]]:
     entries = [{"destinationId": one, "publicationJson": TEXT, **more} for one in destinations]
     body = {"eventId": event, "publications": entries, "startInstantly": start}
-    answer = await http.post(f"{LIVE}/", json=body, headers={"X-Transaction-ID": TRANSACTION})
+    answer = await http.post(f"{LIVE}/", json=body, headers={"X-Transaction-ID": transaction})
     assert answer.status_code == 200, answer.text
     made: list[dict[str, Any]] = answer.json()
     return made
@@ -322,6 +324,8 @@ async def test_lists_have_live_ones_only(http: httpx.AsyncClient, clock: HandClo
     assert await listed(f"transactionId/{UNKNOWN}") == []
     query = {"destinationId": destination}
     assert (await http.get(f"{LIVE}/contentId/{event}", params=query)).json()["id"] == two["id"]
+    (three,) = await create(http, event, destination, transaction="a show/3")
+    assert await listed("transactionId/a%20show%2F3") == await listed(f"transactionId/{three['transactionId']}") == [three["id"]]
     assert_problem(await http.get(f"{LIVE}/{film['id']}", params={"destinationId": film["destinationId"]}), 404)
     assert [entry["id"] for entry in (await http.get("/api/vodpublications/")).json()["results"]] == [film["id"]]
     assert_problem(await http.put(f"/api/vodpublications/{one['id']}", json={**query, "publicationJson": "{}"}), 404)

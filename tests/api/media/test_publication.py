@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import httpx
@@ -213,6 +214,22 @@ async def test_lists_filter_order_and_page(http: httpx.AsyncClient, inner: Core,
         assert await listed(path.replace(TRANSACTION, UNKNOWN)) == ""
     for bad in ({"orderBy": "Bogus"}, {"targetFilter": "9"}, {"pageSize": "0"}, {"from": "x"}):
         assert_problem(await http.get(f"{VOD}/", params=bad), 400)
+
+
+@pytest.mark.parametrize("sent", ["mine-1", "5/7 of day 3", "%2F?#", "ABCDEF01-0000-4000-8000-000000000009", "x" * 128, None])
+async def test_publications_are_found_by_the_transaction_id_as_it_was_sent(http: httpx.AsyncClient, sent: str | None) -> None:
+    destination = await add_destination(http, active=True)
+    body = {"publications": [{"contentId": "film", "destinationId": destination, "publicationJson": TEXT}] * 2}
+    await create(http, destination)
+    answer = await http.post(f"{VOD}/", json=body, headers={} if sent is None else {"X-Transaction-ID": sent})
+    echoed = answer.headers["x-transaction-id"]
+    assert sent in (None, echoed)
+    keys = {one["id"] for one in answer.json()}
+    for path in (VOD, MEDIA):
+        for transaction in (echoed, answer.json()[0]["transactionId"]):
+            found = await http.get(f"{path}/transactionId/{quote(transaction, safe='')}")
+            assert {one["id"] for one in found.json()} == keys, found.text
+        assert (await http.get(f"{path}/transactionId/mine-2")).json() == []
 
 
 async def test_by_content_the_newest_is_found(http: httpx.AsyncClient, clock: HandClock) -> None:
