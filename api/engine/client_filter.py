@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from api.http.auth import Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
+from api.http.proxies import share_of
 from api.http.sse import Subscriber
 from api.kernel.auth import Role
 from api.kernel.request import Request
@@ -19,7 +20,8 @@ class ClientFilter:
 
     async def subscriber(self, request: Request) -> Subscriber:
         """Who asks for a stream. Streams need no key; who shows one, or a session, has a better seat."""
-        return Subscriber((request.scope.get("client") or ("",))[0], await self._is_known(request))
+        address = (request.scope.get("client") or ("",))[0]
+        return Subscriber(share_of(address), await self._is_known(request))
 
     async def _is_known(self, request: Request) -> bool:
         key = sent_key(request.headers)

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from api.http.hosts import Hosts
-from api.http.proxies import Proxies
+from api.http.proxies import Proxies, share_of
 
 _REFUSED: Final = 64
 """Connections above the limit that get an answer. Further ones are closed at once."""
@@ -88,13 +88,15 @@ class Connections(Collector):
 
     def enter(self, address: str) -> bool:
         """Whether the address may have one more. It is counted either way, until `leave`."""
-        self._by_address[address] += 1
-        return self._by_address[address] <= self.limits.per_address
+        share = share_of(address)
+        self._by_address[share] += 1
+        return self._by_address[share] <= self.limits.per_address
 
     def leave(self, address: str) -> None:
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
+        share = share_of(address)
+        self._by_address[share] -= 1
+        if not self._by_address[share]:
+            del self._by_address[share]
 
     def refused(self, reason: str) -> None:
         self._refused[reason] += 1

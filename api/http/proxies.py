@@ -47,6 +47,18 @@ def forwarded_scheme(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     return schemes[-1].decode() if schemes and schemes[-1] in (b"http", b"https") else None
 
 
+def share_of(address: str) -> str:
+    """What counts as one address where several share something: of IPv6 its network of 64 bits, all of which one customer has."""
+    if ":" not in address:
+        return address
+    parsed = _parsed(address)
+    if not isinstance(parsed, ipaddress.IPv6Address):
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return f"{ipaddress.IPv6Address(int(parsed) >> 64 << 64)}/64"
+
+
 def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from api.http import request as http
 from api.http.auth import ANONYMOUS
+from api.http.proxies import share_of
 from api.http.request import Scope
 from api.kernel.tracing import sent_trace_parent
 from domain.kernel.cause import Cause
@@ -56,5 +57,5 @@ class Admission:
             name = request.caller.name
         else:
             client = request.scope.get("client")
-            name = f"address {client[0]}" if client else ANONYMOUS.name
+            name = f"address {share_of(client[0])}" if client else ANONYMOUS.name
         READER.set(self._readers.sent(name))

@@ -8,7 +8,8 @@ from typing import Final
 
 from api.http.errors import BadRequest, HttpError
 from api.http.request import Request
-from domain.kernel.errors import NotFound, Unavailable
+from api.published.readers import Readers
+from domain.kernel.errors import NotFound
 from workers.origin.limits import LONGEST_WINDOW
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.names import is_point
@@ -16,8 +17,6 @@ from workers.origin.refusals import UploadRefused, Why
 from workers.ports import OpenMedia
 
 _SECONDS: Final = regex(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
-_MOST: Final = 512
-"""Files that are read at a time. Each has a descriptor of its own."""
 
 
 class TokenNeeded(HttpError):
@@ -41,6 +40,7 @@ class Refusal(HttpError):
 
 _STATUSES: Final = {
     Why.MALFORMED: 400,
+    Why.SLOW: 408,
     Why.FENCED: 409,
     Why.TOO_LARGE: 413,
     Why.NOT_MEDIA: 415,
@@ -58,12 +58,16 @@ class Writer:
     window: float | None
 
 
+MOST_READ: Final = 512
+"""Segments that a process reads at a time."""
+
+
 class OriginAccess:
     """Without an `origin` there is nothing below its prefix."""
 
-    def __init__(self, origin: LiveOrigin | None) -> None:
+    def __init__(self, origin: LiveOrigin | None, readers: Readers) -> None:
         self._origin = origin
-        self._open = 0
+        self.readers = readers
 
     def origin(self, point: str) -> LiveOrigin:
         """Raises `NotFound`."""
@@ -84,22 +88,9 @@ class OriginAccess:
             raise BadRequest.at("X-Dvr-Window", f"must be seconds, from 1 to {LONGEST_WINDOW}")
         return Writer(session, None if window is None else float(window))
 
-    async def open(self, origin: LiveOrigin, path: str) -> OpenMedia | None:
-        """Whoever gets it closes it, by `close`. Raises `Unavailable`."""
-        if self._open >= _MOST:
-            raise Unavailable("Too many segments are being read.")
-        self._open += 1
-        opened: OpenMedia | None = None
-        try:
-            opened = await origin.files.open(path)
-        finally:
-            if opened is None:
-                self._open -= 1
-        return opened
-
-    async def close(self, opened: OpenMedia) -> None:
-        self._open -= 1
-        await opened.close()
+    async def open(self, origin: LiveOrigin, path: str, *, request: Request) -> OpenMedia | None:
+        """Whoever gets it closes it. Raises `Unavailable`."""
+        return await self.readers.open(origin.files, path, request=request)
 
 
 def missing(point: str) -> NotFound:

@@ -15,6 +15,7 @@ routes = Router(surface=ORIGIN, tag="Origin")
 
 _ERRORS = {
     401: "There is no ingest token of this publishing point and session",
+    408: "The body of a playlist or a segment comes too slowly",
     409: "A later session has written to this publishing point, or the stream goes back in time",
     413: "A playlist, a segment or the number of renditions is too large",
     415: "It is none of the formats that are taken",

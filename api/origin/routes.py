@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from functools import partial
 from re import compile as regex
 from typing import Final
 
@@ -89,13 +88,13 @@ async def _segment(request: Request, name: str, file: str, access: OriginAccess)
     named = _FILE.fullmatch(file)
     if named is None:
         return None
-    opened = await access.open(access.origin(name), f"{name}/{int(named[1])}/t-{named[2]}/{named[3]}")
+    opened = await access.open(access.origin(name), f"{name}/{int(named[1])}/t-{named[2]}/{named[3]}", request=request)
     if opened is None:
         return None
     try:
-        return file_response(request, opened, close=partial(access.close, opened), caching=_LONG)
+        return file_response(request, opened, close=opened.close, caching=_LONG)
     except BaseException:
-        await access.close(opened)
+        await opened.close()
         raise
 
 

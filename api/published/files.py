@@ -1,4 +1,4 @@
-"""Published files for players: who may fetch which, and how many are read at a time."""
+"""Published files for players: who may fetch which."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from api.http.auth import Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
 from api.http.request import Request
 from api.kernel.auth import Role
-from domain.kernel.errors import NotFound, Unavailable
+from api.published.readers import Readers
+from domain.kernel.errors import NotFound
 from domain.media_event.published_files import PUBLIC, is_withheld
 from projections.clients.directory import ClientDirectory
 from projections.media_event.queries import EventQueries
 from workers.ports import MediaSource, OpenMedia
 
 _VIEWERS: Final = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
-_MOST: Final = 256
-"""Files that are read at a time. Each has a descriptor or a connection of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +38,24 @@ class PublishedFiles:
         events: EventQueries,
         directory: ClientDirectory,
         *,
+        readers: Readers,
         sessions: Sessions | None = None,
-        most: int = _MOST,
     ) -> None:
         self._source = source
         self._events = events
         self._directory = directory
         self._sessions = sessions
-        self._most = most
-        self._open = 0
+        self.readers = readers
 
     async def open(self, content_id: str, name: str, *, request: Request) -> Published:
-        """Whoever gets it closes it. Raises `NotFound`, also for what the caller may not see, and `Unavailable`."""
+        """Whoever gets it closes its file. Raises `NotFound`, also for what the caller may not see, and `Unavailable`."""
         public = await self._is_public(content_id, name)
         if self._source is None or not (public or await self._may_view(request)):
             raise _not_found(content_id, name)
-        if self._open >= self._most:
-            raise Unavailable("Too many media files are being read.")
-        self._open += 1
-        opened: OpenMedia | None = None
-        try:
-            opened = await self._source.open(f"{content_id}/{name}")
-        finally:
-            if opened is None:
-                self._open -= 1
+        opened = await self.readers.open(self._source, f"{content_id}/{name}", request=request)
         if opened is None:
             raise _not_found(content_id, name)
         return Published(opened, public)
-
-    async def close(self, published: Published) -> None:
-        self._open -= 1
-        await published.opened.close()
 
     async def _is_public(self, content_id: str, name: str) -> bool:
         """Raises `NotFound` for what nobody gets. What belongs to no Event is not public."""

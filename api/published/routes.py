@@ -5,8 +5,6 @@ Needs no key for Events in a public state. Whatever a caller may not see is answ
 
 from __future__ import annotations
 
-from functools import partial
-
 from api.http.auth import OPEN
 from api.http.request import Request
 from api.http.response import Response
@@ -38,7 +36,7 @@ async def read_media_file(request: Request, content_id: str, file: str, files: P
     published = await files.open(content_id, file, request=request)
     try:
         caching = "no-cache" if published.public else "private, no-store"
-        return file_response(request, published.opened, close=partial(files.close, published), caching=caching)
+        return file_response(request, published.opened, close=published.opened.close, caching=caching)
     except BaseException:
-        await files.close(published)
+        await published.opened.close()
         raise

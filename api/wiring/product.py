@@ -7,7 +7,7 @@ import ipaddress
 import logging
 import resource
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from io import StringIO
@@ -26,6 +26,8 @@ from api.kernel.log import RequestLog, as_text
 from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version
 from api.media.health_overview import SAMPLE_EVERY, Overview
+from api.origin.access import OriginAccess
+from api.published.files import PublishedFiles
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from api.wiring.media import media_files
@@ -50,6 +52,7 @@ from projections.kernel.tracing import UNTRACED
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
+from workers.kernel.fair_places import FairPlaces, PlacesInUse
 from workers.origin.live_origin import LiveOrigin
 from workers.ports import Outbound
 from workers.wiring import Workers
@@ -165,6 +168,14 @@ class Product:
         self.core.directory.invalidate()
         if self._settings.admin_api_key is None and await self.core.directory.authenticate(key) is None:
             place.unlink(missing_ok=True)  # of another home: its file holds the key that counts
+
+
+def _places(provided: Mapping[Any, Any], origin: LiveOrigin | None) -> Mapping[str, FairPlaces]:
+    found = {"media": provided[PublishedFiles].readers.places}
+    if origin is not None:
+        segments = provided[OriginAccess].readers.places
+        found |= {"segments": segments, "uploads": origin.ingest.uploads, "playlist_bytes": origin.ingest.playlists}
+    return found
 
 
 def _callers(core: Core, settings: Settings, *, only: Caller | None) -> Authenticate:
@@ -295,6 +306,7 @@ async def build(
         connection_limits(settings), hosts=hosts(settings), proxies=Proxies(settings.trusted_proxies), prefix="medialedger_http"
     )
     core.registry.register(connections)
+    core.registry.register(PlacesInUse(_places(provided, origin), prefix="medialedger"))
     return Product(
         core,
         app,

@@ -22,12 +22,14 @@ from api.kernel.surfaces import OPERATIONS
 from api.kernel.version import product_version
 from api.operations.routes import liveness
 from api.origin import ingest, routes
-from api.origin.access import OriginAccess
+from api.origin.access import MOST_READ, OriginAccess
+from api.published.readers import Readers
 from api.wiring.origin import live_origin
 from api.wiring.product import connection_limits, hosts
 from api.wiring.settings import Settings
 from domain.kernel.clock import system_clock
 from projections.kernel.background_task import start_forever
+from workers.kernel.fair_places import FairPlaces
 from workers.origin.live_origin import LiveOrigin
 
 _TIDY_EVERY = 60.0
@@ -65,7 +67,7 @@ class StandaloneOrigin:
 
 def build(settings: Settings, master_keys: Sequence[bytes | None]) -> StandaloneOrigin:
     origin, request_log = live_origin(settings, master_keys), RequestLog(sys.stderr, clock=system_clock)
-    services: dict[Any, Any] = {OriginAccess: OriginAccess(origin)}
+    services: dict[Any, Any] = {OriginAccess: OriginAccess(origin, Readers(FairPlaces(MOST_READ)))}
     app = http.build(
         (ingest.routes, routes.routes, liveness),
         services,

@@ -12,15 +12,17 @@ from secrets import token_hex
 from time import monotonic
 from typing import Final, TypeVar
 
+from workers.kernel.fair_places import FairPlaces, NoPlace
 from workers.origin.fragment_stream import FragmentStream
 from workers.origin.fragments import Fragment, Init, read_fragment
 from workers.origin.incoming_playlist import Master, read_playlist
-from workers.origin.limits import MOST_PLAYLIST, MOST_PLAYLISTS, OriginLimits
+from workers.origin.limits import MOST_PLAYLIST, OriginLimits
 from workers.origin.names import Upload
 from workers.origin.publishing import Publishing
 from workers.origin.recordings import INCOMING, Points, Recording
 from workers.origin.refusals import UploadRefused, Why, replaced
 from workers.origin.room import Room
+from workers.origin.upload_body import UploadBody
 
 T = TypeVar("T")
 Body = AsyncIterator[bytes]
@@ -45,31 +47,32 @@ class Ingest:
         self._sessions: dict[str, int] = {}
         self._streams: dict[tuple[str, str], object] = {}
         self._paces: dict[str, tuple[int, int]] = {}
-        self._uploads = 0
-        self._playlists = 0
+        self.uploads = FairPlaces(limits.uploads)
+        self.playlists = FairPlaces(limits.playlists)
+        """Bytes of playlists in memory."""
 
     async def take(self, point: str, upload: Upload, *, session: int, body: Body, window: float | None = None) -> None:
         """One request. Raises `UploadRefused`."""
         self._keep_pace(point)
-        if self._uploads >= self._limits.uploads:
-            raise UploadRefused(Why.BUSY, "Too many uploads are under way.")
-        self._uploads += 1
+        least = None if upload.kind == "fragments" else self._limits.rate
         try:
-            recording = await self._begin(point, session, window)
-            publishing = Publishing(self._points.get(point), session, patience=self._limits.patience)
-            match upload.kind:
-                case "playlist":
-                    await self._playlist(publishing, upload, body)
-                case "segment":
-                    await self._segment(publishing, recording, upload, body, fence=_Fence(self, point, session))
-                case _:
-                    await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, session))
+            with UploadBody(body, places=self.uploads, point=point, least=least) as taken:
+                await self._take(point, upload, session=session, body=taken, window=window)
         except OSError as fault:
             if fault.errno in (28, 122):
                 raise UploadRefused(Why.FULL, "There is no room on the disk.") from None
             raise
-        finally:
-            self._uploads -= 1
+
+    async def _take(self, point: str, upload: Upload, *, session: int, body: UploadBody, window: float | None) -> None:
+        recording = await self._begin(point, session, window)
+        publishing = Publishing(self._points.get(point), session, patience=self._limits.patience)
+        match upload.kind:
+            case "playlist":
+                await self._playlist(publishing, upload, body, point=point)
+            case "segment":
+                await self._segment(publishing, recording, upload, body, fence=_Fence(self, point, session))
+            case _:
+                await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, session))
 
     async def end(self, point: str, session: int) -> None:
         """The encoder has stopped."""
@@ -94,30 +97,32 @@ class Ingest:
         self._sessions[point] = max(session, self._sessions.get(point, -1))
         return recording
 
-    async def _playlist(self, publishing: Publishing, upload: Upload, body: Body) -> None:
-        text = await self._text(body)
+    async def _playlist(self, publishing: Publishing, upload: Upload, body: UploadBody, *, point: str) -> None:
+        text = await self._text(body, point)
         found = read_playlist(text, upload.path)
         if isinstance(found, Master):
             await self._in_thread(partial(publishing.master, found))
         else:
             await self._publish(publishing, partial(publishing.playlist, upload, found, text=text.decode("utf-8-sig")))
 
-    async def _text(self, body: Body) -> bytes:
+    async def _text(self, body: UploadBody, point: str) -> bytes:
         """That of a playlist. What others of this process hold meanwhile is counted with it."""
-        text = bytearray()
+        text, place = bytearray(), self.playlists.take(point, body.give_up, size=0)
         try:
             async for piece in body:
                 text += piece
-                self._playlists += len(piece)
                 if len(text) > MOST_PLAYLIST:
                     raise UploadRefused(Why.TOO_LARGE, f"A playlist has at most {MOST_PLAYLIST} bytes.")
-                if self._playlists > MOST_PLAYLISTS:
-                    raise UploadRefused(Why.BUSY, "Too many playlists are sent at a time.")
+                self.playlists.grow(place, len(piece))
             return bytes(text)
+        except NoPlace:
+            raise UploadRefused(Why.BUSY, "Too many playlists are sent at a time.") from None
         finally:
-            self._playlists -= len(text)
+            self.playlists.leave(place)
 
-    async def _segment(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> None:
+    async def _segment(
+        self, publishing: Publishing, recording: Recording, upload: Upload, body: UploadBody, *, fence: _Fence
+    ) -> None:
         with _draft(recording.folder / INCOMING) as draft:
             async for piece in body:
                 await fence.check()
@@ -132,7 +137,9 @@ class Ingest:
             await asyncio.sleep(_HELD_EVERY)
             publish = publishing.waiting
 
-    async def _fragments(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> None:
+    async def _fragments(
+        self, publishing: Publishing, recording: Recording, upload: Upload, body: UploadBody, *, fence: _Fence
+    ) -> None:
         """A new request for a track ends the older one: the encoder has connected anew."""
         await self._in_thread(partial(publishing.begun, upload.track))
         key, mine = (str(recording.folder), upload.track), object()

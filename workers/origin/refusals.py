@@ -16,6 +16,8 @@ class Why(StrEnum):
     TOO_FAST = "too fast"
     BUSY = "busy"
     """Too many uploads are under way."""
+    SLOW = "slow"
+    """Its body does not come fast enough."""
     FULL = "full"
     """No room on the disk, or within the limit of the origin."""
 

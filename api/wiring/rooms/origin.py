@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
+from workers.kernel.fair_places import FairPlaces
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -19,9 +20,10 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
-    from api.origin.access import OriginAccess
+    from api.origin.access import MOST_READ, OriginAccess
+    from api.published.readers import Readers
 
-    return {OriginAccess: lambda: OriginAccess(services.surroundings.origin)}
+    return {OriginAccess: lambda: OriginAccess(services.surroundings.origin, Readers(FairPlaces(MOST_READ)))}
 
 
 ORIGIN = Room(name="origin", routes=_routes, services=_services)

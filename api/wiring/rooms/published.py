@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from projections.clients.directory import ClientDirectory
 from projections.media_event.queries import EventQueries
+from workers.kernel.fair_places import FairPlaces
 
 if TYPE_CHECKING:
     from api.http.router import Router
+
+_MOST_READ: Final = 256
+"""Files that a process reads at a time."""
 
 
 def _routes() -> Sequence[Router]:
@@ -23,9 +27,15 @@ def _routes() -> Sequence[Router]:
 def _services(services: Services) -> Providers:
     from api.kernel.browser_sessions import BrowserSessions
     from api.published.files import PublishedFiles
+    from api.published.readers import Readers
 
     get, source = services.get, services.surroundings.media_served
-    return {PublishedFiles: lambda: PublishedFiles(source, get(EventQueries), get(ClientDirectory), sessions=get(BrowserSessions))}
+
+    def files() -> PublishedFiles:
+        readers, sessions = Readers(FairPlaces(_MOST_READ)), get(BrowserSessions)
+        return PublishedFiles(source, get(EventQueries), get(ClientDirectory), readers=readers, sessions=sessions)
+
+    return {PublishedFiles: files}
 
 
 PUBLISHED = Room(name="published", routes=_routes, services=_services)

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from api.http.request import Request
 from api.kernel.log import RequestLog
 from api.published.files import PublishedFiles
+from api.published.readers import Readers
 from api.wiring.core import Core
 from api.wiring.services import services
 from domain.kernel.encryption import SecretCipher
@@ -26,6 +27,7 @@ from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.media_directory import PIECE, MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.s3_bucket import S3Bucket
+from workers.kernel.fair_places import FairPlaces
 
 ANYBODY = {"API-KEY": ""}
 CONTENT = bytes(range(256)) * 8
@@ -260,7 +262,7 @@ async def test_media_in_a_bucket_are_served_alike(
 ) -> None:
     content_id, address = await event(http, root, "a.mp4"), new_bucket(moto_endpoint)
     client(address).put_object(Bucket=address.bucket, Key=f"{address.prefix}/{content_id}/a.mp4", Body=CONTENT)
-    files = PublishedFiles(MediaBucket(S3Bucket(address)), known[EventQueries], inner.directory, most=1)
+    files = PublishedFiles(MediaBucket(S3Bucket(address)), known[EventQueries], inner.directory, readers=Readers(FairPlaces(1)))
     app = assembled(inner, {**known, PublishedFiles: files}, request_log=request_log, registry=CollectorRegistry())
     path = f"/media/{content_id}/a.mp4"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as other:
@@ -279,7 +281,7 @@ async def test_where_media_are_not_served_nothing_is_there(
     inner: Core, known: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path
 ) -> None:
     content_id = await event(http, root, "a.mp4")
-    off = PublishedFiles(None, known[EventQueries], inner.directory)
+    off = PublishedFiles(None, known[EventQueries], inner.directory, readers=Readers(FairPlaces(1)))
     app = assembled(inner, {**known, PublishedFiles: off}, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=http.headers
@@ -293,7 +295,7 @@ async def test_so_many_files_are_read_at_a_time(
 ) -> None:
     """Files that are answered are closed, whatever the answer was."""
     content_id = await event(http, root, "a.mp4")
-    one = PublishedFiles(MediaDirectory(root), known[EventQueries], inner.directory, most=1)
+    one = PublishedFiles(MediaDirectory(root), known[EventQueries], inner.directory, readers=Readers(FairPlaces(1)))
     app = assembled(inner, {**known, PublishedFiles: one}, request_log=request_log, registry=CollectorRegistry())
     path = f"/media/{content_id}/a.mp4"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as other:
@@ -302,5 +304,5 @@ async def test_so_many_files_are_read_at_a_time(
             await other.head(path, headers=headers)
         held = await one.open(content_id, "a.mp4", request=Request({"type": "http", "method": "GET", "headers": []}, {}, path=""))
         assert (await other.get(path)).status_code == 503
-        await one.close(held)
+        await held.opened.close()
         assert (await other.get(path)).status_code == 200

@@ -1,0 +1,57 @@
+"""The clients that read files, each of which holds a descriptor and a piece of its file in memory. Addresses share the places."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from api.http.proxies import share_of
+from api.http.request import Request
+from api.http.unsent import EXTENSION
+from domain.kernel.errors import Unavailable
+from workers.kernel.fair_places import FairPlaces, NoPlace, Place
+from workers.ports import MediaSource, OpenMedia
+
+
+class Readers:
+    """Where all `places` are taken, the address with the most of them loses the connection of its slowest reader."""
+
+    def __init__(self, places: FairPlaces) -> None:
+        self.places = places
+
+    async def open(self, source: MediaSource, path: str, *, request: Request) -> OpenMedia | None:
+        """Whoever gets it closes it. Raises `Unavailable`."""
+        client = request.scope.get("client")
+        close = request.scope.get("extensions", {}).get(EXTENSION)
+        try:
+            place = self.places.take(share_of(client[0]) if client else "", close)
+        except NoPlace:
+            raise Unavailable("Too many files are being read.") from None
+        opened: OpenMedia | None = None
+        try:
+            opened = await source.open(path)
+        finally:
+            if opened is None:
+                self.places.leave(place)
+        return None if opened is None else _Reading(opened, self.places, place)
+
+
+class _Reading:
+    """An open file that has a place."""
+
+    def __init__(self, opened: OpenMedia, places: FairPlaces, place: Place) -> None:
+        self.file = opened.file
+        self.etag = opened.etag
+        self._opened = opened
+        self._places = places
+        self._place = place
+
+    async def read(self, start: int, size: int) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self._opened.read(start, size)) as pieces:
+            async for piece in pieces:
+                self._places.moved(self._place)
+                yield piece
+
+    async def close(self) -> None:
+        self._places.leave(self._place)
+        await self._opened.close()
