@@ -91,7 +91,7 @@ class Ingest:
         self._sessions[point] = found if present == before else max(found, present)
 
     async def _begin(self, point: str, session: int, window: float | None) -> Recording:
-        await self._room.check()
+        await self._room.check(point)
         begin = partial(self._points.get(point).begin, session, window=window, now=self._clock())
         recording = await self._in_thread(begin)
         self._sessions[point] = max(session, self._sessions.get(point, -1))
@@ -283,7 +283,7 @@ class _Track:
         if found.sync and self._seconds >= (_TARGET if self._init.main.kind == "audio" else _TARGET / 4):
             await self._publish()
         if self._fragment is None:
-            await self._ingest._room.check()
+            await self._ingest._room.check(self._publishing.point)
             self._draft, self._fragment = _Draft(self._folder), found
         else:
             self._fragment = Fragment(self._fragment.time, self._fragment.lasts + found.lasts, self._fragment.sync)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from domain.configuration.ingest_token import read_ingest_token
@@ -11,8 +11,17 @@ from workers.origin.ingest import Ingest
 from workers.origin.limits import OriginLimits
 from workers.origin.playback import Playback
 from workers.origin.recordings import Points
-from workers.origin.room import Room
+from workers.origin.room import Awaited, Room
 from workers.ports import MediaSource
+
+
+async def nothing_known() -> Mapping[tuple[str, int], bool]:
+    """Without the database nobody knows which recordings are still to be captured."""
+    return {}
+
+
+async def not_told(point: str, session: int) -> None:
+    return None
 
 
 class LiveOrigin:
@@ -27,13 +36,15 @@ class LiveOrigin:
         files: MediaSource,
         free: Callable[[Path], int],
         clock: Clock,
+        awaited: Awaited = nothing_known,
+        lost: Callable[[str, int], Awaitable[None]] = not_told,
     ) -> None:
         def now() -> float:
             return clock().timestamp()
 
         self._keys = tuple(keys)
         points = Points(root)
-        self._room = Room(root, points=points, limits=limits, free=free, clock=now)
+        self._room = Room(root, points=points, limits=limits, free=free, clock=now, awaited=awaited, lost=lost)
         self.files = files
         self.ingest = Ingest(points, limits=limits, room=self._room, clock=now)
         self.playback = Playback(points, window=limits.window, clock=now)

@@ -53,6 +53,10 @@ class Publishing:
         self._session = session
         self._patience = patience
 
+    @property
+    def point(self) -> str:
+        return self._point.folder.name
+
     def keep(self, draft: Path, upload: Upload, *, most: int, now: float) -> bool:
         """A file that a playlist will name."""
         with self._point.locked():

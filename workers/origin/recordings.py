@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice, takewhile
+from math import inf
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock, RLock
@@ -133,8 +134,8 @@ class Recording:
 
     def removable(self, track: TrackIndex, *, before: float, window: float) -> int:
         """How many segments of a track came before a Unix time, and have left the live window for so long that no player asks for
-        them any more."""
-        since = self.end - (self.state.window or window) - _GRACE
+        them any more. Without a `window` all but the last may go."""
+        since = self.end - (self.state.window or window) - _GRACE if window else inf
         most = max(len(track.segments) - LEAST_SEGMENTS, 0)
         gone = takewhile(lambda one: one.written < before and one.end <= since, islice(track.segments, most))
         return sum(1 for _ in gone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,19 @@ class Studio:
 
     def __init__(self, root: Path, clock: HandClock, **limits: Any) -> None:
         self.root, self.clock, self.disk = root, clock, Disk()
+        self.awaited: dict[tuple[str, int], bool] = {}
+        self.lost: list[tuple[str, int]] = []
         known = OriginLimits(**{"free": 0, "pace": 10**9, **limits})
         files = MediaDirectory(root)
-        self.origin = LiveOrigin(root, keys=[], limits=known, files=files, free=self.disk, clock=clock)
+        self.origin = LiveOrigin(
+            root, keys=[], limits=known, files=files, free=self.disk, clock=clock, awaited=self._awaited, lost=self._lost
+        )
+
+    async def _awaited(self) -> Mapping[tuple[str, int], bool]:
+        return self.awaited
+
+    async def _lost(self, point: str, session: int) -> None:
+        self.lost.append((point, session))
 
     async def put(self, path: str, *content: bytes, session: int = 1, point: str = "news", window: float | None = None) -> None:
         async def body() -> AsyncIterator[bytes]:
@@ -63,13 +74,15 @@ class Track:
     """A track of an encoder that sends HLS by PUT, as `medialedger` does: segment by segment, each with its playlist. The first
     letter of its name tells whether it is video or audio."""
 
-    def __init__(self, studio: Studio, name: str, *, session: int = 1, lasts: float = 1.0, begins: float = 0.0) -> None:
-        self._studio, self._name, self._session, self._lasts = studio, name, session, lasts
+    def __init__(
+        self, studio: Studio, name: str, *, session: int = 1, lasts: float = 1.0, begins: float = 0.0, point: str = "news"
+    ) -> None:
+        self._studio, self._name, self._session, self._lasts, self._point = studio, name, session, lasts, point
         self._begins, self.count = begins, 0
 
     async def send(self, *, data: bytes = b"media", ended: bool = False, window: float | None = None) -> None:
         """The next segment."""
-        name, number, put = self._name, self.count, self._studio.put
+        name, number, put = self._name, self.count, partial(self._studio.put, point=self._point)
         if number == 0:
             await put(f"{name}.mp4", init(CODECS[name[0]]), session=self._session, window=window)
         time = self._begins + number * self._lasts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from re import findall
 
@@ -158,3 +159,81 @@ async def test_half_a_line_is_no_line(studio: Studio) -> None:
     assert point.trim(recording, before=recording.tracks["v0"].segments[10].written, window=1) == 10
     assert numbers(await Studio(studio.root, studio.clock).media("v0", ARCHIVE)) == list(range(10, 201))
     assert index.exists() is False
+
+
+async def recorded(studio: Studio, point: str, *, session: int = 1, count: int = 3, size: int = 100 * KIB) -> None:
+    """A recording that has ended."""
+    track = Track(studio, "v0", session=session, point=point)
+    for number in range(count):
+        await track.send(data=bytes(size), ended=number == count - 1)
+        studio.clock.forward(seconds=1)
+
+
+def is_there(studio: Studio, point: str, session: int = 1) -> bool:
+    return (studio.root / point / str(session)).is_dir()
+
+
+async def test_what_one_point_sends_removes_nothing_of_another(tmp_path: Path, clock: HandClock) -> None:
+    """The token of one point removed the recordings of all others: nineteen segments of 64 MiB, and a programme was gone."""
+    studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
+    await recorded(studio, "victim")
+    greedy = Track(studio, "v0", point="greedy")
+    with pytest.raises(UploadRefused) as refused:
+        await on_the_air(studio, [greedy], seconds=1, count=200, size=100 * KIB)
+    assert refused.value.why is Why.FULL
+    assert is_there(studio, "victim")
+    await recorded(studio, "third")
+    assert [is_there(studio, point) for point in ("victim", "greedy", "third")] == [True] * 3
+
+
+async def test_the_live_window_of_who_has_too_much_is_cut_for_others(tmp_path: Path, clock: HandClock) -> None:
+    """A window of a day, which nobody needs to ask for, filled all of the disk."""
+    studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
+    greedy, other = (Track(studio, "v0", point=point) for point in ("greedy", "other"))
+    await until_refused(studio, greedy)
+    for _ in range(16):
+        await other.send(data=bytes(50 * KIB), window=86_400)
+        studio.clock.forward(seconds=1)
+        await studio.origin.tidy()
+    sizes = {point: sum(one.stat().st_size for one in (studio.root / point).rglob("*.m4s")) for point in ("greedy", "other")}
+    assert sizes["other"] >= 16 * 50 * KIB
+    assert sum(sizes.values()) <= 2050 * KIB
+    await greedy.send(data=bytes(KIB))
+
+
+async def until_refused(studio: Studio, track: Track) -> None:
+    with suppress(UploadRefused):
+        for _ in range(100):
+            await track.send(data=bytes(50 * KIB), window=86_400)
+            await studio.origin.tidy()
+        raise AssertionError("it was never refused")
+
+
+async def test_a_live_window_takes_no_recording_of_a_smaller_point(tmp_path: Path, clock: HandClock) -> None:
+    """Also where that point has more than its share."""
+    studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
+    await recorded(studio, "victim", count=8)
+    await recorded(studio, "small", count=1)
+    await until_refused(studio, Track(studio, "v0", point="greedy"))
+    assert is_there(studio, "victim")
+
+
+async def test_what_nobody_waits_for_goes_first_and_what_is_awaited_last(tmp_path: Path, clock: HandClock) -> None:
+    studio = Studio(tmp_path / "origin", clock, size=1150 * KIB)
+    studio.awaited = {("a", 1): True, ("b", 1): False}
+    for point in "abcd":
+        await recorded(studio, point)
+        await studio.origin.tidy()
+    assert [is_there(studio, point) for point in "abcd"] == [True, False, True, True], "b is younger than a"
+    await recorded(studio, "a", session=2)
+    await studio.origin.tidy()
+    assert (is_there(studio, "a", 1), is_there(studio, "a", 2), studio.lost) == (True, False, []), "of the second nothing is known"
+    await recorded(studio, "a", session=3, count=2)
+    studio.awaited["a", 3] = True
+    await studio.origin.tidy()
+    assert (is_there(studio, "a", 1), is_there(studio, "a", 3)) == (True, True)
+    await recorded(studio, "a", session=4, count=2)
+    studio.awaited["a", 4] = True
+    await studio.origin.tidy()
+    assert (is_there(studio, "a", 1), studio.lost) == (False, [("a", 1)])
+    assert [is_there(studio, "a", session) for session in (3, 4)] == [True, True]
