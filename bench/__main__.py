@@ -32,6 +32,7 @@ from bench import (
     speke,
     targets,
     timekeeper,
+    webhooks,
     writes,
 )
 from bench.ground import Effort, Ground, ground
@@ -50,6 +51,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "verify": replays.verification,
     "deliveries": deliveries.deliveries,
     "feeds": feeds.feeds,
+    "webhooks": webhooks.webhooks,
     "consumers": consumers.consumers,
     "latency": consumers.latency,
     "speke": speke.speke,

@@ -59,19 +59,19 @@ def feeds(ground: Ground) -> Result:
         fill(url, "lives", total=_EVENTS)
         followed = _Followed(url, broker.start())
         uvloop.run(_relay(followed, _RELAYED))
-        cells: dict[str, Callable[[], tuple[int, float]]] = {
+        cells: dict[str, Callable[[], tuple[float, ...]]] = {
             "relay, log to Kafka": lambda: uvloop.run(_relay(followed, f"bench{next(_serials)}")),
-            "consumer from the log": lambda: uvloop.run(_consume(followed, over_kafka=False)),
-            "consumer from Kafka": lambda: uvloop.run(_consume(followed, over_kafka=True)),
+            "consumer from the log": lambda: uvloop.run(consume(followed.url)),
+            "consumer from Kafka": lambda: uvloop.run(consume(followed.url, kafka=followed.kafka)),
         }
         ground.settle()
         seen = in_turns(cells, rounds=3)
     finally:
         broker.stop()
     table = Table("(i) Following a log of 100 000 domain events", ("", "records/s", "seconds"))
-    rates = {name: middle([records / took for records, took in rounds]) for name, rounds in seen.items()}
+    rates = {name: middle([records / took for records, took, *_ in rounds]) for name, rounds in seen.items()}
     for name, rounds in seen.items():
-        table.add(name, rates[name], middle([took for _, took in rounds]))
+        table.add(name, rates[name], middle([took for _, took, *_ in rounds]))
     targets = zip(rates.items(), (8_000, 20_000, 8_000), strict=True)
     return Result("feeds", [table], [Target(name, rate, least, "records/s") for (name, rate), least in targets], raw=dict(seen))
 
@@ -93,19 +93,26 @@ async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
         return await _timed(database, name, worker=relay)
 
 
-async def _consume(followed: _Followed, *, over_kafka: bool) -> tuple[int, float]:
-    async with _stand(followed.url) as (database, log_watcher):
+async def consume(url: str, *, kafka: str | None = None, after: int = 0) -> tuple[int, float, float]:
+    """Follow the log from behind a position with the fan-out of notifications. Gives the number of records, the seconds, and how
+    many of these it takes to read the webhooks."""
+    async with _stand(url) as (database, log_watcher):
         mapper = EventMapper(catalogue())
         handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, notified=notified(), wake=lambda: None)
         feed: Feed = LogFeed(database, log_watcher, kinds=handler.kinds)
-        if over_kafka:
+        if kafka is not None:
             assert isinstance(feed, LogFeed)
-            feed = KafkaFeed(KafkaConnection(followed.kafka), Topics(_RELAYED), database=database, past=feed, kinds=handler.kinds)
+            feed = KafkaFeed(KafkaConnection(kafka), Topics(_RELAYED), database=database, past=feed, kinds=handler.kinds)
         name = f"bench {next(_serials)}"
         leases = ShardLeases(database, name, shards=1, member=new_id())
         consumer = Consumer(database, leases, feed=feed, handler=handler)
         await database.execute("TRUNCATE pending_deliveries, finished_deliveries")
-        return await _timed(database, name, worker=consumer)
+        await database.execute("INSERT INTO consumer_shards (consumer, shard, position) VALUES (%s, 0, %s)", (name, after))
+        since = time.perf_counter()
+        await handler.begin(after)
+        start = time.perf_counter() - since
+        records, seconds = await _timed(database, name, worker=consumer)
+        return records - after, seconds, start
 
 
 async def _timed(database: Database, name: str, *, worker: Worker) -> tuple[int, float]:

@@ -179,7 +179,7 @@ class FormerPageQuery(EngineModel):
 
 
 SettingName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
-_VALUE = {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 1000}, {"type": "boolean"}]}
+_VALUE = {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 1000}, {"type": "boolean"}, {"type": "null"}]}
 
 
 class SetSettingRequest(Wire):
@@ -188,7 +188,8 @@ class SetSettingRequest(Wire):
     client: str | None = Field(None, description="The client that it is set for: the one of the header, or for an admin any.")
     name: SettingName = Field(description="Name of a setting, 1 to 100 of A-Z a-z 0-9 _ . -; names of your own are allowed.")
     setting: Annotated[Any, WithJsonSchema(_VALUE)] = Field(
-        description="A number, a text of at most 1000 characters, true or false; the engine's own settings take numbers."
+        description="A number, a text of at most 1000 characters, true or false; the engine's own settings take numbers. Of"
+        " max_webhooks null is: no limit."
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from domain.records.record import Record
+from domain.webhook.aggregate import Webhook
 from projections.kernel.view import Column, View
 
 _COLUMNS = (
@@ -48,7 +49,7 @@ def record_view(kinds: Sequence[type[Record]]) -> View:
     """The view of these kinds of records."""
     return View(
         name="record_view",
-        version=2,
+        version=3,
         kinds=tuple(kind.KIND for kind in kinds),
         columns=_COLUMNS,
         row=row,
@@ -57,6 +58,7 @@ def record_view(kinds: Sequence[type[Record]]) -> View:
             "name": "{table} (kind, name, id) WHERE NOT deleted",
             "label": "{table} (kind, label, id) WHERE NOT deleted AND label IS NOT NULL",
             "parent": "{table} (kind, parent) WHERE parent IS NOT NULL",
+            "system_wide": f"{{table}} (id) WHERE kind = '{Webhook.KIND}' AND parent IS NULL AND NOT deleted",
             "reference": "{table} (kind, reference_id) WHERE NOT deleted AND reference_id IS NOT NULL",
         },
     )

@@ -6,11 +6,14 @@ from uuid import UUID
 
 from api.wiring.catalogue import RECORD_VIEW, RECORDS
 from api.wiring.core import Core
+from domain.kernel.ports import Invocation, Plan
 from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord, DeleteRecord
+from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.webhook.aggregate import Webhook
 from projections.records.queries import RecordQueries
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, room, table, tag
+from tests.projections.rows_read import counting
 
 
 def queries_of(inner: Core) -> RecordQueries:
@@ -26,6 +29,28 @@ async def test_a_record_is_found_in_its_latest_state(inner: Core, clock: HandClo
     assert (found.kind, found.id, found.version) == ("room", str(key), 2)
     assert (found.details.name, found.details.reference_id) == ("Great Hall", "h")
     assert (found.date_created, found.date_modified) == (NOON, clock.now)
+
+
+async def test_system_wide_webhooks_are_found_without_reading_those_of_events(inner: Core, database_url: str) -> None:
+    values = {"webhook_url": "https://hooks.test/a"}
+    plan = Plan(
+        (
+            RegisterRecord(UUID(int=900), Webhook, values, new=True),
+            *(RegisterRecord(UUID(int=n), Webhook, {**values, "event_id": UUID(int=n)}, new=True) for n in range(300)),
+        )
+    )
+
+    async def made() -> Plan:
+        return plan
+
+    await inner.executor.execute(made, invocation=Invocation.by("admin"))
+    await inner.database.execute("ANALYZE record_view")
+    async with counting(database_url) as database:
+        database.lists = database
+        found = await RecordQueries(database, RECORDS).without_parent(Webhook.KIND)
+        assert [row.id for row in found] == [str(UUID(int=900))]
+        scanned, by_index = await database.rows_read("record_view")
+        assert scanned + by_index <= 3
 
 
 async def test_an_id_belongs_to_its_kind(inner: Core) -> None:

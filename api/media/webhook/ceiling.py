@@ -1,4 +1,4 @@
-"""The ceiling of webhooks that a client adds: docs/reference/api/job-engine.md#settings.
+"""The ceiling of webhooks that a client adds, where an admin has set one: docs/reference/api/job-engine.md#settings.
 
 Several may be added at the same moment, so there may be a few more.
 """
@@ -21,5 +21,5 @@ class WebhookCeiling:
     async def admit(self, client: str) -> None:
         """Raises `Forbidden`."""
         most = (await self._settings.of([client]))[client].max_webhooks
-        if await self._records.added_by(Webhook.KIND, client, most=most) >= most:
+        if most is not None and await self._records.added_by(Webhook.KIND, client, most=most) >= most:
             raise Forbidden(f"the client has added {most} webhooks, which is its limit")

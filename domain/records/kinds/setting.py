@@ -19,7 +19,8 @@ from domain.kernel.credentials import speaks_of_credential
 from domain.kernel.errors import Malformed
 from domain.records.record import Record
 
-Value = int | float | str | bool
+Value = int | float | str | bool | None
+"""None is "no limit", where a setting may be without one."""
 
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "max_jobs": (0, 10_000),
@@ -32,6 +33,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "max_webhooks": (0, 1_000_000),
     "max_content_keys": (0, 100_000_000),
 }
+_UNLIMITED: Final = frozenset({"max_webhooks"})
 MOST_JOBS: Final = 100
 """The ceiling of `max_jobs` that a client sets for itself."""
 _OF_ADMINS: Final = frozenset({"max_waiting_jobs", "max_webhooks", "max_content_keys"})
@@ -53,8 +55,8 @@ class EngineSettings:
     retry_limit: int = 3
     max_waiting_jobs: int = 100_000
     """Jobs that are accepted and neither started nor ended."""
-    max_webhooks: int = 1000
-    """Webhooks that the client has added, for the whole system and for Events, and that are not deleted."""
+    max_webhooks: int | None = None
+    """Webhooks that the client has added, for the whole system and for Events, and that are not deleted. None: any number."""
     max_content_keys: int = 1_000_000
     """Content keys that were issued for the client, for packagers and for its jobs; imported ones count."""
 
@@ -67,7 +69,7 @@ class EngineSettings:
 class SettingDetails(BaseModel):
     client: str
     name: str
-    setting: Value
+    setting: Value = None
 
 
 class Setting(Record):
@@ -109,6 +111,10 @@ def reserved_for_admins(name: str, value: Any) -> str | None:
 
 def _checked(name: str, value: Any) -> Value:
     bounds = _BOUNDS.get(name)
+    if value is None:
+        if name not in _UNLIMITED:
+            raise Malformed.at("setting", "is required")
+        return None
     return _free(value) if bounds is None else _bounded(name, value, bounds)
 
 

@@ -20,7 +20,7 @@ DEFAULTS = {
     "retry_delay": 5,
     "retry_limit": 3,
     "max_waiting_jobs": 100_000,
-    "max_webhooks": 1000,
+    "max_webhooks": None,
     "max_content_keys": 1_000_000,
 }
 SCHEDULE = "queue_scheduled_jobs"

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import httpx
 
 from api.wiring.core import Core
-from domain.kernel.ports import Invocation
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Invocation, Plan
 from domain.records.kinds.setting import Setting
 from domain.records.record import RegisterRecord
+from domain.webhook.aggregate import Webhook
 from tests.api.asking import add, add_webhook, assert_problem, last
 from tests.conftest import introduce
 
 PATH = "/api/webhook"
 BODY = {"webhookUrl": "https://hooks.test/a"}
+
+
+async def answer(plan: Plan) -> Plan:
+    return plan
+
+
+async def test_without_a_limit_of_an_admin_a_client_adds_any_number(http: httpx.AsyncClient, inner: Core) -> None:
+    values = {"webhook_url": BODY["webhookUrl"]}
+    for _ in range(2):
+        plan = Plan(tuple(RegisterRecord(new_id(), Webhook, values, new=True) for _ in range(500)))
+        await inner.executor.execute(partial(answer, plan), invocation=Invocation.by("admin"))
+    assert (await http.post(f"{PATH}/", json=BODY)).status_code == 200
+    for limit, status in ((1_001, 403), (None, 200)):
+        asked = {"name": "max_webhooks", "setting": limit}
+        assert (await http.post("/engine/settings", json=asked, headers={"client": "admin"})).status_code == 200
+        assert (await http.get("/engine/settings", headers={"client": "admin"})).json()["max_webhooks"] == limit
+        assert (await http.post(f"{PATH}/", json=BODY)).status_code == status
 
 
 async def test_a_client_adds_a_limited_number_of_webhooks(http: httpx.AsyncClient, inner: Core) -> None:
