@@ -44,7 +44,9 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
     else:
         given = {"HOME": str(home), "ADMIN_API_KEY": KEY, "OUTBOUND_ALLOW": "127.0.0.0/8", "SPEKE_RATE": "1000000"}
         settings = Settings.from_env({f"MEDIALEDGER_{name}": value for name, value in given.items()})
-        product = await build(settings, url, MASTER_KEY, roles=_ROLES.get(kind, ()))
+        settings.master_key_file.write_bytes(MASTER_KEY)
+        settings.master_key_file.chmod(0o600)
+        product = await build(settings, url, roles=_ROLES.get(kind, ()))
         try:
             await product.start()
             yield product.app

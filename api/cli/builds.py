@@ -19,6 +19,7 @@ _COLUMNS = (
     Column("process", field("pid"), Kind.NUMBER),
     Column("since", field("startedAt"), Kind.TIME),
     Column("seen", lambda one: f"{one['seenSecondsAgo']} s ago"),
+    Column("master keys", lambda one: ", ".join(one["masterKeys"] or ()), wide=True),
 )
 
 
@@ -28,8 +29,15 @@ async def run(args: Namespace, settings: Settings) -> int:
         async with Database.of_owner(found.url, size=1) as database:
             least, reason = await limits(database)
             processes = [
-                {"build": build, "host": host, "pid": pid, "startedAt": iso(started), "seenSecondsAgo": round(seen)}
-                for build, host, pid, started, seen in await living(database)
+                {
+                    "build": one.build,
+                    "host": one.host,
+                    "pid": one.pid,
+                    "startedAt": iso(one.started_at),
+                    "seenSecondsAgo": round(one.seen_ago),
+                    "masterKeys": None if one.master_keys is None else list(one.master_keys),
+                }
+                for one in await living(database)
             ]
             if args.form in (TABLE, WIDE):
                 print(f"this build  {BUILD}")

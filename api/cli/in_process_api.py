@@ -21,7 +21,6 @@ from api.wiring.product import Product, build
 from api.wiring.settings import Settings
 from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import StartError
-from workers.adapters.keyfiles import master_key
 
 _HOST: Final = b"localhost"
 _NOT_BEGUN: Final = r"coroutine '(_answered|_AsyncGeneratorContextManager\.__a(enter|exit)__)' was never awaited"
@@ -71,9 +70,8 @@ def _settings() -> Settings:
 @asynccontextmanager
 async def _open(settings: Settings) -> AsyncIterator[Product]:
     async with open_database(settings) as found:
-        key = master_key(settings.master_key_file)
         caller = Caller(shell.user_of_shell(), frozenset({Role.ADMIN}))
-        product = await build(settings, found.url, key, owner=found.owner, caller=caller)
+        product = await build(settings, found.url, owner=found.owner, caller=caller)
         try:
             await product.start_answering()
             yield product

@@ -9,6 +9,8 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from api.cli import shell
@@ -19,6 +21,7 @@ from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run
 from api.speke.key_document import InvalidKeyDocument, document_of, keys_of
 from api.wiring.core import Core
+from api.wiring.master_keys import LOST
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from api.wiring.workers import prepared
@@ -26,17 +29,18 @@ from domain.client.aggregate import Client
 from domain.content_key.aggregate import ContentKey, Usage
 from domain.content_key.commands import RecordUsage
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
-from domain.kernel.encryption import SecretCipher
+from domain.kernel.encryption import KeyRing, fingerprint
 from domain.kernel.errors import DomainError, NotFound
 from projections.content_keys.queries import ContentKeyQueries
+from projections.kernel.builds import LivingProcess
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST, Window
-from projections.vault.rotation import Fingerprints, Rotation
+from projections.vault.master_keys import unreadable_secrets
+from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault
 from workers.adapters.keyfiles import (
-    fingerprint,
+    first_master_key,
     forget_previous_master_key,
-    master_key,
     previous_master_key,
     read_secret_file,
     replace_master_key,
@@ -90,22 +94,36 @@ async def _rotate(args: Namespace, settings: Settings) -> int:
     path: Path = settings.master_key_file
     async with open_database(settings) as found:
         check_owner(found)
-        await prepared(found.url, master_key(path), owner=found.owner, previous=previous_master_key(path))
-        new = master_key(args.new_key_file)
+        await prepared(found.url, path, owner=found.owner)
+        new = first_master_key(args.new_key_file)
         replace_master_key(path, new)
         old = previous_master_key(path)
         if old is None:
             raise StartError(f"{args.new_key_file} holds the master key that is in use already")
-        fingerprints = Fingerprints(old=fingerprint(old), new=fingerprint(new))
         async with Database.of_owner(found.owner, size=2) as owner:
-            rotation = Rotation(owner, cipher=SecretCipher(new, previous=old), fingerprints=fingerprints)
-            older = await rotation.begin()
-            if older:
-                raise StartError(f"{older} processes still know the old master key only; restart them, then run this again")
+            ring = KeyRing(new, previous=old)
+            rotation = Rotation(owner, ring=ring, old=fingerprint(old))
+            await rotation.begin()
+            await rotation.switch(partial(_say_who_waits, new=fingerprint(new)))
             count = await rotation.run(_progress)
+            left = await unreadable_secrets(owner, ring.cipher)
         forget_previous_master_key(path)
     print(f"{count} secrets are sealed under the new master key, which is in {path}")
+    if left:
+        print(f"{left} secrets fit neither key, and stay as they are; {LOST}")
     return 0
+
+
+def _say_who_waits(processes: Sequence[LivingProcess], *, new: str) -> None:
+    """On stderr, whenever it has changed."""
+    for one in processes:
+        if one.master_keys is None:
+            what = "is of an older build, which does not take up a new key: end it, or start the present build there"
+        elif new in one.master_keys:
+            what = "holds the new key, and does not encrypt with it yet"
+        else:
+            what = f"holds the old key only; it takes up master.key and master.key.previous of {one.host} within seconds"
+        print(f"waiting for process {one.pid} on {printable(one.host)}: it {what}", file=sys.stderr, flush=True)
 
 
 def _progress(count: int) -> None:

@@ -9,19 +9,15 @@ from api.cli.database import open_database
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from api.wiring.workers import prepared
-from domain.kernel.encryption import SecretCipher
 from projections.vault.vault import Vault
-from workers.adapters.keyfiles import master_key, previous_master_key
 
 
 @asynccontextmanager
 async def open_vault(settings: Settings) -> AsyncIterator[tuple[Core, Vault]]:
-    path = settings.master_key_file
-    key, previous = master_key(path), previous_master_key(path)
     async with open_database(settings) as found:
-        wired = await prepared(found.url, key, owner=found.owner, previous=previous)
+        wired = await prepared(found.url, settings.master_key_file, owner=found.owner)
         try:
             await wired.start()
-            yield wired, Vault(wired.database, SecretCipher(key, previous=previous))
+            yield wired, Vault(wired.database, wired.ring.cipher)
         finally:
             await wired.stop()

@@ -13,13 +13,15 @@ from api.cli.serving import run_product
 from api.cli.sockets import bound_sockets
 from api.cli.stop_signals import StopSignals
 from api.kernel.version import product_version
+from api.wiring.master_keys import LOST, key_ring
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.standalone_origin import build
 from api.wiring.startup import StartError
 from domain.configuration.ingest_token import LARGEST_SESSION, ingest_token
-from domain.kernel.encryption import ingest_key
-from workers.adapters.keyfiles import master_key, previous_master_key
+from domain.kernel.encryption import KeyRing
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.keyfiles import first_master_key, has_master_key
 from workers.origin.names import is_point
 from workers.origin.recordings import Point
 
@@ -32,9 +34,9 @@ async def run(args: Namespace, settings: Settings) -> int:
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         settings = settings.listening_on(sockets[0].getsockname()[1])
-        key = master_key(settings.master_key_file)
+        ring = _keys(settings)
         try:
-            origin = build(settings, (key, previous_master_key(settings.master_key_file)))
+            origin = build(settings, ring)
             listening = partial(print_status, ready_text(settings))
             await run_product(origin, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=listening)
         except asyncio.CancelledError:
@@ -69,4 +71,13 @@ def _token(settings: Settings, name: str, *, session: int | None) -> str:
         session = 0 if state is None else state.session + 1
     if session > LARGEST_SESSION:
         raise StartError("the number of a session has 63 bits")
-    return ingest_token(ingest_key(master_key(settings.master_key_file)), point=name, session=session)
+    return ingest_token(_keys(settings).ingest.present, point=name, session=session)
+
+
+def _keys(settings: Settings) -> KeyRing:
+    """An origin that is alone has a key of its own. One beside a database needs that of the database."""
+    path = settings.master_key_file
+    if not has_master_key(path) and (settings.database_url is not None or EmbeddedPostgres(settings.home).exists):
+        raise StartError(f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE): put a copy of it there; {LOST}")
+    first_master_key(path)
+    return key_ring(path)

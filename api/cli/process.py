@@ -25,7 +25,6 @@ from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings
 from domain.kernel.errors import Unavailable
 from projections.clients.changes import ClientChanges
-from workers.adapters.keyfiles import master_key
 from workers.kernel.fork_server import Start, next_start, set_title
 from workers.kernel.parent import end_with
 
@@ -116,9 +115,8 @@ async def _api(
     from api.cli.serving import run_product
     from api.wiring.product import build
 
-    key = master_key(settings.master_key_file)
     async with attach_database(settings, make=True) as found:
-        product = await build(settings, found.url, key, owner=found.owner, roles=_known(roles), siblings=link, changes=changes)
+        product = await build(settings, found.url, owner=found.owner, roles=_known(roles), siblings=link, changes=changes)
         link.registry = product.core.registry
 
         def ready() -> None:

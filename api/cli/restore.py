@@ -19,13 +19,14 @@ from api.cli.progress import end_line, show_event_count
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from domain.kernel.encryption import fingerprint
 from projections.audit.verify import verify
 from projections.consumers.timeline import begin_epoch
 from projections.kernel.builds import BUILD
 from projections.kernel.sizes import shown
 from workers.adapters.backup_archive import Archive, BackupError, Manifest, reading
 from workers.adapters.embedded_postgres import EmbeddedPostgres
-from workers.adapters.keyfiles import fingerprint, master_key, previous_master_key
+from workers.adapters.keyfiles import master_key, previous_master_key
 from workers.adapters.postgres_dump import DumpError, restore
 
 _OWN_TABLES = """

@@ -24,7 +24,6 @@ from api.http.connections import LimitedConfig, LimitedServer
 from api.wiring.settings import Settings
 from api.wiring.startup import AsgiApplication, Runnable, StartError
 from projections.kernel.background_task import start_task
-from workers.adapters.keyfiles import master_key
 
 BACKLOG = 2048
 LINGER = 6.0
@@ -37,7 +36,7 @@ Ready = Callable[[int], None]
 class Build(Protocol):
     """Makes what is served, on a database that answers."""
 
-    def __call__(self, settings: Settings, database: str, master_key: bytes, /, *, owner: str) -> Awaitable[Runnable]: ...
+    def __call__(self, settings: Settings, database: str, /, *, owner: str) -> Awaitable[Runnable]: ...
 
 
 class Server(LimitedServer):
@@ -81,11 +80,10 @@ async def serve(settings: Settings, *, database: OpenDatabase, build: Build, rea
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         settings = settings.listening_on(sockets[0].getsockname()[1])
-        key = master_key(settings.master_key_file)
         try:
             async with database(settings) as found:
                 warn_of_rights(found)
-                product = await build(settings, found.url, key, owner=found.owner)
+                product = await build(settings, found.url, owner=found.owner)
                 address = sockets[0].getsockname()[0]
                 listening = partial(_listening, settings, product, address=address, label=found.label, ready=ready)
                 await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=listening)

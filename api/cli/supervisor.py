@@ -20,7 +20,6 @@ from api.cli.supervised import Summary, Supervised, how
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.kernel.background_task import start_forever, start_task
-from workers.adapters.keyfiles import master_key
 from workers.kernel.forked import ForkServer
 from workers.ports import HALT_SECONDS
 
@@ -47,7 +46,6 @@ async def supervise(
     have the `roles` too. `ready` is called with the port when the API listens."""
     with StopSignals() as signals, ExitStack() as stack:
         copies = stack.enter_context(bound_sockets(settings.host, port=settings.port, copies=api)) if api else []
-        master_key(settings.master_key_file)
         if copies:
             settings = settings.listening_on(copies[0][0].getsockname()[1])
         shared = Shared(api + workers, per_second=settings.speke_rate, settings=settings.decided)

@@ -23,8 +23,6 @@ from api.wiring.startup import StartError
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
-from domain.kernel.encryption import SecretCipher, ingest_key
-from workers.adapters.keyfiles import master_key, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
 
 
@@ -73,23 +71,17 @@ async def work(
     retire: asyncio.Event | None = None,
 ) -> None:
     """Until a stop signal, or `retire`. A second signal does not wait for the work under way."""
-    key = master_key(settings.master_key_file)
-    previous = previous_master_key(settings.master_key_file)
     inner = await prepared(
         database,
-        key,
+        settings.master_key_file,
         owner=owner,
-        previous=previous,
         pools=settings.database_limits,
         limits=settings.log_limits,
         tracer=tracer(settings.tracing),
     )
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
     files = media_files(settings.media_directory, settings.media_bucket)
-    cipher = SecretCipher(key, previous=previous)
-    workers = process_workers(
-        inner, cipher, outbound=outbound, files=files, settings=settings, ingest_key=ingest_key(key), roles=names
-    )
+    workers = process_workers(inner, outbound=outbound, files=files, settings=settings, roles=names)
     finisher, space = Finisher(inner.database, owner=owner), free_space(inner, settings)
     stopped = retire or asyncio.Event()
     try:

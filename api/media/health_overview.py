@@ -152,9 +152,9 @@ class Overview:
             log=await self._log(),
             disks=[DiskState(name=name, free_bytes=left, low=left < self._low) for name, left in self._free().items()],
             processes=[
-                ProcessState(build=build, host=host, pid=pid, started_at=started)
-                for build, host, pid, started, _ in await living(self._from.database)
-                if (host, pid) != self._without
+                ProcessState(build=one.build, host=one.host, pid=one.pid, started_at=one.started_at)
+                for one in await living(self._from.database)
+                if (one.host, one.pid) != self._without
             ],
             consumers=await self._consumers(),
             jobs=await self._jobs(),

@@ -15,6 +15,7 @@ from api.operations.process_metrics import LoopDelay, register_process
 from api.wiring.catalogue import DAY_TABLES, catalogue, grants, migrations, views
 from api.wiring.startup import StartError
 from domain.kernel.clock import Clock, system_clock
+from domain.kernel.encryption import KeyRing
 from domain.kernel.mapper import Catalogue, EventMapper
 from projections.audit.redactor import Redactor
 from projections.clients.changes import ClientChanges
@@ -41,6 +42,7 @@ from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from projections.records.references import Links
+from projections.vault.master_keys import HeldKeys
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN = 1.0
@@ -67,6 +69,13 @@ class Core:
     running_build: RunningBuild
     loop_delay: LoopDelay
     tracer: Tracer
+    keys: HeldKeys | None
+
+    @property
+    def ring(self) -> KeyRing:
+        """The master keys."""
+        assert self.keys is not None, "it was made without master keys"
+        return self.keys.ring
 
     async def start(self) -> None:
         """Raises `BuildTooOld`."""
@@ -93,15 +102,18 @@ def core(
     conninfo: str,
     *,
     role: str | None,
+    ring: KeyRing | None = None,
     clock: Clock = system_clock,
     changes: ClientChanges | None = None,
     pools: PoolLimits | None = None,
     limits: LogLimits = DEFAULT_LIMITS,
     tracer: Tracer = UNTRACED,
 ) -> Core:
-    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one."""
+    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one.
+    Without `ring` the process has no master keys."""
     return core_on(
         Database(conninfo, role=role, schema=schema_of(BUILD), limits=pools),
+        ring=ring,
         clock=clock,
         changes=changes,
         limits=limits,
@@ -112,6 +124,7 @@ def core(
 def core_on(
     database: Database,
     *,
+    ring: KeyRing | None = None,
     clock: Clock = system_clock,
     changes: ClientChanges | None = None,
     limits: LogLimits = DEFAULT_LIMITS,
@@ -149,6 +162,7 @@ def core_on(
     )
     LostRaces(executor, registry)
     directory = ClientDirectory(database, clock, changes=changes)
+    keys = None if ring is None else HeldKeys(database, ring)
     return Core(
         database,
         registry,
@@ -164,9 +178,10 @@ def core_on(
         directory,
         log_watcher,
         clock,
-        RunningBuild(database),
+        RunningBuild(database, keys=keys),
         loop_delay,
         tracer,
+        keys,
     )
 
 

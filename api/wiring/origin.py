@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from re import compile as regex
 from typing import Final
 
 from api.wiring.settings import Settings
 from domain.configuration.ingest_token import ingest_token
 from domain.kernel.clock import system_clock
-from domain.kernel.encryption import ingest_key
+from domain.kernel.encryption import IngestKeys
 from projections.kernel.sizes import GIB
 from workers.adapters.free_space import free_bytes
 from workers.adapters.media_directory import MediaDirectory
@@ -20,11 +20,11 @@ _POINT: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})(?:[/?]|$)")
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
-def live_origin(settings: Settings, master_keys: Sequence[bytes | None]) -> LiveOrigin:
-    """The present master key, and the one before it where there is one: an encoder may run on while they are replaced."""
+def live_origin(settings: Settings, keys: IngestKeys) -> LiveOrigin:
+    """The origin that accepts tokens of these keys."""
     return LiveOrigin(
         settings.origin_root,
-        keys=[ingest_key(key) for key in master_keys if key is not None],
+        keys=keys,
         limits=_limits(settings),
         files=MediaDirectory(settings.origin_root),
         free=free_bytes,
@@ -54,13 +54,12 @@ def own_origin(settings: Settings) -> str | None:
     return base_url(settings.host, port=settings.port)
 
 
-def ingest_headers(origin: str | None, key: bytes) -> Callable[[str, int], Mapping[str, str]]:
-    """The headers of a request to this URL in the session of this number. `key` is that of ingest tokens; it goes nowhere but to
-    the origin at `origin`."""
+def ingest_headers(origin: str | None, keys: IngestKeys) -> Callable[[str, int], Mapping[str, str]]:
+    """The headers of a request to this URL in the session of this number. A token goes nowhere but to the origin at `origin`."""
 
     def headers(url: str, session: int) -> Mapping[str, str]:
         below = url.removeprefix(origin) if origin is not None and url.startswith(origin) else ""
         point = _POINT.match(below)
-        return {"Authorization": f"Bearer {ingest_token(key, point=point[1], session=session)}"} if point else {}
+        return {"Authorization": f"Bearer {ingest_token(keys.present, point=point[1], session=session)}"} if point else {}
 
     return headers

@@ -42,7 +42,6 @@ from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
 from domain.client.roles import Role
-from domain.kernel.encryption import KeyedHash, SecretCipher, ingest_key
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
 from projections.clients.changes import ClientChanges
@@ -50,7 +49,7 @@ from projections.clients.console_sessions import SessionLimits
 from projections.kernel.background_task import start_forever
 from projections.kernel.tracing import UNTRACED
 from projections.log.idempotency import IdempotencyRecords
-from workers.adapters.keyfiles import first_secret_file, previous_master_key
+from workers.adapters.keyfiles import first_secret_file
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.fair_places import FairPlaces, PlacesInUse
 from workers.origin.live_origin import LiveOrigin
@@ -239,7 +238,6 @@ def _is_loopback(host: str) -> bool:
 async def build(
     settings: Settings,
     database: str,
-    master_key: bytes,
     *,
     owner: str | None = None,
     roles: Sequence[str] = (),
@@ -250,13 +248,11 @@ async def build(
     """The product, not yet started, on a database that answers. `roles` are the worker roles of this process. `siblings` and
     `changes` join it with others. `caller`: every request is this one's, whatever its key. Raises `StartError` for what a person
     can correct."""
-    previous = previous_master_key(settings.master_key_file)
     processes = siblings.processes if siblings is not None else 1
     core = await prepared(
         database,
-        master_key,
+        settings.master_key_file,
         owner=owner,
-        previous=previous,
         changes=changes,
         processes=processes,
         pools=settings.database_limits,
@@ -268,15 +264,12 @@ async def build(
     request_log = RequestLog(stream, clock=core.clock, text=as_text(settings.log_format, sys.stderr))
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
     files = media_files(settings.media_directory, settings.media_bucket)
-    origin = live_origin(settings, (master_key, previous)) if settings.origin else None
-    cipher = SecretCipher(master_key, previous=previous)
-    workers = process_workers(
-        core, cipher, outbound=outbound, files=files, settings=settings, ingest_key=ingest_key(master_key), roles=roles
-    )
+    origin = live_origin(settings, core.ring.ingest) if settings.origin else None
+    workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles)
     provided = services(
         core,
         database,
-        cipher,
+        core.ring.cipher,
         outbound=outbound,
         files=files,
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
@@ -294,7 +287,7 @@ async def build(
         provided,
         authenticate=_callers(core, settings, only=caller),
         idempotency=idempotency,
-        fingerprint=KeyedHash(master_key, previous=previous),
+        fingerprint=core.ring.marks,
         registry=core.registry,
         request_log=request_log,
         version=product_version(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -28,45 +29,60 @@ from api.wiring.origin import live_origin
 from api.wiring.product import connection_limits, hosts
 from api.wiring.settings import Settings
 from domain.kernel.clock import system_clock
+from domain.kernel.encryption import KeyRing
 from projections.kernel.background_task import start_forever
 from workers.kernel.fair_places import FairPlaces
 from workers.origin.live_origin import LiveOrigin
 
+_log = logging.getLogger(__name__)
 _TIDY_EVERY = 60.0
+_LOOK_EVERY = 4.0
 
 
 class StandaloneOrigin:
     """What the command line starts and stops."""
 
-    def __init__(self, app: Application, *, connections: Connections, origin: LiveOrigin, request_log: RequestLog) -> None:
+    def __init__(
+        self, app: Application, *, connections: Connections, origin: LiveOrigin, ring: KeyRing, request_log: RequestLog
+    ) -> None:
         self.app = app
         self.connections = connections
         self._origin = origin
+        self._ring = ring
         self._request_log = request_log
-        self._tidying: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        self._tidying = start_forever(self._tidy, what="removal of recordings")
+        self._tasks = [
+            start_forever(self._tidy, what="removal of recordings"),
+            start_forever(self._look, what="look for a new master key"),
+        ]
 
     async def _tidy(self) -> None:
         await asyncio.sleep(_TIDY_EVERY)
         await self._origin.tidy()
 
+    async def _look(self) -> None:
+        """Without a database nothing else tells that the master key is being replaced."""
+        await asyncio.sleep(_LOOK_EVERY)
+        if self._ring.look():
+            _log.info("took up another master key")
+
     def drain(self) -> None:
         self.app.drain()
 
     async def stop(self) -> None:
-        if self._tidying is not None:
-            self._tidying.cancel()
-            await asyncio.gather(self._tidying, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._request_log.flush()
 
     def summary(self) -> Sequence[tuple[str, str]]:
         return ()
 
 
-def build(settings: Settings, master_keys: Sequence[bytes | None]) -> StandaloneOrigin:
-    origin, request_log = live_origin(settings, master_keys), RequestLog(sys.stderr, clock=system_clock)
+def build(settings: Settings, ring: KeyRing) -> StandaloneOrigin:
+    origin, request_log = live_origin(settings, ring.ingest), RequestLog(sys.stderr, clock=system_clock)
     services: dict[Any, Any] = {OriginAccess: OriginAccess(origin, Readers(FairPlaces(MOST_READ)))}
     app = http.build(
         (ingest.routes, routes.routes, liveness),
@@ -80,7 +96,7 @@ def build(settings: Settings, master_keys: Sequence[bytes | None]) -> Standalone
     )
     proxies = Proxies(settings.trusted_proxies)
     connections = Connections(connection_limits(settings), hosts=hosts(settings), proxies=proxies, prefix="medialedger_http")
-    return StandaloneOrigin(app, connections=connections, origin=origin, request_log=request_log)
+    return StandaloneOrigin(app, connections=connections, origin=origin, ring=ring, request_log=request_log)
 
 
 async def nobody(key: str) -> Caller | None:

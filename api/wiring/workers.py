@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from socket import gethostname
 from urllib.parse import urlsplit
 
@@ -11,22 +12,19 @@ from api.kernel.version import product_version
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, followups, notified, owners, removals
 from api.wiring.core import Core, core, prepare
 from api.wiring.limits import download_limits, playout_limits
+from api.wiring.master_keys import fitting_keys
 from api.wiring.origin import ingest_headers, own_origin
 from api.wiring.publishing_targets import publishing_targets, target_settings
 from api.wiring.rooms.publication import open_destination
 from api.wiring.settings import Settings
-from api.wiring.startup import StartError
-from domain.kernel.encryption import SecretCipher
 from domain.kernel.media_files import MediaFiles
 from projections.clients.changes import ClientChanges
-from projections.kernel.database import Database, PoolLimits
+from projections.kernel.database import PoolLimits
 from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.limits import DEFAULT_LIMITS, LogLimits
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
-from projections.vault.master_keys import master_key_fits
 from projections.vault.vault import Vault
-from workers.adapters.keyfiles import fingerprint
 from workers.audit.index import AuditIndex
 from workers.audit.redactions import Redactions
 from workers.audit.verification import LogVerification
@@ -38,32 +36,28 @@ from workers.wiring import WorkerContext, Workers
 
 async def prepared(
     database: str,
-    master_key: bytes,
+    master_key_file: Path,
     *,
     owner: str | None = None,
-    previous: bytes | None = None,
     changes: ClientChanges | None = None,
     processes: int = 1,
     pools: PoolLimits | None = None,
     limits: LogLimits = DEFAULT_LIMITS,
     tracer: Tracer = UNTRACED,
 ) -> Core:
-    """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key. The
-    limits of waiting changes are for all `processes`."""
+    """The log on a migrated database, with the keys of its secrets. Raises `StartError` for a master key that is missing or
+    another one. The limits of waiting changes are for all `processes`."""
     role = await prepare(database, owner=owner)
-    wired = core(database, role=role, changes=changes, pools=pools, limits=limits.among(processes), tracer=tracer)
-    await _check_master_key(database, master_key, previous)
-    return wired
+    ring = await fitting_keys(database, master_key_file)
+    return core(database, role=role, ring=ring, changes=changes, pools=pools, limits=limits.among(processes), tracer=tracer)
 
 
 def process_workers(
     core: Core,
-    cipher: SecretCipher,
     *,
     outbound: Outbound,
     files: MediaFiles,
     settings: Settings,
-    ingest_key: bytes,
     roles: Sequence[str],
 ) -> Workers:
     """The workers of this process, not yet started. A role that needs Kafka is left out where there is no broker."""
@@ -74,7 +68,7 @@ def process_workers(
         mapper=core.mapper,
         executor=core.executor,
         records=RecordQueries(core.database, RECORDS),
-        vault=Vault(core.database, cipher),
+        vault=Vault(core.database, core.ring.cipher),
         logbook=Logbook(core.database, core.clock, machine=gethostname()),
         outbound=outbound,
         clock=core.clock,
@@ -91,7 +85,7 @@ def process_workers(
         files=files,
         outbound_allow=settings.outbound_allow,
         own_origin=own_origin(settings),
-        ingest_headers=ingest_headers(own_origin(settings), ingest_key),
+        ingest_headers=ingest_headers(own_origin(settings), core.ring.ingest),
         encoder_devices=settings.encoder_devices,
         downloads=download_limits(settings),
         steps=settings.steps,
@@ -118,11 +112,3 @@ def process_workers(
         AuditIndex(core.database),
     ]
     return Workers(context, makes, beside=beside)
-
-
-async def _check_master_key(conninfo: str, master_key: bytes, previous: bytes | None) -> None:
-    """With another key nothing in the database could be decrypted: refuse at the start."""
-    async with Database(conninfo, size=1) as owner:
-        before = fingerprint(previous) if previous is not None else None
-        if not await master_key_fits(owner, fingerprint(master_key), previous=before):
-            raise StartError("the master key is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE")

@@ -7,8 +7,10 @@ erased, or encrypted under another key, while the log stays the same: docs/adr/0
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import NamedTuple
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -54,34 +56,65 @@ class DecryptionFailed(Exception):
     """The secret was encrypted with another key or for another owner, or was changed."""
 
 
+class KeyMissing(DecryptionFailed):
+    """The secret was encrypted with a master key that this process does not hold."""
+
+
+class _Sealing(NamedTuple):
+    """What a secret is encrypted with. Replaced as a whole, since other threads encrypt too."""
+
+    key_id: str
+    aead: AESGCM
+    fingerprint_key: bytes
+
+
 class SecretCipher:
-    """Encrypts and decrypts with keys derived from the master key. Pure: the caller chooses references and nonces.
+    """Encrypts and decrypts with keys derived from the master key. The caller chooses references and nonces.
 
     `previous` is the master key before this one. While a master key is replaced, secrets under it can still be decrypted; nothing
-    is encrypted with it."""
+    is encrypted with it. `look` is called for a secret of a key that is missing, and may bring the key (`KeyRing`)."""
 
-    def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
-        self.key_id = _key_id(master_key)
-        self._aead = _aead(master_key)
-        self._aeads = {self.key_id: self._aead}
-        if previous is not None:
-            self._aeads[_key_id(previous)] = _aead(previous)
-        self._fingerprint_key = _derived(master_key, b"medialedger vault fingerprint 1")
+    def __init__(self, master_key: bytes, *, previous: bytes | None = None, look: Callable[[], object] = bool) -> None:
+        self._look = look
+        self._aeads: dict[str, AESGCM] = {}
+        self.use(*_present(master_key, previous))
+
+    def use(self, master_key: bytes, *others: bytes) -> None:
+        """From now on encrypt with the first key, and decrypt with all."""
+        self._aeads = {_key_id(key): _aead(key) for key in (master_key, *others)}
+        key_id = _key_id(master_key)
+        self._sealing = _Sealing(key_id, self._aeads[key_id], _derived(master_key, b"medialedger vault fingerprint 1"))
+
+    @property
+    def key_id(self) -> str:
+        """The key that secrets are encrypted with."""
+        return self._sealing.key_id
+
+    @property
+    def key_ids(self) -> Sequence[str]:
+        """The keys that secrets can be decrypted with."""
+        return tuple(self._aeads)
 
     def encrypt(self, secret: str, *, owner: str, reference: UUID, nonce: bytes) -> EncryptedSecret:
-        ciphertext = self._aead.encrypt(nonce, secret.encode(), _bound(owner, reference))
-        return EncryptedSecret(reference, owner, self.key_id, self.fingerprint(secret, owner=owner), nonce, ciphertext)
+        sealing = self._sealing
+        ciphertext = sealing.aead.encrypt(nonce, secret.encode(), _bound(owner, reference))
+        mark = _fingerprint(sealing.fingerprint_key, secret, owner=owner)
+        return EncryptedSecret(reference, owner, sealing.key_id, mark, nonce, ciphertext)
 
     def decrypt(self, secret: EncryptedSecret) -> str:
+        if secret.key_id not in self._aeads:
+            self._look()
         try:
             aead = self._aeads[secret.key_id]
             return aead.decrypt(secret.nonce, secret.ciphertext, _bound(secret.owner, secret.reference)).decode()
-        except (KeyError, InvalidTag):
+        except KeyError:
+            raise KeyMissing(str(secret.reference)) from None
+        except InvalidTag:
             raise DecryptionFailed(str(secret.reference)) from None
 
     def fingerprint(self, secret: str, *, owner: str) -> str:
         """Without the key it reveals nothing of the secret, and not that two owners have the same one."""
-        return hmac.new(self._fingerprint_key, f"{owner}\0{secret}".encode(), sha256).hexdigest()[:32]
+        return _fingerprint(self._sealing.fingerprint_key, secret, owner=owner)
 
 
 class KeyedHash:
@@ -90,20 +123,92 @@ class KeyedHash:
     `previous` is the master key before this one: hashes that were made with it are still recognized."""
 
     def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
-        keys = (master_key,) if previous is None else (master_key, previous)
-        self._keys = [_derived(key, b"medialedger request mark 1") for key in keys]
+        self.use(*_present(master_key, previous))
+
+    def use(self, master_key: bytes, *others: bytes) -> None:
+        """From now on hash with the first key, and recognize the hashes of all."""
+        self._keys = tuple(_derived(key, b"medialedger request mark 1") for key in (master_key, *others))
 
     def __call__(self, data: bytes) -> bytes:
         return hmac.digest(self._keys[0], data, "sha256")
 
     def matches(self, mark: bytes, data: bytes) -> bool:
-        """Whether the mark is a hash of these bytes, under the master key or the previous one."""
+        """Whether the mark is a hash of these bytes, under the master key or another one that is known."""
         return any(hmac.compare_digest(hmac.digest(key, data, "sha256"), mark) for key in self._keys)
+
+
+class IngestKeys:
+    """The keys of ingest tokens (`domain.configuration.ingest_token`), derived from the master keys."""
+
+    def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
+        self.use(*_present(master_key, previous))
+
+    def use(self, master_key: bytes, *others: bytes) -> None:
+        """From now on make tokens with the first key, and accept the tokens of all."""
+        self.all: Sequence[bytes] = tuple(ingest_key(key) for key in (master_key, *others))
+
+    @property
+    def present(self) -> bytes:
+        """The key that tokens are made with."""
+        return self.all[0]
+
+
+class KeyRing:
+    """The master keys that a process holds, and everything that is derived from them. It encrypts with one and decrypts with all.
+
+    A key stays until the process ends: a request from before a rotation may be repeated, and an encoder may go on with its token.
+    `read` gives the keys in the files of this machine. It is called when a key is missing: an operator may have put one there."""
+
+    def __init__(self, master_key: bytes, *, previous: bytes | None = None, read: Callable[[], Iterable[bytes]] = tuple) -> None:
+        self._read = read
+        self._keys = {fingerprint(key): key for key in _present(master_key, previous)}
+        self._first = fingerprint(master_key)
+        self.cipher = SecretCipher(master_key, previous=previous, look=self.look)
+        self.marks = KeyedHash(master_key, previous=previous)
+        self.ingest = IngestKeys(master_key, previous=previous)
+
+    @property
+    def held(self) -> Sequence[str]:
+        """The fingerprints of the keys; the first one encrypts."""
+        return (self._first, *(name for name in self._keys if name != self._first))
+
+    @property
+    def key_ids(self) -> Mapping[str, str]:
+        """How secrets name the keys, by their fingerprints."""
+        return {name: _key_id(key) for name, key in self._keys.items()}
+
+    def look(self) -> bool:
+        """Take the keys that the files have by now; whether one is new."""
+        new = {name: key for key in self._read() if (name := fingerprint(key)) not in self._keys}
+        if new:
+            self._keys = {**self._keys, **new}
+            self.encrypt_with(self._first)
+        return bool(new)
+
+    def encrypt_with(self, name: str) -> None:
+        """From now on, the key of this fingerprint, which must be held."""
+        self._first = name
+        keys = [self._keys[one] for one in self.held]
+        for each in (self.cipher, self.marks, self.ingest):
+            each.use(*keys)
+
+
+def fingerprint(master_key: bytes) -> str:
+    """Tells two master keys apart without telling anything about either; kept beside the data that the key seals."""
+    return hmac.new(master_key, b"medialedger master key", sha256).hexdigest()[:16]
 
 
 def ingest_key(master_key: bytes) -> bytes:
     """The key of `domain.configuration.ingest_token`."""
     return _derived(master_key, b"medialedger origin ingest 1")
+
+
+def _present(master_key: bytes, previous: bytes | None) -> Sequence[bytes]:
+    return (master_key,) if previous in (None, master_key) else (master_key, previous)
+
+
+def _fingerprint(key: bytes, secret: str, *, owner: str) -> str:
+    return hmac.new(key, f"{owner}\0{secret}".encode(), sha256).hexdigest()[:32]
 
 
 def _aead(master_key: bytes) -> AESGCM:

@@ -13,9 +13,10 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from socket import gethostname
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from psycopg import AsyncConnection
@@ -43,6 +44,12 @@ CREATE TABLE IF NOT EXISTS builds (
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     seen_at    timestamptz NOT NULL
 );
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'builds'::regclass AND attname = 'master_keys') THEN
+        -- Fingerprints, the one that encrypts first. Null: the build does not tell.
+        ALTER TABLE builds ADD COLUMN master_keys text[];
+    END IF;
+END $$;
 CREATE TABLE IF NOT EXISTS min_build (
     only_row  boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
     build     integer     NOT NULL,
@@ -57,15 +64,15 @@ _LIMIT = "SELECT build, newest, reason FROM min_build"
 _RAISE = "UPDATE min_build SET build = %s, reason = %s, raised_at = clock_timestamp() WHERE build < %s"
 _LOCK: Final = 0x6275696C6473  # "builds"
 _SEEN = """
-INSERT INTO builds (process, build, host, pid, seen_at)
-SELECT %(process)s, %(build)s, %(host)s, %(pid)s, clock_timestamp()
+INSERT INTO builds (process, build, host, pid, seen_at, master_keys)
+SELECT %(process)s, %(build)s, %(host)s, %(pid)s, clock_timestamp(), %(master_keys)s::text[]
 WHERE NOT EXISTS (SELECT FROM min_build WHERE build > %(build)s)
-ON CONFLICT (process) DO UPDATE SET seen_at = excluded.seen_at
+ON CONFLICT (process) DO UPDATE SET seen_at = excluded.seen_at, master_keys = excluded.master_keys
 """
 _ENDED = "DELETE FROM builds WHERE process = %s OR seen_at < clock_timestamp() - interval '1 day'"
 # After a restart of the database processes that live need a moment to be seen again.
 _LIVING = """
-SELECT build, host, pid, started_at, extract(epoch FROM clock_timestamp() - seen_at)::float8 FROM builds
+SELECT build, host, pid, started_at, extract(epoch FROM clock_timestamp() - seen_at)::float8, master_keys FROM builds
 WHERE seen_at > clock_timestamp() - make_interval(secs => %(lease)s)
     OR pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => %(lease)s)
     AND seen_at > pg_postmaster_start_time() - interval '10 minutes'
@@ -135,8 +142,19 @@ async def shut_out_older(connection: AsyncConnection[TupleRow], build: int, *, b
     await connection.execute(_RAISE, (build, because, build))
 
 
+class ReportedKeys(Protocol):
+    """The master keys of a process: `projections.vault.master_keys`."""
+
+    @property
+    def held(self) -> Sequence[str]:
+        """Their fingerprints; the first one encrypts."""
+
+    async def follow(self) -> None:
+        """Take up the keys that the database uses by now."""
+
+
 class RunningBuild(BackgroundTask):
-    """The row of this process, from its start to its stop."""
+    """The row of this process, from its start to its stop. A process without `keys` neither encrypts nor decrypts."""
 
     WHAT = "the register of builds"
 
@@ -144,20 +162,24 @@ class RunningBuild(BackgroundTask):
         self,
         database: Database,
         *,
+        keys: ReportedKeys | None = None,
         build: int = BUILD,
         beat: float = _BEAT,
         end: Callable[[], None] | None = None,
     ) -> None:
         self._database = database
+        self._keys = keys
         self._build = build
         self._beat = beat
         self._end = end or partial(signal.raise_signal, signal.SIGTERM)
         self._row = {"process": uuid4(), "build": build, "host": gethostname(), "pid": os.getpid()}
 
     async def start(self) -> None:
-        """Raises `BuildTooOld`."""
+        """Raises `BuildTooOld`. The row is there before the keys are looked at: who changes the keys waits for this process, or
+        has recorded the change before."""
         if not await self._seen():
             raise await self._too_old()
+        await self._follow()
         await super().start()
 
     async def stop(self) -> None:
@@ -170,18 +192,39 @@ class RunningBuild(BackgroundTask):
         if not await self._seen():
             _log.error("%s; this process ends", await self._too_old())
             self._end()
+        await self._follow()
 
     async def _seen(self) -> bool:
-        return await self._database.execute(_SEEN, self._row) > 0
+        held = [] if self._keys is None else list(self._keys.held)
+        return await self._database.execute(_SEEN, {**self._row, "master_keys": held}) > 0
+
+    async def _follow(self) -> None:
+        """What has changed is told at once."""
+        if self._keys is not None:
+            before = self._keys.held
+            await self._keys.follow()
+            if self._keys.held != before:
+                await self._seen()
 
     async def _too_old(self) -> BuildTooOld:
         least, _, reason = await self._database.row(_LIMIT) or (self._build, 0, "")
         return BuildTooOld(self._build, least, reason)
 
 
-async def living(database: Database) -> list[TupleRow]:
-    """Of each process: build, host, process id, start, and seconds since it was seen."""
-    return await database.rows(_LIVING, {"lease": LEASE})
+class LivingProcess(NamedTuple):
+    """A process that was seen lately, `seen_ago` seconds ago. `master_keys` are the fingerprints of the keys that it holds, the one
+    that it encrypts with first: none for a process without keys, None for a build that does not tell."""
+
+    build: int
+    host: str
+    pid: int
+    started_at: datetime
+    seen_ago: float
+    master_keys: Sequence[str] | None
+
+
+async def living(database: Database) -> list[LivingProcess]:
+    return [LivingProcess(*row) for row in await database.rows(_LIVING, {"lease": LEASE})]
 
 
 async def limits(database: Database) -> tuple[int, str]:

@@ -44,6 +44,8 @@ _SETTLE_SECONDS = 5.0
 _AHEAD = 60.0
 _WARY = 8
 _MOST_RACES = 8
+_VAULT_KEY = "vault_master_key"
+"""The constraint that refuses a secret under a key that the database does not use (projections/vault/named_keys.sql)."""
 
 
 class Appender:
@@ -237,6 +239,9 @@ class Appender:
         commands, so that is logged once in a while."""
         if isinstance(fault, psycopg.errors.UniqueViolation | psycopg.errors.ForeignKeyViolation):
             return ConcurrencyConflict(append.events[0].stream)
+        if isinstance(fault, psycopg.errors.CheckViolation) and fault.diag.constraint_name == _VAULT_KEY:
+            _log.warning("%s; this process takes up another one", fault.diag.message_primary)
+            return Unavailable("the master key has been replaced, and this process takes up the new one", retry_after=5)
         if isinstance(fault, psycopg.errors.ProgramLimitExceeded) or not isinstance(fault, _LOST):
             return fault
         if time.monotonic() - self._refused >= REMINDER:

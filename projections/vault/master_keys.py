@@ -1,14 +1,117 @@
-"""The record of the master keys that the vault is encrypted with."""
+"""The record of the master keys that the vault is encrypted with, and how the processes that run keep up with it.
+
+While a master key is replaced (projections/vault/rotation.py) the database names two. A process that lacks one reads its key files
+again. It goes on encrypting with the previous key until every process holds both.
+"""
 
 from __future__ import annotations
 
-from projections.kernel.database import Database
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.kernel.encryption import KeyRing, SecretCipher
+from projections.kernel.arrays import texts
+from projections.kernel.background_task import Repeated
+from projections.kernel.database import Database, Pool
+from projections.kernel.distinct import distinct
+
+_log = logging.getLogger(__name__)
+
+MOST_COUNTED: Final = 10_000
+
+_FIRST: Final = "INSERT INTO master_keys (fingerprint) VALUES (%s) ON CONFLICT DO NOTHING"
+_IDS: Final = """
+INSERT INTO master_key_ids (fingerprint, key_id) SELECT k.* FROM unnest(%s::text[], %s::text[]) AS k (fingerprint, key_id)
+WHERE NOT EXISTS (SELECT FROM master_key_ids i WHERE i.fingerprint = k.fingerprint) ON CONFLICT DO NOTHING
+"""
+_NAMED: Final = "SELECT fingerprint, previous, previous_encrypts FROM master_keys"
+_UNREADABLE: Final = f"""
+SELECT coalesce(sum((SELECT count(*) FROM (SELECT FROM vault WHERE key_id = k.value LIMIT {MOST_COUNTED}) AS counted)), 0)::bigint
+FROM ({distinct("key_id", table="vault")}) AS k WHERE k.value <> ALL (%s::text[])
+"""
 
 
-async def master_key_fits(database: Database, fingerprint: str, *, previous: str | None = None) -> bool:
-    """Whether the keys of these fingerprints can decrypt the whole vault. A new database takes the first key that comes.
+@dataclass(frozen=True, slots=True)
+class NamedKeys:
+    """The fingerprints of the master keys that the database uses. `previous_encrypts`: not every process holds the new one yet."""
 
-    While a key is replaced (projections/vault/rotation.py) both are needed, the new one and the previous one."""
-    await database.execute("INSERT INTO master_keys (fingerprint) VALUES (%s) ON CONFLICT DO NOTHING", (fingerprint,))
-    row = await database.row("SELECT fingerprint, previous FROM master_keys")
-    return row is not None and {known for known in row if known is not None} <= {fingerprint, previous}
+    present: str
+    previous: str | None
+    previous_encrypts: bool
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset(name for name in (self.present, self.previous) if name is not None)
+
+    @property
+    def encrypting(self) -> str:
+        """The key that new secrets are encrypted with."""
+        return self.previous if self.previous is not None and self.previous_encrypts else self.present
+
+
+async def named_keys(database: Pool) -> NamedKeys | None:
+    """None for a database that no process with a key has used yet."""
+    row = await database.row(_NAMED)
+    return None if row is None else NamedKeys(*row)
+
+
+async def master_key_fits(database: Pool, ring: KeyRing) -> bool:
+    """Whether these keys can decrypt the whole vault. A new database takes the first key that comes.
+
+    While a key is replaced both are needed, the new one and the previous one."""
+    await database.execute(_FIRST, (ring.held[0],))
+    await write_down(database, ring)
+    named = await named_keys(database)
+    return named is not None and named.all <= set(ring.held)
+
+
+async def write_down(database: Pool, ring: KeyRing) -> None:
+    """How secrets name these keys. The database refuses secrets under others."""
+    await database.execute(_IDS, (texts(list(ring.key_ids)), texts(list(ring.key_ids.values()))))
+
+
+async def unreadable_secrets(database: Pool, cipher: SecretCipher) -> int:
+    """How many secrets of the vault are under a key that this cipher does not have, counted up to `MOST_COUNTED` for each key. It
+    takes a few look-ups in an index; nothing is decrypted."""
+    row = await database.row(_UNREADABLE, (list(cipher.key_ids),))
+    return int(row[0]) if row is not None else 0
+
+
+class HeldKeys:
+    """The keys of this process, kept in step with the database. `follow` is called with each heartbeat."""
+
+    def __init__(self, database: Database, ring: KeyRing) -> None:
+        self._database = database
+        self.ring = ring
+        self._missing = Repeated()
+        self.fit = True
+        """Whether the process holds the key that new secrets are encrypted with."""
+
+    @property
+    def held(self) -> Sequence[str]:
+        """The fingerprints of the keys; the first one encrypts."""
+        return self.ring.held
+
+    async def follow(self) -> None:
+        named = await named_keys(self._database)
+        if named is None:
+            return
+        if not named.all <= set(self.held) and self.ring.look():
+            _log.info("took up another master key")
+        if self._fits(named) and named.encrypting != self.held[0]:
+            self.ring.encrypt_with(named.encrypting)
+            await write_down(self._database, self.ring)
+            _log.info("secrets are encrypted with the master key %s from now on", named.encrypting)
+
+    def _fits(self, named: NamedKeys) -> bool:
+        lacking = sorted(named.all - set(self.held))
+        if lacking and self._missing.due(" ".join(lacking)):
+            _log.error(
+                "this process does not hold the master key %s that the database uses: put the key files of the machine where "
+                "`medialedger keys rotate` was run in their place here; nothing has to be restarted",
+                " and ".join(lacking),
+            )
+        self.fit = named.encrypting in self.held
+        return self.fit

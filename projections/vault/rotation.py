@@ -1,10 +1,13 @@
 """Rotation of the master key: encrypts every secret in the vault under a new key, while the product runs:
-docs/how-to/rotate-the-master-key.md.
+docs/how-to/rotate-the-master-key.md, docs/adr/0089-the-master-key-is-replaced-while-the-product-runs.md.
 
-`begin` records that the database uses two keys; from then on a process with only one of them refuses to start. `run` encrypts in
-small batches, each committed by itself, and deletes the record of the old key when no secret is left under it. After a crash it
-continues when it is run again: the key id of each secret tells which key it is under. Meanwhile a process with both keys can
-decrypt every secret, and encrypts new ones under the new key.
+`begin` records that the database uses two keys. From then on a process that holds one of them only does not start, and one that
+runs reads its key files again. All go on encrypting with the old key. When each process that lives holds both, `switch` records
+that the new one encrypts from now on. When each encrypts with it, `run` encrypts the old secrets again, in small batches, each
+committed by itself, and deletes the record of the old key when no secret is left under it. The database refuses a secret under a
+key that it does not name, so nothing is encrypted with the old key afterwards.
+
+After a crash it continues when it is run again: the key id of each secret tells which key it is under.
 
 Events do not change: they hold references, which stay, and fingerprints made with the old key. A secret that is sent again after a
 rotation therefore counts as a new one.
@@ -12,30 +15,36 @@ rotation therefore counts as a new one.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
-from domain.kernel.encryption import NONCE_BYTES, DecryptionFailed, EncryptedSecret, SecretCipher
+from domain.kernel.encryption import NONCE_BYTES, DecryptionFailed, EncryptedSecret, KeyRing
 from domain.kernel.errors import Refused
 from projections.kernel.arrays import byte_strings, texts, uuids
+from projections.kernel.builds import LivingProcess, living
 from projections.kernel.database import Database
+from projections.vault.master_keys import named_keys, write_down
 
-BATCH = 500
+BATCH: Final = 500
+SETTLE: Final = 10.0
+"""Seconds from the switch to the end of a rotation, where processes run: what they had encrypted before is written by then."""
+_POLL: Final = 0.5
 
 _BEGIN = """
 INSERT INTO master_keys (fingerprint) VALUES (%(new)s) ON CONFLICT (only_row) DO UPDATE
-SET fingerprint = %(new)s, previous = %(old)s, begun_at = clock_timestamp()
+SET fingerprint = %(new)s, previous = %(old)s, previous_encrypts = true, begun_at = clock_timestamp(), switched_at = NULL
 WHERE master_keys.fingerprint = %(old)s AND master_keys.previous IS NULL
 """
-_OLDER = """
-SELECT count(*) FROM pg_stat_activity a, master_keys s
-WHERE a.datname = current_database() AND a.application_name = 'medialedger appender' AND a.backend_start < s.begun_at
+_SWITCH = """
+UPDATE master_keys SET previous_encrypts = false, switched_at = clock_timestamp() WHERE previous IS NOT NULL AND previous_encrypts
 """
 _DUE = """
 SELECT reference, owner, key_id, fingerprint, nonce, ciphertext FROM vault
-WHERE key_id <> %s AND reference > %s ORDER BY reference LIMIT %s
+WHERE key_id = %s AND reference > %s ORDER BY reference LIMIT %s
 """
 _REENCRYPT = """
 UPDATE vault SET key_id = n.key_id, fingerprint = n.fingerprint, nonce = n.nonce, ciphertext = n.ciphertext
@@ -43,11 +52,17 @@ FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::byt
     AS n(reference, was, key_id, fingerprint, nonce, ciphertext)
 WHERE vault.reference = n.reference AND vault.key_id = n.was
 """
+# The lock is taken first, in a statement of its own: it waits for secrets that are being written, and the next statement sees them.
+_LOCK = "SELECT FROM master_keys FOR UPDATE"
 _DONE = """
-UPDATE master_keys SET previous = NULL, begun_at = NULL
-WHERE previous IS NOT NULL AND NOT EXISTS (SELECT FROM vault WHERE key_id <> %s)
+UPDATE master_keys SET previous = NULL, begun_at = NULL, switched_at = NULL
+WHERE previous IS NOT NULL AND NOT previous_encrypts AND NOT EXISTS (SELECT FROM vault WHERE key_id = %(old)s)
+    AND (switched_at IS NULL OR switched_at <= clock_timestamp() - make_interval(secs => %(settle)s))
 """
-_FIRST = UUID(int=0)
+_FORGOTTEN = "DELETE FROM master_key_ids i USING master_keys m WHERE i.fingerprint NOT IN (m.fingerprint, coalesce(m.previous, ''))"
+_NOTHING = UUID(int=0)
+
+Waiting = Callable[[Sequence[LivingProcess]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,54 +74,79 @@ class Fingerprints:
 
 
 class Rotation:
-    """One replacement of the master key. `cipher` encrypts with the new key and decrypts with both.
+    """One replacement of the master key. `ring` holds both keys, and encrypts with the new one.
 
-    The connection must be that of the schema's owner: PostgreSQL hides the connections of others from the application's role."""
+    The connection must be that of the schema's owner: the role of the application may not change which keys are used."""
 
-    def __init__(self, database: Database, *, cipher: SecretCipher, fingerprints: Fingerprints, batch: int = BATCH) -> None:
+    def __init__(self, database: Database, *, ring: KeyRing, old: str, batch: int = BATCH, settle: float = SETTLE) -> None:
         self._database = database
-        self._cipher = cipher
-        self._fingerprints = fingerprints
+        self._ring = ring
+        self._fingerprints = Fingerprints(old=old, new=ring.held[0])
+        self._old_id = ring.key_ids[old]
         self._batch = batch
+        self._settle = settle
 
-    async def begin(self) -> int:
-        """Record that both keys are in use; gives how many processes were started before that and may have only the old key.
-
-        These must be restarted before `run`. (A process that has reconnected since looks restarted.) Raises `Refused` when the
-        database uses other keys."""
-        await self._database.execute(_BEGIN, {"new": self._fingerprints.new, "old": self._fingerprints.old})
-        row = await self._database.row("SELECT fingerprint, previous FROM master_keys")
-        if row is None or row[0] != self._fingerprints.new or row[1] not in (None, self._fingerprints.old):
+    async def begin(self) -> None:
+        """Record that both keys are in use, and that the old one encrypts. Raises `Refused` when the database uses other keys."""
+        names = self._fingerprints
+        await write_down(self._database, self._ring)
+        await self._database.execute(_BEGIN, {"new": names.new, "old": names.old})
+        named = await named_keys(self._database)
+        if named is None or named.present != names.new or named.previous not in (None, names.old):
             raise Refused("the database does not use this master key")
-        older = await self._database.row(_OLDER)
-        return int(older[0]) if older else 0
+
+    async def switch(self, waiting: Waiting) -> None:
+        """Wait until every process holds both keys, then until every process encrypts with the new one. `waiting` is called with
+        the processes that are waited for, whenever they are others than before."""
+        await self._until(lambda process: set(self._ring.held) <= set(process.master_keys or ()), waiting)
+        await self._database.execute(_SWITCH)
+        await self._until(lambda process: (process.master_keys or [""])[0] == self._fingerprints.new, waiting)
+
+    async def _until(self, ready: Callable[[LivingProcess], bool], waiting: Waiting) -> None:
+        """Wait for all processes but those that have no key at all."""
+        said: Sequence[LivingProcess] = ()
+        while left := [one for one in await self._processes() if not ready(one)]:
+            if left != said:
+                waiting(left)
+                said = left
+            await asyncio.sleep(_POLL)
+
+    async def _processes(self) -> Sequence[LivingProcess]:
+        """The processes that encrypt or decrypt, or are too old to tell."""
+        return [one for one in await living(self._database) if one.master_keys != []]
 
     async def run(self, progress: Callable[[int], None]) -> int:
-        """Encrypt all secrets under the new key that are not; gives how many. Secrets that another process encrypts with the old
-        key meanwhile are found too: it ends when none is left.
+        """Encrypt all secrets of the old key with the new one; gives how many. Secrets that a process had encrypted with the old
+        key before it switched are found too: it ends when none is left.
 
-        Raises `Refused` when some secrets can be decrypted with neither key. All others are then under the new key, and the old
-        key is still recorded."""
+        Raises `Refused` when some of them cannot be decrypted. All others are then under the new key, and the old key is still
+        recorded. Secrets under a third key stay as they are."""
         count, done = 0, False
+        settle = self._settle if await self._processes() else 0.0
         while not done:
             unreadable: set[UUID] = set()
             encrypted = await self._pass(progress, before=count, unreadable=unreadable)
             count += encrypted
             if unreadable and not encrypted:
-                raise Refused(f"{len(unreadable)} secrets, such as {min(unreadable)}, fit neither master key; the others are done")
-            done = not encrypted and await self._ended()
+                raise Refused(f"{len(unreadable)} secrets, such as {min(unreadable)}, were damaged; all others are done")
+            done = not encrypted and await self._ended(settle)
+            if not encrypted and not done:
+                await asyncio.sleep(_POLL)
         return count
 
-    async def _ended(self) -> bool:
+    async def _ended(self, settle: float) -> bool:
         """Delete the record of the old key, unless secrets were encrypted with it since the last pass."""
-        await self._database.execute(_DONE, (self._cipher.key_id,))
-        row = await self._database.row("SELECT previous FROM master_keys")
-        return row is None or row[0] is None
+        async with self._database.connection() as connection, connection.transaction():
+            await connection.execute(_LOCK)
+            await connection.execute(_DONE, {"old": self._old_id, "settle": settle})
+            await connection.execute(_FORGOTTEN)
+        named = await named_keys(self._database)
+        return named is None or named.previous is None
 
     async def _pass(self, progress: Callable[[int], None], *, before: int, unreadable: set[UUID]) -> int:
         """One pass over the vault; gives how many secrets were encrypted. `unreadable` collects those that cannot be decrypted."""
-        last, count = _FIRST, 0
-        while rows := await self._database.rows(_DUE, (self._cipher.key_id, last, self._batch)):
+        last, count = _NOTHING, 0
+        while rows := await self._database.rows(_DUE, (self._old_id, last, self._batch)):
             due = [EncryptedSecret(*row) for row in rows]
             last = due[-1].reference
             count += await self._encrypt(due, unreadable)
@@ -114,15 +154,16 @@ class Rotation:
         return count
 
     async def _encrypt(self, due: Sequence[EncryptedSecret], unreadable: set[UUID]) -> int:
+        cipher = self._ring.cipher
         pairs: list[tuple[EncryptedSecret, EncryptedSecret]] = []
         for old in due:
             try:
-                secret = self._cipher.decrypt(old)
+                secret = cipher.decrypt(old)
             except DecryptionFailed:
                 unreadable.add(old.reference)
                 continue
             nonce = os.urandom(NONCE_BYTES)
-            pairs.append((old, self._cipher.encrypt(secret, owner=old.owner, reference=old.reference, nonce=nonce)))
+            pairs.append((old, cipher.encrypt(secret, owner=old.owner, reference=old.reference, nonce=nonce)))
         if not pairs:
             return 0
         return await self._database.execute(

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from api.cli.main import main
 from api.wiring.core import Core, core, prepare
 from api.wiring.startup import StartError
+from domain.kernel.encryption import KeyRing
 from projections.consumers.timeline import timeline
 from projections.kernel.builds import BUILD
 from projections.vault.master_keys import master_key_fits
@@ -29,7 +30,6 @@ from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
 from workers.adapters.backup_archive import DUMP, reading
 from workers.adapters.embedded_postgres import EmbeddedPostgres
-from workers.adapters.keyfiles import fingerprint
 
 KEY = b"k" * 32
 
@@ -70,7 +70,7 @@ async def running(url: str) -> AsyncIterator[Core]:
 @pytest.fixture
 async def archive(source: str, tmp_path: Path) -> Path:
     async with running(source) as wired:
-        await master_key_fits(wired.database, fingerprint(KEY))
+        await master_key_fits(wired.database, KeyRing(KEY))
         for number in range(1, 4):
             await event(wired, number)
         await consumer(wired, "webhooks", 3)

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from workers.adapters.keyfiles import KeyFileError, fingerprint, master_key, read_secret_file, write_secret_file
+from domain.kernel.encryption import fingerprint
+from workers.adapters.keyfiles import (
+    KeyFileError,
+    first_master_key,
+    master_key,
+    read_secret_file,
+    readable_master_keys,
+    replace_master_key,
+    write_secret_file,
+)
 
 
 def mode(path: Path) -> int:
@@ -16,16 +25,16 @@ def mode(path: Path) -> int:
 
 def test_a_master_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "master.key"
-    key = master_key(path)
+    key = first_master_key(path)
     assert len(key) == 32
     assert mode(path) == 0o600
-    assert master_key(path) == key == path.read_bytes()
+    assert master_key(path) == first_master_key(path) == key == path.read_bytes()
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_those_who_start_together_agree_on_one_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        keys = set(threads.map(master_key, [tmp_path / "master.key"] * 32))
+        keys = set(threads.map(first_master_key, [tmp_path / "master.key"] * 32))
     assert len(keys) == 1
 
 
@@ -42,7 +51,7 @@ def test_a_key_of_another_length_is_refused_and_left_alone(tmp_path: Path, lengt
 @pytest.mark.parametrize("open_to", [0o640, 0o604, 0o622])
 def test_a_key_that_others_can_open_is_refused(tmp_path: Path, open_to: int) -> None:
     path = tmp_path / "master.key"
-    master_key(path)
+    first_master_key(path)
     path.chmod(open_to)
     with pytest.raises(KeyFileError, match=f"chmod 600 {path}"):
         master_key(path)
@@ -51,9 +60,25 @@ def test_a_key_that_others_can_open_is_refused(tmp_path: Path, open_to: int) -> 
 def test_a_place_that_cannot_hold_a_key_is_one_line(tmp_path: Path) -> None:
     for path in (tmp_path / "missing" / "master.key", tmp_path):
         with pytest.raises(KeyFileError) as refusal:
-            master_key(path)
+            first_master_key(path)
         assert str(path) in str(refusal.value)
         assert "\n" not in str(refusal.value)
+
+
+def test_a_key_that_is_missing_is_not_made_by_who_only_reads_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError, match="there is no master key at"):
+        master_key(tmp_path / "master.key")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_files_of_a_rotation_are_read_as_far_as_they_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "master.key"
+    assert readable_master_keys(path) == []
+    old = first_master_key(path)
+    replace_master_key(path, bytes(32))
+    assert readable_master_keys(path) == [bytes(32), old]
+    (tmp_path / "master.key.previous").chmod(0o644)
+    assert readable_master_keys(path) == [bytes(32)]
 
 
 def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ never leaves half a key behind, and two processes that start together agree on o
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-KEY_BYTES = 32
+KEY_BYTES: Final = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -23,22 +23,52 @@ class KeyFileError(Exception):
 
 
 def master_key(path: Path) -> bytes:
-    """The key that seals secrets and content keys; made at the first start, when nothing is sealed yet."""
+    """The key that seals secrets and content keys."""
     try:
-        if not path.exists():
-            _put(path, secrets.token_bytes(KEY_BYTES), place=_link_new)
         key = _read(path)
+    except FileNotFoundError:
+        raise KeyFileError(f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE)") from None
     except OSError as error:
-        raise KeyFileError(f"the master key {path} cannot be read or made: {error.strerror or error}") from error
+        raise KeyFileError(f"the master key {path} cannot be read: {error.strerror or error}") from error
     if len(key) != KEY_BYTES:
         raise KeyFileError(f"the master key {path} has {len(key)} bytes where {KEY_BYTES} belong; put back the right file")
     return key
+
+
+def has_master_key(path: Path) -> bool:
+    """Whether there is a file, whatever it holds."""
+    return os.path.lexists(path)
+
+
+def remove_master_key(path: Path) -> None:
+    """For a key that was just made, and that nothing is encrypted with."""
+    path.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def first_master_key(path: Path) -> bytes:
+    """The key that is there, else a new one. For a place where nothing is sealed yet."""
+    try:
+        if not path.exists():
+            _put(path, secrets.token_bytes(KEY_BYTES), place=_link_new)
+    except OSError as error:
+        raise KeyFileError(f"the master key {path} cannot be made: {error.strerror or error}") from error
+    return master_key(path)
 
 
 def previous_master_key(path: Path) -> bytes | None:
     """The master key before this one, while boxes may still be sealed with it (`medialedger keys rotate`); else there is none."""
     previous = _previous(path)
     return master_key(previous) if previous.exists() else None
+
+
+def readable_master_keys(path: Path) -> Sequence[bytes]:
+    """The keys of both files, without those that cannot be read."""
+    keys = []
+    for each in (path, _previous(path)):
+        with suppress(KeyFileError):
+            keys.append(master_key(each))
+    return keys
 
 
 def replace_master_key(path: Path, key: bytes) -> None:
@@ -63,11 +93,6 @@ def forget_previous_master_key(path: Path) -> None:
 
 def _previous(path: Path) -> Path:
     return path.with_name(f"{path.name}.previous")
-
-
-def fingerprint(key: bytes) -> str:
-    """Tells two master keys apart without telling anything about either; kept beside the data that the key seals."""
-    return hmac.new(key, b"medialedger master key", hashlib.sha256).hexdigest()[:16]
 
 
 def write_secret_file(path: Path, text: str) -> None:

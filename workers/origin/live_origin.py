@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from domain.configuration.ingest_token import read_ingest_token
 from domain.kernel.clock import Clock
+from domain.kernel.encryption import IngestKeys
 from workers.origin.ingest import Ingest
 from workers.origin.limits import OriginLimits
 from workers.origin.playback import Playback
@@ -25,13 +26,13 @@ async def not_told(point: str, session: int) -> None:
 
 
 class LiveOrigin:
-    """`keys` are those of ingest tokens, the present one first. `files` reads below `root`; `free` gives a disk's free bytes."""
+    """`keys` are those of ingest tokens. `files` reads below `root`; `free` gives a disk's free bytes."""
 
     def __init__(
         self,
         root: Path,
         *,
-        keys: Sequence[bytes],
+        keys: IngestKeys,
         limits: OriginLimits,
         files: MediaSource,
         free: Callable[[Path], int],
@@ -42,7 +43,7 @@ class LiveOrigin:
         def now() -> float:
             return clock().timestamp()
 
-        self._keys = tuple(keys)
+        self._keys = keys
         points = Points(root)
         self._room = Room(root, points=points, limits=limits, free=free, clock=now, awaited=awaited, lost=lost)
         self.files = files
@@ -51,7 +52,7 @@ class LiveOrigin:
 
     def session(self, point: str, token: str) -> int | None:
         """The session of an ingest token for this publishing point; None for any other text."""
-        found = [read_ingest_token(key, token, point=point) for key in self._keys]
+        found = [read_ingest_token(key, token, point=point) for key in self._keys.all]
         return next((one for one in found if one is not None), None)
 
     async def tidy(self) -> None:

@@ -18,10 +18,11 @@ from api.kernel.log import RequestLog
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from domain.content_key.handlers import ContentKeyHandlers
-from domain.kernel.encryption import SecretCipher
+from domain.kernel.encryption import KeyRing, SecretCipher, fingerprint
 from projections.content_keys.queries import ContentKeyQueries
 from projections.kernel.database import Database
-from projections.vault.rotation import Fingerprints, Rotation
+from projections.vault.master_keys import master_key_fits
+from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault
 from tests.api.asking import logged, topics
 from tests.api.speke.cpix.test_encryption import DELIVERY_DECLARED, certificate, delivery
@@ -231,9 +232,10 @@ async def test_the_master_key_is_replaced_and_the_answer_stays(
     before = [(await post_and_parse(http, body)).text for body in bodies]
     old, new = bytes(32), bytes(range(32))
     async with Database(database_url, size=1) as owner:
-        await owner.execute("INSERT INTO master_keys (fingerprint) VALUES ('old')")
-        rotation = Rotation(owner, cipher=SecretCipher(new, previous=old), fingerprints=Fingerprints(old="old", new="new"))
+        assert await master_key_fits(owner, KeyRing(old))
+        rotation = Rotation(owner, ring=KeyRing(new, previous=old), old=fingerprint(old))
         await rotation.begin()
+        await rotation.switch(lambda _: None)
         await rotation.run(lambda _: None)
     for cipher in (SecretCipher(new), SecretCipher(new, previous=old)):
         vault = Vault(inner.database, cipher)

@@ -6,14 +6,15 @@ import pytest
 
 from api.wiring.origin import ingest_headers
 from domain.configuration.ingest_token import read_ingest_token
+from domain.kernel.encryption import IngestKeys
 
-KEY = bytes(32)
+KEYS = IngestKeys(bytes(32))
 
 
 @pytest.mark.parametrize("below", ["", "/", "/video.m3u8", "/Streams(video.cmfv)", "?a=b"])
 def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None:
-    [token] = ingest_headers("http://127.0.0.1:8080", KEY)(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
-    assert read_ingest_token(KEY, token.removeprefix("Bearer "), point="news") == 7
+    [token] = ingest_headers("http://127.0.0.1:8080", KEYS)(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
+    assert read_ingest_token(KEYS.present, token.removeprefix("Bearer "), point="news") == 7
 
 
 @pytest.mark.parametrize(
@@ -30,5 +31,5 @@ def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None
     ],
 )
 def test_nobody_else_gets_one(url: str) -> None:
-    assert ingest_headers("http://127.0.0.1:8080", KEY)(url, 7) == {}
-    assert ingest_headers(None, KEY)(url, 7) == {}
+    assert ingest_headers("http://127.0.0.1:8080", KEYS)(url, 7) == {}
+    assert ingest_headers(None, KEYS)(url, 7) == {}

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from domain.kernel.encryption import IngestKeys
 from tests.conftest import HandClock
 from tests.workers.origin.mp4 import AAC, AVC, Codec, fragment, init
 from workers.adapters.media_directory import MediaDirectory
@@ -41,7 +42,14 @@ class Studio:
         known = OriginLimits(**{"free": 0, "pace": 10**9, **limits})
         files = MediaDirectory(root)
         self.origin = LiveOrigin(
-            root, keys=[], limits=known, files=files, free=self.disk, clock=clock, awaited=self._awaited, lost=self._lost
+            root,
+            keys=IngestKeys(bytes(32)),
+            limits=known,
+            files=files,
+            free=self.disk,
+            clock=clock,
+            awaited=self._awaited,
+            lost=self._lost,
         )
 
     async def _awaited(self) -> Mapping[tuple[str, int], bool]:

@@ -1,0 +1,50 @@
+"""The master keys of a process: those of its key files, checked against the database."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from api.wiring.startup import StartError
+from domain.kernel.encryption import KeyRing
+from projections.kernel.database import Database
+from projections.vault.master_keys import master_key_fits, named_keys
+from workers.adapters.keyfiles import (
+    first_master_key,
+    has_master_key,
+    master_key,
+    previous_master_key,
+    readable_master_keys,
+    remove_master_key,
+)
+
+LOST: Final = "see docs/how-to/when-a-master-key-is-lost.md"
+_MISSING: Final = (
+    "there is no master key at {} (MEDIALEDGER_MASTER_KEY_FILE), and this database is encrypted with one: put a copy of it there; "
+    f"{LOST}"
+)
+_ANOTHER: Final = (
+    f"the master key {{}} is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE; {LOST}"
+)
+
+
+def key_ring(path: Path) -> KeyRing:
+    """The keys that are at `path` and beside it. It reads them again when one is missing."""
+    return KeyRing(master_key(path), previous=previous_master_key(path), read=partial(readable_master_keys, path))
+
+
+async def fitting_keys(database: str, path: Path) -> KeyRing:
+    """The keys of a migrated database. Only a database that nothing is encrypted in yet gets a new key. Raises `StartError` where
+    the file is missing, or has another key: nothing could be decrypted, and new secrets would be lost at the next start."""
+    async with Database(database, size=1) as pool:
+        made = not has_master_key(path)
+        if made and await named_keys(pool) is not None:
+            raise StartError(_MISSING.format(path))
+        first_master_key(path)
+        ring = key_ring(path)
+        if not await master_key_fits(pool, ring):
+            if made:  # another machine was first
+                remove_master_key(path)
+            raise StartError(_ANOTHER.format(path))
+        return ring
