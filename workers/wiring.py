@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
 from domain.kernel.media_files import MediaFiles
+from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database import Database
 from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.executor import CommandExecutor
@@ -28,6 +30,7 @@ from workers.checkpoint_ports import CheckpointPlaces
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.quiet import QuietMode
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal, Waker
 from workers.playout_ports import ITEM_LIMITS, ItemLimits
 from workers.ports import DownloadLimits, Outbound
@@ -40,6 +43,10 @@ if TYPE_CHECKING:
     from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
 
+FOLLOW: Final = 2.0
+"""Seconds between two looks at whether the installation is to be quiet."""
+
+_log = logging.getLogger(__name__)
 S = TypeVar("S")
 W = TypeVar("W", bound="Worker")
 
@@ -104,6 +111,7 @@ class WorkerContext:
     """What destinations are reached with."""
     open_destination: Callable[[WorkerContext], OpenDestination]
     """Opens the destinations of publications for the jobs that upload."""
+    quiet: QuietMode = field(default_factory=QuietMode)
     media_bucket: BucketAddress | None = None
     encoder_devices: bool = False
     """Whether encoders may read cameras and sound cards of the machine."""
@@ -176,27 +184,15 @@ class SharedWorkers:
 MakeWorkers = Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]
 
 
-class Workers:
-    """The worker roles of one process. What is `beside` them runs whatever the roles are."""
+class Running:
+    """Workers that run, in the groups in which they were started."""
 
-    def __init__(self, context: WorkerContext, roles: Mapping[str, MakeWorkers], *, beside: Sequence[Worker] = ()) -> None:
-        self.names = tuple(roles)
-        self._context = context
-        self._beside = beside
-        self._roles = roles
+    def __init__(self) -> None:
         self._started = AsyncExitStack()
 
-    async def start(self) -> None:
-        """What several roles share starts first, so it stops last. `stop` is called also when this fails half-way."""
-        shared = SharedWorkers()
-        made = [worker for make in self._roles.values() for worker in make(self._context, shared)]
-        await self._start([self._context.log_watcher, *self._beside])
-        for worker in shared.workers:
-            await self._start([worker])
-        await self._start(made)
-
-    async def _start(self, workers: Sequence[Worker]) -> None:
-        """Workers of one group are stopped at the same time: some take a while to end their work."""
+    async def start(self, workers: Sequence[Worker]) -> None:
+        """Start a group. Its workers are stopped at the same time: some take a while to end their work. `stop` also stops a group
+        whose start fails half-way."""
         begun: list[Worker] = []
 
         async def stop() -> None:
@@ -210,4 +206,70 @@ class Workers:
             await worker.start()
 
     async def stop(self) -> None:
+        """Stop the groups in reverse order. Others can be started afterwards."""
         await self._started.aclose()
+
+
+class Workers(BackgroundTask):
+    """The worker roles of one process. What is `beside` them runs whatever the roles are.
+
+    While the installation is quiet, only the roles that are `inside` run, and they read the log instead of Kafka. The order is
+    looked at every two seconds, and all roles are stopped and started anew when it has changed."""
+
+    WHAT: ClassVar[str] = "the order to be quiet"
+
+    def __init__(
+        self,
+        context: WorkerContext,
+        roles: Mapping[str, MakeWorkers],
+        *,
+        inside: Collection[str] = (),
+        beside: Sequence[Worker] = (),
+    ) -> None:
+        self.names = tuple(roles)
+        self._context = context
+        self._beside = beside
+        self._roles = roles
+        self._inside = inside
+        self._always, self._running = Running(), Running()
+        self._followed: bool | None = None
+        """The order that the roles run by; None while they are stopped."""
+
+    async def start(self) -> None:
+        """Start the roles, as the installation is quiet or not. `stop` is called also when this fails half-way."""
+        await self._always.start([self._context.log_watcher, *self._beside])
+        await self._follow()
+        await super().start()
+
+    async def stop(self) -> None:
+        await super().stop()
+        try:
+            await self._running.stop()
+        finally:
+            await self._always.stop()
+
+    async def _turn(self) -> None:
+        await asyncio.sleep(FOLLOW)
+        await self._follow()
+
+    async def _follow(self) -> None:
+        await self._context.quiet.read(self._context.records)
+        quiet = self._context.quiet.on
+        self._context.metrics.quiet.set(quiet)
+        if quiet == self._followed:
+            return
+        if self._followed is not None or quiet:
+            _log.warning("the installation is quiet: nothing leaves it" if quiet else "the installation is not quiet any more")
+        self._followed = None
+        await self._running.stop()
+        await self._start_roles(quiet=quiet)
+        self._followed = quiet
+
+    async def _start_roles(self, *, quiet: bool) -> None:
+        """Start what several roles share first, so that it stops last."""
+        context, shared = replace(self._context, kafka=None) if quiet else self._context, SharedWorkers()
+        roles = {name: make for name, make in self._roles.items() if not quiet or name in self._inside}
+        made = [worker for make in roles.values() for worker in make(context, shared)]
+        for worker in shared.workers:
+            await self._running.start([worker])
+        await self._running.start(made)

@@ -75,6 +75,22 @@ def _archive(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="the archive; mode 0600")
 
 
+def _restore(parser: ArgumentParser) -> None:
+    _archive(parser)
+    parser.add_argument("--drill", action="store_true", help="keep the copy quiet: nothing leaves it until `medialedger quiet off`")
+
+
+def _quiet(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    on = actions.add_parser("on", help="stop everything that leaves the installation")
+    on.add_argument("--reason", type=utf8, metavar="TEXT", help="why, for everybody who sees it")
+    off = actions.add_parser("off", help="let everything go on, also what has waited")
+    show = actions.add_parser("show", help="whether the installation is quiet, why, and since when")
+    add_consent(off)
+    for one in (on, off, show):
+        add_form(one)
+
+
 def _projections(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add_form(actions.add_parser("list", help="every view, its version and when it was built"))
@@ -271,9 +287,19 @@ RESTORE = Command(
     "Makes a database of a back-up, in a home without one or in an empty database of MEDIALEDGER_DATABASE_URL; checks its log, and "
     "begins a new epoch as `medialedger restored` does. The master key of the back-up must be in its place. A damaged archive is "
     "refused before anything is made.",
-    "medialedger restore /mnt/backups/monday.medialedger",
-    _archive,
+    "medialedger restore /mnt/backups/monday.medialedger\n  medialedger restore --drill /mnt/backups/monday.medialedger",
+    _restore,
     group=AUDIT_WORK,
+)
+QUIET = Command(
+    "stop what leaves the installation, and let it go on",
+    "While the installation is quiet, nothing leaves it: no webhooks, callbacks, jobs, pushes, encoders, provisioning, records for "
+    "Kafka and time stamps, and the schedule starts nothing. The API, the console and the audit go on. What has waited is sent "
+    "when the quiet ends.",
+    "medialedger quiet on --reason 'maintenance of the network'\n  medialedger quiet show\n  medialedger quiet off",
+    _quiet,
+    group=OPERATE,
+    by_rest=("on", "off", "show"),
 )
 RESTORED = Command(
     "tell the log that its database was restored",

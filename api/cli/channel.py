@@ -17,6 +17,7 @@ from api.cli.printable import aligned, printable
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.origin import own_origin
+from api.wiring.quiet import quiet_mode
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.configuration.channel import ChannelDocument, StatusCheckStrategy
@@ -44,7 +45,11 @@ _STARTED: Final = (FFMPEG, HTTP)
 async def run(args: Namespace, settings: Settings) -> int:
     try:
         async with open_vault(settings) as (wired, vault):
-            outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings.complete()))
+            outbound = GuardedClient(
+                settings.outbound_allow,
+                origin=own_origin(settings.complete()),
+                permit=(await quiet_mode(wired.database)).permit,
+            )
             try:
                 found = await _tested(wired, vault, args.channel, event=args.event, statuses=point_status(outbound, wired.clock))
             finally:

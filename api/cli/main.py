@@ -65,6 +65,7 @@ COMMANDS: Mapping[str, Command] = {
     "backup": arguments.BACKUP,
     "restore": arguments.RESTORE,
     "restored": arguments.RESTORED,
+    "quiet": arguments.QUIET,
     "context": shell_arguments.CONTEXT,
     "open": shell_arguments.OPEN,
     "completion": shell_arguments.COMPLETION,

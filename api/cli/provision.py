@@ -14,6 +14,7 @@ from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_li
 from api.cli.printable import aligned, printable, printable_lines
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from api.wiring.quiet import quiet_mode
 from api.wiring.rooms.provision import handlers_of, provisioners, service_provisioner
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -28,6 +29,7 @@ from projections.provision.queries import ProvisionQueries
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
+from workers.kernel.quiet import REFUSAL
 
 _NOTHING: Final = "nothing would change"
 
@@ -45,6 +47,7 @@ class _Opened:
     """What the actions work with."""
 
     def __init__(self, wired: Core, vault: Vault) -> None:
+        self.database = wired.database
         self.provisions = ProvisionQueries(wired.database)
         self.handlers: ProvisionHandlers = handlers_of(
             wired.executor,
@@ -92,7 +95,10 @@ async def _plan(args: Namespace, settings: Settings, opened: _Opened) -> None:
     assert wanted is not None, "the Event waits for what is foreseen"
     if row in wanted.refused:
         raise StartError(f"the infrastructure of the key {key!r} is made in another way than the profile of this Event says")
-    outbound = GuardedClient(settings.outbound_allow)
+    quiet = await quiet_mode(opened.database)
+    if quiet.on:
+        raise StartError(REFUSAL)
+    outbound = GuardedClient(settings.outbound_allow, permit=quiet.permit)
     try:
         by = provisioners(settings.terraform, service_provisioner(outbound, home=settings.home), home=settings.home)
         found = await by[wanted.deployment].plan(wanted)

@@ -19,6 +19,7 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers
 from api.wiring.publishing_targets import publishing_targets, refused_targets
+from api.wiring.quiet import quiet_mode
 from api.wiring.rooms.destination import destination_handlers
 from api.wiring.rooms.publication import publication_handlers
 from api.wiring.settings import Settings
@@ -34,6 +35,7 @@ from projections.job.queries import JobQueries
 from projections.publication.queries import PublicationQueries
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
+from workers.kernel.quiet import QuietMode
 from workers.syndication.contents import TargetContents
 from workers.syndication.trial import TargetTrials
 
@@ -45,15 +47,16 @@ async def run(args: Namespace, settings: Settings) -> int:
     text = _NO_TEXT if args.text is None else await asyncio.to_thread(secret_text, args.text)
     try:
         async with open_vault(settings) as (wired, vault):
-            made = await _published(wired, args, text=text, handlers=_handlers(wired, vault, settings))
+            handlers = _handlers(wired, vault, settings, quiet=await quiet_mode(wired.database))
+            made = await _published(wired, args, text=text, handlers=handlers)
             print(f"publication {made.id}", flush=True)
             return await _followed(wired, made) if args.follow or made.job is None else _left(made)
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
 
 
-def _handlers(wired: Core, vault: Vault, settings: Settings) -> PublicationHandlers:
-    records, targets = RecordQueries(wired.database, RECORDS), publishing_targets(settings)
+def _handlers(wired: Core, vault: Vault, settings: Settings, *, quiet: QuietMode) -> PublicationHandlers:
+    records, targets = RecordQueries(wired.database, RECORDS), publishing_targets(settings, quiet)
     destinations = destination_handlers(
         wired.database,
         wired.executor,

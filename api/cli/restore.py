@@ -7,16 +7,19 @@ import shutil
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from api.cli import shell
 from api.cli.arguments import NOT_WHOLE
 from api.cli.database import Database, check_owner, first_line, open_database
 from api.cli.home import create_home
 from api.cli.printable import printable
 from api.cli.progress import end_line, show_event_count
-from api.wiring.core import prepare
+from api.wiring.core import Core, core, prepare
+from api.wiring.quiet import order_quiet
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.encryption import fingerprint
@@ -50,8 +53,8 @@ _ROOM = 128 * 1024 * 1024
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """Everything that can be refused is refused before anything is made. The epoch begins before the log is verified, which may
-    take long and be interrupted: what was restored is never used in the epoch of the back-up."""
+    """Everything that can be refused is refused before anything is made. The epoch begins, and a drill becomes quiet, before the
+    log is verified, which may take long and be interrupted: what was restored is never used in the epoch of the back-up."""
     try:
         with reading(args.file) as archive:
             _check_build(archive.manifest)
@@ -61,9 +64,12 @@ async def run(args: Namespace, settings: Settings) -> int:
             async with open_database(settings, make=True) as found:
                 check_owner(found)
                 await asyncio.to_thread(_restore, archive, found, settings)
-                await prepare(found.url, owner=found.owner)
+                role = await prepare(found.url, owner=found.owner)
                 await _begin_epoch(found.owner, args.file)
-                code = await _verified(archive.manifest, found.owner)
+                head = _head(found.owner)
+                if args.drill:
+                    await _keep_quiet(core(found.url, role=role), args.file)
+                code = await _verified(archive.manifest, found.owner, head=head)
             _say_what_is_missing(archive, settings)
     except (BackupError, DumpError) as error:
         raise StartError(str(error)) from None
@@ -133,15 +139,13 @@ def _revoke_all(database: Database) -> None:
             owner.execute(statement.encode())
 
 
-async def _verified(manifest: Manifest, url: str) -> int:
+async def _verified(manifest: Manifest, url: str, *, head: tuple[Any, ...] | None) -> int:
     found = await asyncio.to_thread(partial(verify, url, progress=show_event_count))
     end_line()
     if not found.valid:
         print(f"the log does not fit at position {found.first_bad_position}: {found.reason}")
         return NOT_WHOLE
-    with psycopg.connect(url) as connection:
-        row = connection.execute(_HEAD).fetchone()
-    if row is not None and row != (manifest.log_id, manifest.head, manifest.chain_hash):
+    if head is not None and head != (manifest.log_id, manifest.head, manifest.chain_hash):
         print(f"the log is not the one of the back-up, which ends at {manifest.head}")
         return NOT_WHOLE
     print(printable(f"the log is whole: {found.checked} events, as of {manifest.made_at}"))
@@ -152,6 +156,22 @@ async def _begin_epoch(url: str, path: Path) -> None:
     async with await psycopg.AsyncConnection.connect(url) as connection:
         epoch, since = await begin_epoch(connection, since=None, reason=f"restored from {path.name}")
     print(f"epoch {epoch} of the log has begun after position {since}")
+
+
+def _head(url: str) -> tuple[Any, ...] | None:
+    """The id of the log, its last position, and the hash of its chain, as restored."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(_HEAD).fetchone()
+
+
+async def _keep_quiet(wired: Core, path: Path) -> None:
+    """Order that the copy is quiet before anything of it can start."""
+    try:
+        await wired.start()
+        await order_quiet(wired, f"a drill with {path.name}", invocation=shell.invocation())
+    finally:
+        await wired.stop()
+    print("the copy is quiet: nothing leaves it until `medialedger quiet off`")
 
 
 def _say_what_is_missing(archive: Archive, settings: Settings) -> None:

@@ -13,6 +13,8 @@ from api.wiring.settings import Settings
 
 async def run(args: Namespace, settings: Settings) -> int:
     """In this process alone, unless the settings ask for several."""
+    if args.quiet:
+        settings = Settings.from_process({**settings.arguments, "quiet": "on"})
     settings = (_for_demo(settings) if args.demo else settings).complete()
     create_home(settings.home)
     with lock_home(settings.home):

@@ -17,6 +17,11 @@ def _up(parser: ArgumentParser) -> None:
     place(parser)
     parser.add_argument("--open", action="store_true", help="open the start page in the browser when it is ready")
     parser.add_argument("--demo", action="store_true", help="load the demo when it is ready: see `medialedger demo`")
+    parser.add_argument(
+        "--quiet",
+        action="store_true",
+        help="let nothing leave this machine, until `medialedger quiet off`: for a copy of another installation",
+    )
     parser.add_argument("--yes", action="store_true", help=f"with --demo: {_YES}")
 
 
@@ -50,7 +55,8 @@ UP: Final = Command(
     "workers, in one process. MEDIALEDGER_API_PROCESSES and MEDIALEDGER_WORKER_PROCESSES ask for several, which share the port; "
     "SIGUSR1 restarts those one by one, without refusing or resetting a connection. "
     "SIGTERM or Ctrl-C stops it and waits for requests under way; a second one does not wait.",
-    "medialedger up\n  medialedger up --demo --open\n  medialedger up --port 9000 --home /srv/medialedger\n"
+    "medialedger up\n  medialedger up --demo --open\n  medialedger up --quiet\n"
+    "  medialedger up --port 9000 --home /srv/medialedger\n"
     "  MEDIALEDGER_API_PROCESSES=4 MEDIALEDGER_WORKER_PROCESSES=1 medialedger up",
     _up,
     serves=True,

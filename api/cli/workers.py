@@ -17,13 +17,16 @@ from api.operations.metrics import Snapshot, of_process, snapshot
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.media import media_files
 from api.wiring.origin import own_origin
+from api.wiring.quiet import order_quiet
 from api.wiring.settings import Settings
 from api.wiring.space import free_space
 from api.wiring.startup import StartError
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
+from domain.kernel.ports import Invocation
 from workers.adapters.outbound_http import GuardedClient
+from workers.kernel.quiet import QuietMode
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -79,13 +82,16 @@ async def work(
         limits=settings.log_limits,
         tracer=tracer(settings.tracing),
     )
-    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
+    quiet = QuietMode()
+    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit)
     files = media_files(settings.media_directory, settings.media_bucket)
-    workers = process_workers(inner, outbound=outbound, files=files, settings=settings, roles=names)
+    workers = process_workers(inner, outbound=outbound, files=files, settings=settings, roles=names, quiet=quiet)
     finisher, space = Finisher(inner.database, owner=owner), free_space(inner, settings)
     stopped = retire or asyncio.Event()
     try:
         await inner.start()
+        if settings.quiet:
+            await order_quiet(inner, "workers were started with MEDIALEDGER_QUIET", invocation=Invocation.by("system"))
         await space.start()
         await workers.start()
         await finisher.start()

@@ -34,7 +34,8 @@ class Attention(Wire):
 
     level: AttentionLevel = Field(description="fault, or look where nothing is lost yet.")
     about: str = Field(
-        description="What it is about: log, disks, programs, processes, consumers, events, points, jobs, deliveries or sessions."
+        description="What it is about: quiet, log, disks, programs, processes, consumers, events, points, jobs, deliveries or "
+        "sessions."
     )
     text: str = Field(description="What is the matter, as a sentence.")
     command: str | None = Field(description="A command of the command line that helps; null where there is none.")
@@ -43,15 +44,9 @@ class Attention(Wire):
 
 def attention(seen: HealthFigures, *, missing: Sequence[str]) -> list[Attention]:
     """Faults first. `missing`: programs for media that the answering machine does not have."""
-    found = [
-        *_log(seen),
-        *_machine(seen, missing),
-        *_consumers(seen),
-        *_events(seen),
-        *_jobs(seen),
-        *_deliveries(seen),
-        *_sessions(seen),
-    ]
+    found = [*_quiet(seen), *_log(seen), *_machine(seen, missing)]
+    if not seen.quiet.quiet:  # while it is, all that follows is to be expected
+        found += [*_consumers(seen), *_events(seen), *_jobs(seen), *_deliveries(seen), *_sessions(seen)]
     return sorted(found, key=lambda one: one.level is not AttentionLevel.FAULT)
 
 
@@ -61,6 +56,12 @@ def _fault(about: str, text: str, command: str | None = None) -> Attention:
 
 def _look(about: str, text: str, command: str | None = None, *, jobs: str | None = None) -> Attention:
     return Attention(level=AttentionLevel.LOOK, about=about, text=text, command=command, jobs=jobs)
+
+
+def _quiet(seen: HealthFigures) -> Iterator[Attention]:
+    if seen.quiet.quiet:
+        reason = "" if seen.quiet.reason is None else f" ({seen.quiet.reason})"
+        yield _look("quiet", f"The installation is quiet{reason}: nothing leaves it.", "medialedger quiet off")
 
 
 def _log(seen: HealthFigures) -> Iterator[Attention]:

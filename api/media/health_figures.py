@@ -6,6 +6,7 @@ from pydantic import Field
 
 from api.kernel.wire import Instant, Wire
 from api.media.consumer import Consumer
+from api.media.quiet import Quiet
 
 
 class DatabaseState(Wire):
@@ -86,6 +87,7 @@ class HealthFigures(Wire):
     """The state of the whole installation. Figures come from the database; disks are those of the answering machine."""
 
     at: Instant = Field(description="When this was read; it may be a second old.")
+    quiet: Quiet = Field(description="Whether nothing leaves the installation.")
     database: DatabaseState = Field(description="Version and size of the database.")
     log: LogState = Field(description="The end of the log, and how far it is verified and sealed.")
     disks: list[DiskState] = Field(description="The disks of the answering machine.")

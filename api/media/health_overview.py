@@ -31,7 +31,9 @@ from api.media.health_figures import (
     SessionCount,
     StepQueue,
 )
+from api.media.quiet import Quiet
 from domain.kernel.clock import Clock
+from domain.records.kinds.quiet import Quiet as QuietRecord
 from projections.audit.unsealed import Unsealed
 from projections.audit.verified import verified
 from projections.consumers.queries import ConsumerQueries
@@ -42,6 +44,7 @@ from projections.kernel.database import Database
 from projections.log.extent import LAST, SERVER
 from projections.media_event.due import DueEvents
 from projections.publishing_points.queries import PointStates
+from projections.records.queries import RecordQueries
 from projections.sessions.store import SessionQueries
 
 routes = Router("/health/overview", tag="Health", surface=MEDIA, stored=False)
@@ -82,6 +85,7 @@ class OverviewQueries:
     due: DueEvents
     jobs: JobBacklogQueries
     points: PointStates
+    records: RecordQueries
     sessions: SessionQueries
     unsealed: Unsealed
 
@@ -148,6 +152,7 @@ class Overview:
         read = HealthOverview(
             at=self._clock(),
             attention=[],
+            quiet=Quiet.of(await self._from.records.find(QuietRecord.KIND, QuietRecord.ONLY_KEY)),
             database=DatabaseState(version=version.partition(" ")[0], bytes=size),
             log=await self._log(),
             disks=[DiskState(name=name, free_bytes=left, low=left < self._low) for name, left in self._free().items()],

@@ -33,6 +33,7 @@ from api.wiring.core import Core
 from api.wiring.media import media_files
 from api.wiring.origin import live_origin, own_origin
 from api.wiring.publishing_targets import publishing_targets, refused_targets
+from api.wiring.quiet import order_quiet
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
@@ -44,14 +45,17 @@ from domain.client.handlers import ClientHandlers
 from domain.client.roles import Role
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
+from domain.records.kinds.quiet import Quiet
 from projections.clients.changes import ClientChanges
 from projections.clients.console_sessions import SessionLimits
 from projections.kernel.background_task import start_forever
 from projections.kernel.tracing import UNTRACED
 from projections.log.idempotency import IdempotencyRecords
+from projections.records.queries import RecordQueries
 from workers.adapters.keyfiles import first_secret_file
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.fair_places import FairPlaces, PlacesInUse
+from workers.kernel.quiet import QuietMode
 from workers.origin.live_origin import LiveOrigin
 from workers.ports import Outbound
 from workers.wiring import Workers
@@ -76,6 +80,7 @@ class Product:
         usage: UsageRecorder,
         overview: Overview,
         outbound: Outbound,
+        quiet: QuietMode,
         idempotency: IdempotencyRecords,
         request_log: RequestLog,
         settings: Settings,
@@ -89,6 +94,7 @@ class Product:
         self._usage = usage
         self._overview = overview
         self._outbound = outbound
+        self._quiet = quiet
         self._idempotency = idempotency
         self._request_log = request_log
         self._settings = settings
@@ -106,6 +112,8 @@ class Product:
         await space.start()
         self._started.push_async_callback(self._write_last_use)
         await self._first_admin()
+        if self._settings.quiet:
+            await order_quiet(self.core, "the product was started with --quiet", invocation=Invocation.by("system"))
         self._started.push_async_callback(self._usage.stop)
         await self._usage.start()
         self._started.push_async_callback(self._outbound.close)
@@ -123,6 +131,7 @@ class Product:
         """Only what answers need: for a command that calls the API in its own process."""
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
+        await self._quiet.read(RecordQueries(self.core.database, (Quiet,)))
         self._started.push_async_callback(self._outbound.close)
 
     def drain(self) -> None:
@@ -152,7 +161,8 @@ class Product:
 
     def summary(self) -> Sequence[tuple[str, str]]:
         working = ", ".join(self._workers.names) or "none in this process; medialedger workers runs them"
-        return [("admin key", _admin_key_place(self._settings)), ("workers", working)]
+        lines = [("admin key", _admin_key_place(self._settings)), ("workers", working)]
+        return [*lines, ("quiet", "yes: nothing leaves the installation; medialedger quiet off")] if self._quiet.on else lines
 
     async def _first_admin(self) -> None:
         """At the first start no client may add clients: add `admin`."""
@@ -262,10 +272,11 @@ async def build(
     idempotency = IdempotencyRecords(core.database, core.streams)
     stream: TextIO = sys.stderr if caller is None else StringIO()  # a command says itself what it did
     request_log = RequestLog(stream, clock=core.clock, text=as_text(settings.log_format, sys.stderr))
-    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
+    quiet = QuietMode()
+    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit)
     files = media_files(settings.media_directory, settings.media_bucket)
     origin = live_origin(settings, core.ring.ingest) if settings.origin else None
-    workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles)
+    workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles, quiet=quiet)
     provided = services(
         core,
         database,
@@ -275,7 +286,7 @@ async def build(
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
         media_served=files if settings.media_serve else None,
         origin=origin,
-        targets=publishing_targets(settings),
+        targets=publishing_targets(settings, quiet),
         refused_targets=refused_targets(settings),
         templates=settings.home / "templates",
         console_media_origins=settings.console_media_origins,
@@ -308,6 +319,7 @@ async def build(
         usage=provided[UsageRecorder],
         overview=provided[Overview],
         outbound=outbound,
+        quiet=quiet,
         idempotency=idempotency,
         request_log=request_log,
         settings=settings,

@@ -12,12 +12,15 @@ from domain.destination.targets import Target
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_account
 from workers.adapters.targets.known import KnownTargets
+from workers.kernel.quiet import QuietMode
 from workers.target_ports import ServiceAddresses, TargetSettings
 
 
-def publishing_targets(settings: Settings) -> KnownTargets:
+def publishing_targets(settings: Settings, quiet: QuietMode) -> KnownTargets:
+    """The targets of this process. It reaches none of them while the installation is quiet."""
+    client = partial(GuardedClient, settings.outbound_allow, permit=quiet.permit)
     account = partial(program_account, Path(sys.executable))
-    return KnownTargets(lambda: GuardedClient(settings.outbound_allow), settings=target_settings(settings), account=account)
+    return KnownTargets(client, settings=target_settings(settings), account=account, quiet=quiet)
 
 
 def target_settings(settings: Settings) -> TargetSettings:

@@ -33,6 +33,8 @@ class WorkerRole:
     name: str
     make: Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]
     needs_kafka: bool = False
+    inside: bool = False
+    """Whether it reaches nothing but the database of the product, and so works while the installation is quiet."""
 
 
 @dataclass(frozen=True, kw_only=True)

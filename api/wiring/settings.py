@@ -142,6 +142,11 @@ class Settings(ServingSettings):
     s3_path_style: Annotated[bool | None, stripped(parsers.switch)] = Field(
         None, description="whether the bucket is named in the path and not in the host: on or off. Empty: on with an endpoint"
     )
+    quiet: Annotated[bool, stripped(parsers.switch)] = Field(
+        False,
+        description="orders at the start that nothing leaves the installation, as `medialedger quiet on` does: on or off; off does "
+        "not end an order",
+    )
     media_serve: Annotated[bool | None, stripped(parsers.switch)] = Field(
         None, description="whether the API serves published files below /media/: on or off. Empty: on with `up`, off otherwise"
     )

@@ -29,6 +29,7 @@ from workers.audit.index import AuditIndex
 from workers.audit.redactions import Redactions
 from workers.audit.verification import LogVerification
 from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.quiet import QuietMode
 from workers.ports import Outbound
 from workers.retention import Retention
 from workers.wiring import WorkerContext, Workers
@@ -59,8 +60,10 @@ def process_workers(
     files: MediaFiles,
     settings: Settings,
     roles: Sequence[str],
+    quiet: QuietMode,
 ) -> Workers:
-    """The workers of this process, not yet started. A role that needs Kafka is left out where there is no broker."""
+    """The workers of this process, not yet started. A role that needs Kafka is left out where there is no broker. `quiet` is that
+    of `outbound`."""
     context = WorkerContext(
         database=core.database,
         log_watcher=core.log_watcher,
@@ -95,12 +98,13 @@ def process_workers(
         public_host=urlsplit(settings.public_url).netloc if settings.public_url else gethostname(),
         version=product_version(),
         open_destination=open_destination,
-        targets=publishing_targets(settings),
+        targets=publishing_targets(settings, quiet),
         target_settings=target_settings(settings),
         media_bucket=settings.media_bucket,
         playout_limits=playout_limits(settings),
         terraform=settings.terraform,
         checkpoints=settings.checkpoints,
+        quiet=quiet,
     )
     chosen = [WORKER_ROLES[name] for name in roles]
     retention = Retention(core.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=core.clock)
@@ -111,4 +115,4 @@ def process_workers(
         LogVerification(core.database, core.registry),
         AuditIndex(core.database),
     ]
-    return Workers(context, makes, beside=beside)
+    return Workers(context, makes, inside={role.name for role in chosen if role.inside}, beside=beside)

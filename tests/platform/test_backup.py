@@ -16,8 +16,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from api.cli.arguments import NEEDS_ATTENTION
 from api.cli.main import main
 from api.wiring.core import Core, core, prepare
+from api.wiring.quiet import quiet_mode
 from api.wiring.startup import StartError
 from domain.kernel.encryption import KeyRing
 from projections.consumers.timeline import timeline
@@ -110,6 +112,19 @@ async def test_what_is_restored_is_what_was_there_and_a_new_epoch_begins(
         assert (await timeline(wired.database)).origin.epoch == 2
         await event(wired, 4)
     assert await asyncio.to_thread(main, ["audit", "verify"]) == 0
+
+
+async def test_the_copy_of_a_drill_is_quiet_before_anything_of_it_starts(
+    archive: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert await asyncio.to_thread(main, ["restore", "--drill", str(archive)]) == 0
+    assert "the copy is quiet" in capsys.readouterr().out
+    async with running(target) as wired:
+        assert (await quiet_mode(wired.database)).on
+    assert await asyncio.to_thread(main, ["audit", "verify"]) == 0
+    assert await asyncio.to_thread(main, ["status"]) == NEEDS_ATTENTION
+    assert f"The installation is quiet (a drill with {archive.name})" in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from workers.wiring import SharedWorkers, Worker, WorkerContext, Workers
+from api.wiring.catalogue import WORKER_ROLES
+from domain.destination.targets import Target
+from domain.records.kinds.quiet import Quiet, QuietDetails
+from domain.records.row import RecordRow
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.known import KnownTargets
+from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.quiet import REFUSAL, QuietMode
+from workers.ports import OutboundRefused
+from workers.target_ports import TargetFailed
+from workers.wiring import MakeWorkers, SharedWorkers, Worker, WorkerContext, Workers
 
 
 class Recorded:
@@ -42,9 +55,25 @@ class Hub(Recorded):
     pass
 
 
+class Orders:
+    """The order to be quiet, in the place of the view that holds it."""
+
+    def __init__(self) -> None:
+        self.quiet = False
+
+    async def find(self, kind: str, key: object) -> RecordRow | None:
+        assert (kind, key) == (Quiet.KIND, Quiet.ONLY_KEY)
+        now = datetime(2031, 1, 2, tzinfo=UTC)
+        return RecordRow(kind, str(key), 1, QuietDetails(on=self.quiet), now, now)
+
+
+@dataclass(frozen=True)
 class Context:
-    def __init__(self, log_watcher: Recorded) -> None:
-        self.log_watcher = log_watcher
+    log_watcher: Recorded
+    records: Orders = field(default_factory=Orders)
+    quiet: QuietMode = field(default_factory=QuietMode)
+    metrics: WorkerMetrics = field(default_factory=WorkerMetrics)
+    kafka: str | None = "a broker"
 
 
 def workers(notes: list[str], *, fails: bool = False, stays: bool = False) -> Workers:
@@ -96,3 +125,72 @@ async def test_an_object_that_roles_share_and_that_is_no_worker_is_not_started()
     shared = SharedWorkers()
     assert shared.get(list, list) is shared.get(list, list)
     assert shared.workers == []
+
+
+class Switched(Workers):
+    """It follows an order when the test says so."""
+
+    async def _turn(self) -> None:
+        await asyncio.Event().wait()
+
+    async def follow(self) -> None:
+        await self._follow()
+
+
+async def test_while_it_is_quiet_only_inner_roles_run_and_they_read_no_kafka() -> None:
+    notes: list[str] = []
+
+    def role(name: str) -> MakeWorkers:
+        return lambda context, shared: [Recorded(f"{name} on {'Kafka' if context.kafka else 'the log'}", notes)]
+
+    orders, quiet = Orders(), QuietMode()
+    context: Any = Context(Recorded("log watcher", notes), orders, quiet)
+    made = Switched(cast(WorkerContext, context), {"inner": role("inner"), "outer": role("outer")}, inside={"inner"})
+    await made.start()
+    assert notes == ["+log watcher", "+inner on Kafka", "+outer on Kafka"]
+    for order, changes in (
+        (True, ["-inner on Kafka", "-outer on Kafka", "+inner on the log"]),
+        (True, []),
+        (False, ["-inner on the log", "+inner on Kafka", "+outer on Kafka"]),
+    ):
+        notes.clear()
+        orders.quiet = order
+        await made.follow()
+        assert (notes, quiet.on) == (changes, order)
+    await made.stop()
+
+
+async def test_a_process_that_starts_while_it_is_quiet_starts_no_other_role() -> None:
+    notes: list[str] = []
+    orders = Orders()
+    orders.quiet = True
+    context: Any = Context(Recorded("log watcher", notes), orders)
+    made = Switched(cast(WorkerContext, context), {"outer": lambda context, shared: [Recorded("outer", notes)]})
+    await made.start()
+    await made.stop()
+    assert notes == ["+log watcher", "-log watcher"]
+
+
+def test_only_roles_that_reach_nothing_but_the_database_are_inner() -> None:
+    """Whoever adds one here has looked at every call that it makes."""
+    assert {name for name, role in WORKER_ROLES.items() if role.inside} == {"lists", "sealer"}
+
+
+async def test_while_it_is_quiet_a_process_reaches_no_address_and_no_target() -> None:
+    quiet = QuietMode()
+    quiet.on = True
+    client = GuardedClient(permit=quiet.permit)
+    url = "http://receiver.example/"
+    for call in (
+        client.request("GET", url),
+        client.connect("receiver.example", port=1935, secure=False),
+        client.socket("receiver.example", port=22),
+        client.download(url, Path("film.mp4")),
+        anext(client.stream(url)),
+    ):
+        with pytest.raises(OutboundRefused, match="quiet"):
+            await call
+    targets = KnownTargets(GuardedClient, quiet=quiet)
+    for target in Target:
+        with pytest.raises(TargetFailed, match=REFUSAL):
+            await targets(target, {"path": "published"}).check()

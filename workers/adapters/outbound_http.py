@@ -47,11 +47,17 @@ class GuardedClient:
     """An HTTP client that keeps connections open and checks the address of each new one."""
 
     def __init__(
-        self, allow: Sequence[Network] = (), *, origin: str | None = None, resolver: AbstractResolver | None = None
+        self,
+        allow: Sequence[Network] = (),
+        *,
+        origin: str | None = None,
+        resolver: AbstractResolver | None = None,
+        permit: Callable[[], None] = lambda: None,
     ) -> None:
-        """`origin` as `Guard` has it."""
+        """`origin` as `Guard` has it. `permit` is called before each request and connection; it may raise `OutboundRefused`."""
         self._guard = Guard(allow, origin=origin)
         self._resolver = resolver
+        self._permit = permit
         self._sessions: dict[Guard, aiohttp.ClientSession] = {}
 
     async def request(
@@ -139,6 +145,7 @@ class GuardedClient:
 
     async def _resolved(self, authority: str, port: int) -> tuple[str, list[ResolveResult]]:
         """The host of an authority of a URL, and its addresses, all of them permitted."""
+        self._permit()
         host = target(f"http://{authority}/").raw_host or ""
         with _translated_errors(f"No address within {CONNECT_SECONDS:g} s."):
             async with asyncio.timeout(CONNECT_SECONDS * 2):
@@ -218,6 +225,7 @@ class GuardedClient:
     def _session(self, where: URL) -> aiohttp.ClientSession:
         """Open connections are used only for URLs of the guard that let them be opened. Made at the first request: it needs a
         running event loop, which the composition root has not."""
+        self._permit()
         guard = self._guard.towards(where)
         session = self._sessions.get(guard)
         if session is None:

@@ -42,6 +42,7 @@ class WorkerMetrics:
             "1: steps have the network also where their workflow does not need it, since the system allows no network namespace",
             registry=registry,
         )
+        self.quiet = Gauge("medialedger_quiet", "1: the installation is quiet, so nothing leaves it", registry=registry)
         self._attempts = Counter(
             "medialedger_delivery_attempts",
             "Attempts of deliveries, by what became of the delivery and the class of the answer's status",

@@ -26,6 +26,7 @@ from api.wiring.rooms.provision import PROVISION
 from api.wiring.rooms.publication import PUBLICATION
 from api.wiring.rooms.published import PUBLISHED
 from api.wiring.rooms.publishing_points import PUBLISHING_POINTS
+from api.wiring.rooms.quiet import QUIET
 from api.wiring.rooms.records import RECORDS
 from api.wiring.rooms.sessions import SESSIONS
 from api.wiring.rooms.speke import SPEKE
@@ -50,6 +51,7 @@ ROOMS: tuple[Room, ...] = (
     CONSUMERS,
     LOG_STORE,
     HEALTH,
+    QUIET,
     PUBLISHING_POINTS,
     AUDIT,
     SPEKE,

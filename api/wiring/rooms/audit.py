@@ -50,7 +50,7 @@ def _sealer(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from workers.sealing.sealer import CONSUMER, Sealer
 
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
-    anchoring = Anchoring(context.database, list(_anchors(context)))
+    anchoring = Anchoring(context.database, list(_anchors(context)), quiet=context.quiet)
     return [Sealer(context.database, context.vault, anchoring=anchoring, seconds=context.checkpoints.seconds, leases=leases)]
 
 
@@ -90,5 +90,5 @@ AUDIT = Room(
     routes=_routes,
     services=_services,
     past_states=_past_states,
-    worker_roles=(WorkerRole("sealer", _sealer),),
+    worker_roles=(WorkerRole("sealer", _sealer, inside=True),),
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.kernel.clock import Clock
+from domain.records.kinds.quiet import Quiet
 from projections.audit.unsealed import Unsealed
 from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import DeliveryQueries
@@ -17,6 +18,7 @@ from projections.kernel.database import Database
 from projections.media_event.due import DueEvents
 from projections.media_event.queries import EventQueries
 from projections.publishing_points.queries import PointStates
+from projections.records.queries import RecordQueries
 from projections.sessions.store import SessionQueries
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ def overview(database: Database, directories: Mapping[str, Path], *, clock: Cloc
         due=DueEvents(lists),
         jobs=JobBacklogQueries(lists),
         points=PointStates(database),
+        records=RecordQueries(database, (Quiet,)),
         sessions=SessionQueries(lists),
         unsealed=Unsealed(lists),
     )

@@ -35,5 +35,5 @@ LISTS = Room(
         Migration.read("0012 search of events", "media_event/search.sql"),
         Migration.read("0013 search of jobs", "job/search.sql"),
     ),
-    worker_roles=(WorkerRole("lists", _lists),),
+    worker_roles=(WorkerRole("lists", _lists, inside=True),),
 )

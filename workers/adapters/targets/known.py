@@ -12,6 +12,7 @@ from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.live_only import CustomTarget, WithoutUpload
 from workers.kernel.plugins import loaded
+from workers.kernel.quiet import REFUSAL, QuietMode
 from workers.plugin_ports import TARGETS, TargetPlugin
 from workers.target_ports import PublishingTarget, TargetSettings
 
@@ -23,7 +24,7 @@ _OWN: Final = tuple(one.name.lower() for one in Target if one not in (Target.TWI
 
 class KnownTargets:
     """The port `Targets`. `client` makes a guarded client, which the target closes. `account` gives that of uploads, where this
-    process has another."""
+    process has another. While it is quiet, no target is opened."""
 
     def __init__(
         self,
@@ -31,12 +32,16 @@ class KnownTargets:
         *,
         settings: TargetSettings | None = None,
         account: Callable[[], struct_passwd | None] | None = None,
+        quiet: QuietMode | None = None,
     ) -> None:
         self._client = client
+        self._quiet = quiet or QuietMode()
         self._settings = settings or TargetSettings()
         self._account = account
 
     def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
+        if self._quiet.on:
+            return WithoutUpload(REFUSAL)
         match target:
             case Target.FACEBOOK:
                 from workers.adapters.targets.facebook import (

@@ -1,0 +1,25 @@
+"""The quiet of a process that runs no workers, and the order to be quiet, as the command line gives it."""
+
+from __future__ import annotations
+
+from api.wiring.core import Core
+from domain.kernel.ports import Invocation
+from domain.records.kinds.quiet import Quiet
+from domain.records.record import RegisterRecord
+from projections.kernel.database import Database
+from projections.records.queries import RecordQueries
+from workers.kernel.quiet import QuietMode
+
+
+async def quiet_mode(database: Database) -> QuietMode:
+    """The quiet of a short command: the order is read once."""
+    quiet = QuietMode()
+    await quiet.read(RecordQueries(database, (Quiet,)))
+    return quiet
+
+
+async def order_quiet(core: Core, reason: str, *, invocation: Invocation) -> None:
+    """Order that nothing leaves the installation. An order that counts already stays as it is, with its reason."""
+    if not (await quiet_mode(core.database)).on:
+        values = {"on": True, "reason": reason}
+        await core.executor.execute(RegisterRecord(Quiet.ONLY_KEY, Quiet, values), invocation=invocation)
