@@ -226,6 +226,8 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "POST /api/webhook/{id}/recover/": WRITE,
     "POST /api/webhook/{id}/test/": WRITE,
     "GET /api/changes/stream": READ,
+    "GET /api/quiet/": READ,
+    "PUT /api/quiet/": ADMIN,
     "GET /api/consumer/": READ,
     "GET /api/consumer/{name}/parked/": READ,
     "POST /api/consumer/{name}/parked/replay/": WRITE,

@@ -20,7 +20,7 @@ from tests.golden.samples import golden_file
 _KINDS = """
     event room tag event_type category category_property chapter_point chapter_point_property playlist playlist_item channel flow
     infrastructure_profile provision asset publication destination destination_property webhook callback archiver_stream composition
-    job schedule setting client content_key log
+    job schedule setting quiet client content_key log
 """
 KINDS = frozenset(_KINDS.split())
 # Past participles that do not end in -ed.
