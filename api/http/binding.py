@@ -82,7 +82,7 @@ def parsers(spec: RouteSpec, json: JsonParser) -> Parsers:
     return Parsers(
         tuple(spelled for spelled, _ in signature.path.values()),
         tuple((name, _converter(kind, where=spelled)) for name, (spelled, kind) in signature.path.items()),
-        None if signature.query is None else QueryParser(signature.query),
+        None if signature.query is None else QueryParser(signature.query, empty_is_absent=spec.lists),
         _body_parser(spec, signature, json=json),
     )
 

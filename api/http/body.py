@@ -11,10 +11,10 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, FormParser, parse_options_header
 
 from api.http.errors import BadRequest, BodyTooLarge, UnsupportedMediaType
-from api.http.forms import Pairs, decode_text, fold, split_pairs
+from api.http.forms import Pairs, decode_text, fold, gather, split_pairs
 from api.http.model import STRANGE, Wire
 from api.http.parsing import JsonParser, Validator, parse_json
-from api.http.unknown_names import UnknownName, unknown_in_body, unknown_in_names
+from api.http.unknown_names import UnknownName, lists_of_objects, unknown_in_body
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Headers = Mapping[bytes, bytes]
@@ -90,6 +90,7 @@ class BodyParser:
         self._validator = Validator(annotation, where=where)
         self._model = annotation if isinstance(annotation, type) and issubclass(annotation, Wire) else None
         self._lists: frozenset[str] = frozenset() if self._model is None else self._model.lists()
+        self._objects = {} if self._model is None else lists_of_objects(self._model)
         self._media_types = tuple(name for body_type in body_types for name in body_type.media_types)
         self._common = {
             (name + suffix).encode(): name
@@ -160,10 +161,13 @@ class BodyParser:
         for name, _ in pairs:
             if seen.setdefault(name.lower(), name) != name:
                 raise BadRequest.at(name, "is there twice, in two spellings")
+        objects: dict[str, Any] = {}
+        if self._model is not None and self._objects:
+            pairs, objects = gather(pairs, objects=self._objects, model=self._model)
         folded = fold(pairs, lists=self._lists, model=self._model)
-        if self._model is not None:
-            unknown.extend(unknown_in_names(folded, self._model.spellings()))
-        return self._validator.read({name: None if value == "" else value for name, value in folded.items()})
+        data = {name: None if value == "" else value for name, value in folded.items()} | objects
+        unknown.extend(unknown_in_body(self._annotation, data))
+        return self._validator.read(data)
 
 
 def _multipart_pairs(raw: bytes, content_type: bytes, *, where: str) -> Pairs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from re import compile as regex
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -12,6 +13,8 @@ from api.http.parsing import Validator
 from api.http.unknown_names import UnknownName, unknown_in_names
 
 Pairs = list[tuple[str, str]]
+_BLANK_FOR_PLUS: Final = regex(r"^([\dW-]+[Tt ]\d\d[\d:.,]*) (?=\d\d(?::?\d\d)?$)")
+_ENTRY: Final = regex(r"(\w+)\[([0-9]{1,9})\](?:\.([^\[\].]+)|\[([^\[\]]+)\])")
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -62,13 +65,42 @@ def fold(pairs: Iterable[tuple[str, str]], *, lists: frozenset[str], model: type
     return folded
 
 
+def gather(pairs: Pairs, *, objects: Mapping[str, Mapping[str, str]], model: type[Wire]) -> tuple[Pairs, dict[str, Any]]:
+    """Take the members of objects in lists out of the pairs of a form. Each is a field such as `Tags[0].name` or `Tags[0][name]`.
+
+    Return the other pairs, and the lists by the names of their fields. The numbers order a list, and need not be without gaps."""
+    spellings = model.spellings()
+    rest: Pairs = []
+    lists: dict[str, dict[int, dict[str, str | None]]] = {}
+    sent: dict[tuple[str, int, str], str] = {}
+    for name, value in pairs:
+        entry = _ENTRY.fullmatch(name)
+        known = spellings.get(entry[1].lower()) if entry else None
+        if entry is None or known is None or known not in objects:
+            rest.append((name, value))
+            continue
+        index, spelled = int(entry[2]), entry[3] or entry[4]
+        member = objects[known].get(spelled.lower(), spelled)
+        if sent.setdefault((known, index, member), name) != name:
+            raise BadRequest.at(name, "is there twice, in two spellings")
+        lists.setdefault(known, {}).setdefault(index, {})[member] = value or None
+    for name, _ in rest:
+        if spellings.get(name.lower()) in lists:
+            raise BadRequest.at(name, "is there twice, as one field and as several")
+    return rest, {name: [entries[index] for index in sorted(entries)] for name, entries in lists.items()}
+
+
 class QueryParser:
-    """A query string as a `Wire` model. Two spellings of one name are the same name sent twice."""
+    """A query string as a `Wire` model. Two spellings of one name are the same name sent twice.
 
-    __slots__ = ("_documented", "_lists", "_model", "_validator")
+    With `empty_is_absent` a parameter that may be absent and is sent empty is absent, as a search form sends it."""
 
-    def __init__(self, model: type[Wire]) -> None:
+    __slots__ = ("_date_times", "_documented", "_lists", "_model", "_optional", "_validator")
+
+    def __init__(self, model: type[Wire], *, empty_is_absent: bool = False) -> None:
         self._model = model
+        self._optional = model.optional() if empty_is_absent and not model.EMPTY_IS_SENT else frozenset()
+        self._date_times = model.date_times()
         self._lists = model.lists()
         self._documented = frozenset(model.spellings().values())
         self._validator = Validator(model, where="query")
@@ -77,7 +109,13 @@ class QueryParser:
         """`unknown` gets the names that are no parameters."""
         if not raw:
             return self._validator.read({})
-        folded = fold(split_pairs(raw, where="query"), lists=self._lists, model=self._model)
+        pairs = split_pairs(raw, where="query")
+        if self._optional:
+            pairs = [(name, value) for name, value in pairs if value or name.lower() not in self._optional]
+        folded = fold(pairs, lists=self._lists, model=self._model)
+        for name in self._date_times & folded.keys():
+            if " " in folded[name]:
+                folded[name] = _BLANK_FOR_PLUS.sub(r"\1+", folded[name])
         if not folded.keys() <= self._documented:
             unknown.extend(unknown_in_names(folded, self._model.spellings()))
         return self._validator.read(folded)

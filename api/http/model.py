@@ -17,6 +17,11 @@ NOT_BLANK: Final = r"\S"
 """The pattern of a text that is not blank; its error has a message of its own."""
 
 
+class DateTime:
+    """Marks a type of date-times with an offset. In a query the plus of an offset means a blank unless it is percent-encoded; where
+    a date-time is expected, it is read as the plus that was meant."""
+
+
 class Wire(BaseModel):
     """Base of every request and answer model. `None` in an optional field is null; an absent field is not in `model_fields_set`.
 
@@ -32,6 +37,9 @@ class Wire(BaseModel):
         allow_inf_nan=False,
         hide_input_in_errors=True,
     )
+
+    EMPTY_IS_SENT: ClassVar[bool] = False
+    """Whether an empty parameter of a list counts as an empty text. In all other lists that are read it counts as absent."""
 
     _spellings: ClassVar[Mapping[str, str]] = {}
     _documented: ClassVar[frozenset[str]] = frozenset()
@@ -73,6 +81,22 @@ class Wire(BaseModel):
         holds such a list as one JSON text."""
         return frozenset(wire_names(cls, name)[0] for name, field in cls.model_fields.items() if _holds_list(field.annotation))
 
+    @classmethod
+    def optional(cls) -> frozenset[str]:
+        """Every accepted name, in lower case, of a field that may be absent."""
+        fields = cls.model_fields
+        named = {wire_names(cls, name)[0]: field for name, field in fields.items()}
+        return frozenset(spelling for spelling, name in cls._spellings.items() if not named[name].is_required())
+
+    @classmethod
+    def date_times(cls) -> frozenset[str]:
+        """The names of the fields that hold a date-time."""
+        return frozenset(
+            wire_names(cls, name)[0]
+            for name, field in cls.model_fields.items()
+            if _is_date_time((field.annotation, *field.metadata))
+        )
+
     @model_validator(mode="before")
     @classmethod
     def _match_any_case(cls, data: Any) -> Any:
@@ -96,6 +120,10 @@ def wire_names(model: type[BaseModel], name: str) -> tuple[str, ...]:
     if isinstance(alias, AliasChoices):
         return tuple(choice for choice in alias.choices if isinstance(choice, str))
     return (alias if isinstance(alias, str) else to_camel(name),)
+
+
+def _is_date_time(parts: tuple[Any, ...]) -> bool:
+    return any(isinstance(part, DateTime) or _is_date_time(get_args(part)) for part in parts)
 
 
 def _holds_list(annotation: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, get_origin
 
 from api.http.auth import Permission
 from api.http.body import JSON, BodyType
@@ -54,6 +54,12 @@ class RouteSpec:
     def where(self) -> str:
         """For messages to who declared it."""
         return f"{self.method} {self.path} ({self.endpoint.__module__}.{self.name})"
+
+    @property
+    def lists(self) -> bool:
+        """Whether it reads a list: an array, or a page of results."""
+        model = self.response_model
+        return self.method == "GET" and (get_origin(model) is list or "results" in getattr(model, "model_fields", {}))
 
     @property
     def keeps_answer(self) -> bool:

@@ -59,6 +59,15 @@ def unknown_in_body(annotation: Any, data: Any) -> list[UnknownName]:
     return found
 
 
+def lists_of_objects(model: type[Wire]) -> Mapping[str, Mapping[str, str]]:
+    """The fields of a model that hold lists of objects, with the accepted spellings of the members of these objects."""
+    found: dict[str, dict[str, str]] = {}
+    for name, annotation in _fields(model).items():
+        for item in _models(_items(annotation)):
+            found.setdefault(name, {}).update(item.spellings())
+    return found
+
+
 def _walk(annotation: Any, data: Any, *, place: str, found: list[UnknownName]) -> None:
     if isinstance(data, list):
         items = _items(annotation)

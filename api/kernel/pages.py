@@ -72,7 +72,7 @@ def next_page(request: Request, page: Page[Any]) -> tuple[tuple[str, str], ...]:
     """The header Link of a page with a number, which leads to the next one: the same query, but its pageNumber. Absent on the last
     page."""
     pairs = split_pairs(request.scope["query_string"], where="query")
-    number = next((int(value) for name, value in reversed(pairs) if name.lower() == _NUMBER.lower()), 1)
+    number = next((int(value) for name, value in reversed(pairs) if value and name.lower() == _NUMBER.lower()), 1)
     return () if page.size * number >= page.total else (_next(request, _NUMBER, str(number + 1)),)
 
 

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, PlainSerializer, StringConstraints, WithJs
 from pydantic_core import PydanticCustomError
 
 from api.http.model import NOT_BLANK
+from api.http.model import DateTime as DateTime
 from api.http.model import Wire as Wire
 from api.http.model import wire_names as wire_names
 from api.http.openapi_schemas import COMPONENT, reference
@@ -72,6 +73,7 @@ Instant = Annotated[
     BeforeValidator(_instant),
     PlainSerializer(_shown, return_type=str, when_used="json-unless-none"),
     WithJsonSchema({"type": "string", "format": "date-time"}),
+    DateTime(),
 ]
 """Any ISO 8601 offset in, UTC cut to milliseconds inside, `Z` and three decimals out. No offset is UTC, a date is midnight."""
 

@@ -75,6 +75,8 @@ class PutPropertyRequest(PropertyEntry):
 class PropertyQuery(Wire):
     """Filters by whole and exact values; an empty one finds only what is empty."""
 
+    EMPTY_IS_SENT = True
+
     owner_id: UUID | None = None
     category: Text | None = Field(None, description="Properties with exactly this category; empty finds the empty one.")
     key: Text | None = Field(None, description="Properties with exactly this key; empty finds the empty one.")

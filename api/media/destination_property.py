@@ -79,6 +79,8 @@ class PairQuery(Wire):
 class FilterQuery(Wire):
     """Filters by whole and exact values; an empty one finds only what is empty. Absent: all."""
 
+    EMPTY_IS_SENT = True
+
     category: Text | None = Field(None, description="Properties with exactly this category.")
     key: Text | None = Field(None, description="Properties with exactly this key.")
     value: Text | None = Field(None, description="Properties with exactly this value.")

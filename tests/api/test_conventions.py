@@ -3,16 +3,88 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 
 from api.http.app import Application
+from api.http.binding import parsers, read_signature
+from api.http.parsing import parse_json
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
-from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
+from domain.kernel.clock import iso, to_milliseconds
+from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, logged, patch, replace
 from tests.conftest import HandClock, introduce
+
+LISTS = [spec for routes in ROUTES for spec in routes.specs if spec.lists]
+
+
+def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
+    """A search form sends all of its fields. Filters of custom properties find what is empty; other reads have no filters."""
+    for spec in LISTS:
+        query, parser = read_signature(spec).query, parsers(spec, parse_json).query
+        if query is None or parser is None or query.EMPTY_IS_SENT:
+            continue
+        names = [name for name in sorted(query.optional()) if name in {known.lower() for known in query.spellings().values()}]
+        required = "".join(f"{name}=5&" for name in query.spellings().values() if name.lower() not in query.optional())
+        unknown: list[Any] = []
+        for empty in (*(f"{name}=" for name in names), "&".join(names)):
+            assert parser.parse(f"{required}{empty}".encode(), unknown) == parser.parse(required.encode(), unknown), spec.where
+        assert not unknown
+    kept = {spec.path for spec in LISTS if (query := read_signature(spec).query) is not None and query.EMPTY_IS_SENT}
+    assert kept == {f"/api/{of}/customproperty/" for of in ("category", "chapterpoint")} | {
+        "/api/media/destinationproperty/all/{destinationId}"
+    }
+    assert len(LISTS) > 40
+
+
+async def test_the_empty_fields_of_a_search_form_find_everything(http: httpx.AsyncClient) -> None:
+    await add(http, Title="only")
+    listed = "search room eventType channel category eventState tags ids skipEvents from to fromModified toModified provisionState"
+    form = dict.fromkeys([*listed.split(), "noScheduledEnd", "orderColumn", "order", "pageSize", "pageNumber", "noCache"], "")
+    found = await http.get("/api/event/", params=form)
+    assert [shown["title"] for shown in found.json()["results"]] == ["only"]
+    assert "warning" not in found.headers
+    await add(http, Title="another")
+    second = await http.get("/api/event/", params={**form, "pageSize": "1", "pageNumber": ""})
+    assert 'pageNumber=2>; rel="next"' in second.headers["link"]
+    publications = await http.get("/api/vodpublications/", params={"orderBy": "", "from": "", "pageSize": "", "targetFilter": ""})
+    assert (publications.status_code, publications.json()["pageSize"]) == (200, 20)
+
+
+async def test_what_keeps_an_empty_parameter(http: httpx.AsyncClient) -> None:
+    key = (await add(http))["id"]
+    for path in ("event/reference", "event/external", "event/external/unique", "room/reference", "channel/reference"):
+        assert fields_of(await http.get(f"/api/{path}", params={"id": ""})) == ["id"]
+    assert fields_of(await http.get(f"/api/event/{key}", params={"in": ""})) == ["in"]
+    assert (await http.delete("/api/asset/", params={"eventId": ""})).status_code == 400
+    assert (await http.delete("/api/category/customproperty/", params={"categoryId": ""})).status_code == 400
+
+
+@pytest.mark.parametrize("sent", ["2031-01-02T03:04:05+01:00", "2031-01-02T03:04:05.123+0100", "2031-01-02 03:04+01"])
+async def test_an_offset_needs_no_escape_in_a_query(http: httpx.AsyncClient, sent: str) -> None:
+    moment = to_milliseconds(datetime.fromisoformat(sent)).astimezone(UTC)
+    key = (await add(http, ScheduledStart=iso(moment)))["id"]
+    for bound in ("from", "to"):
+        found = await http.get(f"/api/event/?{bound}={sent.replace(' ', '%20')}")
+        assert [shown["id"] for shown in found.json()["results"]] == [key], found.text
+    video = await http.get(f"/api/event/{key}?processVideo=true&in={sent.replace(' ', 'T')}")
+    assert video.json()["video"]["requestedStreamTime"]["inPointDateTime"] == iso(moment)
+    for path in ("/api/log/?fromDate=", "/api/vodpublications/?to=", "/engine/jobs?from=", "/api/audit/events/?from="):
+        headers = {"client": "admin"} if path.startswith("/engine") else {}
+        assert (await http.get(f"{path}{sent.replace(' ', 'T')}", headers=headers)).status_code < 300, path
+
+
+@pytest.mark.parametrize("sent", ["2031-01-02+03:04", "2031-01-02%2003:04"])
+async def test_a_blank_between_date_and_time_stays_one(http: httpx.AsyncClient, sent: str) -> None:
+    key = (await add(http, ScheduledStart="2031-01-02T03:04:00Z"))["id"]
+    assert [shown["id"] for shown in (await http.get(f"/api/event/?from={sent}&to={sent}")).json()["results"]] == [key]
+    assert (await http.get("/api/event/?from=2031-01-02T03:04:05++01:00")).status_code == 400
+    answer = await http.post("/api/event/", json={"scheduledStart": "2031-01-02T03:04:05 01:00"})
+    assert fields_of(answer) == ["scheduledStart"]
 
 
 async def test_etags_are_versions_and_every_write_answers_the_new_one(http: httpx.AsyncClient) -> None:

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from api.kernel.pages import FreshQuery, PageQuery
 from api.kernel.parsing import parse_json
-from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
+from api.kernel.wire import Between, DateTime, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
 from domain.kernel.errors import FieldError, Malformed
 from domain.media_event.values import EventState, Mp4State
 from domain.provision.values import ProvisionState
@@ -265,9 +265,24 @@ class AddFlowTaskRequest(Wire):
 class ChangeEventStateRequest(Wire):
     """PUT /event/state/{id}."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "LIVE_PUBLISHED"}]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"state": "LIVE_PUBLISHED"}],
+            "anyOf": [{"required": ["state"]}, {"required": ["eventState"]}],
+        }
+    )
 
-    state: State = Field(description="The state to go to, by number or name; required.")
+    state: State | None = Field(
+        default=None, description="The state to go to, by number or name; required, here or as `eventState`."
+    )
+    event_state: State | None = Field(default=None, description="The same as `state`, under the name that other writes have.")
+
+    def wanted(self) -> EventState:
+        """Return the state, which may be there under one name or under both. Raises `Malformed`."""
+        named = {state for state in (self.state, self.event_state) if state is not None}
+        if len(named) != 1:
+            raise Malformed.at("state", "differs from eventState" if named else "is required")
+        return named.pop()
 
 
 class ChangeEventProtectionRequest(Wire):
@@ -347,6 +362,7 @@ StreamTime = Annotated[
             ]
         }
     ),
+    DateTime(),
 ]
 """A date-time or a time from the start. The domain parses it and keeps it as it was sent."""
 SourceName = Annotated[str, Field(json_schema_extra={"pattern": _SOURCE, "examples": ["CDN_PRIMARY_INDEX_0"]})]

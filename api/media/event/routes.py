@@ -86,7 +86,7 @@ async def change_event_state(
     request: Request, id: UUID, body: ChangeEventStateRequest, handlers: EventHandlers
 ) -> Outcome[MediaEvent]:
     """Change the state of an Event. Any state may follow any other."""
-    return await handlers.change_event_state(id, body.state, invocation=request.invocation)
+    return await handlers.change_event_state(id, body.wanted(), invocation=request.invocation)
 
 
 @routes.put("/flow/protection/{contentId}", WRITE, response_model=Event, respond=event_written)

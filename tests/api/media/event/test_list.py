@@ -85,20 +85,20 @@ async def test_a_page_number_far_beyond_the_end_is_empty(http: httpx.AsyncClient
 
 async def test_an_invalid_value_of_each_parameter_is_400(http: httpx.AsyncClient) -> None:
     wrong = {
-        "from": ["", "soon", "0000-01-01", "99999-01-01", "1700000000"],
+        "from": ["soon", "0000-01-01", "99999-01-01", "1700000000"],
         "to": ["x"],
         "fromModified": ["x"],
         "toModified": ["2031-13-01"],
-        "pageSize": ["0", "-1", "x", "", "1.5", str(2**63), "1e3"],
-        "pageNumber": ["0", "-1", "x", "", str(10**30)],
+        "pageSize": ["0", "-1", "x", "1.5", str(2**63), "1e3"],
+        "pageNumber": ["0", "-1", "x", str(10**30)],
         "eventState": ["LIVE", "26", "-1", "0,x", "1 2"],
         "provisionState": ["8", "SCHEDULE", "0,9"],
-        "noScheduledEnd": ["maybe", "2", ""],
+        "noScheduledEnd": ["maybe", "2"],
         "containsVuflow": ["x"],
         "ids": ["x", f"{UNKNOWN},x"],
         "skipEvents": ["x", f"{UNKNOWN},x"],
-        "order": ["UP", "", "1", "ASCENDING"],
-        "orderColumn": ["", "Titel", "title,state", "id; DROP TABLE events", "e.title"],
+        "order": ["UP", "1", "ASCENDING"],
+        "orderColumn": ["Titel", "title,state", "id; DROP TABLE events", "e.title"],
         "noCache": ["x"],
     }
     for path in ("/api/event/", "/api/event/deleted/"):
@@ -142,7 +142,7 @@ async def test_a_room_is_a_whole_name_that_two_rooms_may_have(http: httpx.AsyncC
     await add(http, Title="c", RoomId=await add_room(http, "hall"))
     assert set(await titles_of(http, room="Hall")) == {"a", "b"}
     assert await titles_of(http, room="Hal") == []
-    assert await titles_of(http, room="") == []
+    assert await titles_of(http, room="Hall\t") == []
     await http.put(f"/api/room/{one}", json={"name": "Annex"})
     assert await titles_of(http, room="Annex") == ["a"]
 

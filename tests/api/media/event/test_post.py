@@ -209,6 +209,46 @@ async def test_a_form_has_the_same_effect_as_json(http: httpx.AsyncClient, inner
     assert len([entry for entry in await logged(inner) if entry.topic == "tag.registered"]) == 2
 
 
+@pytest.mark.parametrize("entry", ["Tags[{}].{}", "tags[{}][{}]", "TAGS[{}].{}"])
+async def test_the_tags_of_a_form_may_be_fields_of_their_own(http: httpx.AsyncClient, entry: str) -> None:
+    names = {entry.format(10, "name"): "third", entry.format(2, "Name"): "second", entry.format(0, "name"): "first"}
+    key = new_id()
+    form = {"Title": "Final", **names, entry.format(2, "id"): key, entry.format(0, "ID"): ""}
+    for body in ({"data": form}, {"files": {name: (None, value) for name, value in form.items()}}):
+        response = await http.post("/api/event/", **body)
+        assert (response.status_code, response.headers.get("warning")) == (200, None), response.text
+        tags = (await http.get(f"/api/tag/event/{response.json()['id']}")).json()
+        assert {tag["name"] for tag in tags} == {"first", "second", "third"}
+        assert key in {tag["id"] for tag in tags if tag["name"] == "second"}
+
+
+async def test_wrong_fields_of_tags_in_a_form(http: httpx.AsyncClient, inner: Core) -> None:
+    before = await last(inner)
+    for form, field in (
+        ({"Tags[0].name": ""}, "tags[0].name"),
+        ({"Tags[0].name": "a", "Tags[1].id": new_id()}, "tags[1].name"),
+        ({"Tags[0].name": "a", "Tags[0].id": "x"}, "tags[0].id"),
+        ({"Tags[0].name": "a", "tags[0][Name]": "b"}, "tags[0][Name]"),
+        ({"Tags[0].name": "a", "Tags": "[]"}, "Tags"),
+        ({f"Tags[{n}].name": f"{n}" for n in range(1001)}, "tags"),
+    ):
+        assert fields_of(await http.post("/api/event/", data=form)) == [field], form
+    assert await last(inner) == before
+    given = {"Tags[3].name": "a", "Tags[4].name": "b"}
+    for name, place in (
+        ("Tags[4].nam", "tags[1].nam"),
+        ("Tags[4]", "Tags[4]"),
+        ("Tag[4].name", "Tag[4].name"),
+        ("Tags[4].name.x", "Tags[4].name.x"),
+        ("Tags[x].name", "Tags[x].name"),
+    ):
+        form = {**given, name: "c"}
+        response = await http.post("/api/event/", data=form)
+        assert response.headers["warning"].startswith(f'299 - "unknown: {place}'), response.headers
+        strict = await http.post("/api/event/", data=form, headers={"Prefer": "handling=strict"})
+        assert fields_of(strict) == [place]
+
+
 async def test_an_empty_value_in_a_form_is_null(http: httpx.AsyncClient) -> None:
     shown = await add(http, **all_fields(await add_room(http)))
     cleared = await http.post(

@@ -41,6 +41,23 @@ async def test_every_state_is_reached_by_number_and_by_name(http: httpx.AsyncCli
     assert len(table) == len(EventState)
 
 
+async def test_the_state_is_taken_under_the_name_that_other_writes_have(http: httpx.AsyncClient, inner: Core) -> None:
+    key = (await add(http))["id"]
+    for body in ({"EventState": "STOPPED"}, {"eventState": 4, "state": "stopped"}, {"state": None, "EVENTSTATE": "4"}):
+        response = await http.put(f"/api/event/state/{key}", json=body, headers={"Prefer": "handling=strict"})
+        assert (response.status_code, response.json().get("state")) == (200, 4), response.text
+    before = await last(inner)
+    for wrong, field in (
+        ({"EventState": 1, "state": 4}, "state"),
+        ({}, "state"),
+        ({"eventState": None}, "state"),
+        ({"EventState": "LIVE"}, "eventState"),
+    ):
+        for target in (key, UNKNOWN):
+            assert fields_of(await http.put(f"/api/event/state/{target}", json=wrong)) == [field]
+    assert await last(inner) == before
+
+
 async def test_the_same_state_again_is_200_without_an_event(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
     key = (await add(http))["id"]
     first = await change_state(http, key, 2)
@@ -71,7 +88,7 @@ async def test_times_follow_the_states(http: httpx.AsyncClient, clock: HandClock
 async def test_an_invalid_state_is_400_and_an_unknown_event_404(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http))["id"]
     before = await last(inner)
-    for body in ({}, {"state": 26}, {"state": "LIVE"}, {"state": None}, {"state": True}, {"state": [2]}, {"eventState": 2}):
+    for body in ({}, {"state": 26}, {"state": "LIVE"}, {"state": None}, {"state": True}, {"state": [2]}):
         assert fields_of(await http.put(f"/api/event/state/{key}", json=body)) == ["state"]
         assert fields_of(await http.put(f"/api/event/state/{UNKNOWN}", json=body)) == ["state"]
     assert_problem(await change_state(http, UNKNOWN, 2), 404)

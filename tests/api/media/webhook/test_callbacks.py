@@ -48,7 +48,7 @@ async def test_callbacks_are_listed_by_client_in_pages(http: httpx.AsyncClient, 
     assert await ids(order="DESC", pageSize=1) == made[2:]
     assert await ids(pageSize=2, pageNumber=2) == made[2:]
     assert await ids(client="adm") == made[1:2]
-    assert await ids(client="nobody") == await ids(client="%") == await ids(client="") == []
+    assert await ids(client="nobody") == await ids(client="%") == []
     assert fields_of(await http.get("/api/webhook/callback/", params={"pageSize": 0})) == ["pageSize"]
 
 
