@@ -62,4 +62,5 @@ ENGINE: Final = Surface(
     typed_bodies=True,
     stored=False,
     unknown_names="told",
+    any_case=True,
 )

@@ -145,7 +145,7 @@ class _Binder:
         self._leaves: list[tuple[RouteSpec, ByMethod]] = []
 
     def add(self, spec: RouteSpec) -> None:
-        leaf = self._paths.add(spec.path, {})
+        leaf = self._paths.add(spec.path, {}, any_case=spec.surface.any_case)
         if not leaf:
             self._leaves.append((spec, leaf))
         if spec.method in leaf:
@@ -270,7 +270,7 @@ class Application:
             endpoint = leaf.get(scope["method"])
             return (leaf[""], []) if endpoint is None else (endpoint, values)
         for prefix, unknown in self._unknown:
-            if raw_path.startswith(prefix) and raw_path[len(prefix) : len(prefix) + 1] in (b"", b"/"):
+            if raw_path[: len(prefix)].lower() == prefix and raw_path[len(prefix) : len(prefix) + 1] in (b"", b"/"):
                 return unknown, []
         return self._unknown[-1][1], []
 

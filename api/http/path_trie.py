@@ -10,10 +10,14 @@ _NO_VALUES: Final[list[str]] = []
 
 
 class _Node(Generic[T]):
-    __slots__ = ("fixed", "leaf", "param", "rest")
+    __slots__ = ("any_case", "fixed", "leaf", "longest", "param", "rest")
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node[T]] = {}
+        self.any_case: dict[str, _Node[T]] = {}
+        """The fixed segments that match in any case, in lower case."""
+        self.longest = -1
+        """The length of the longest of them: an id is longer, and is not looked for among them."""
         self.param: _Node[T] | None = None
         self.rest: T | None = None
         self.leaf: T | None = None
@@ -22,14 +26,16 @@ class _Node(Generic[T]):
 class PathTrie(Generic[T]):
     """A trie of path segments. At each step a fixed segment wins over a `{parameter}`; where that finds nothing, the
     parameter is tried, so `/event/reference` and `/event/{id}/state` live side by side; last `{+parameter}`, which takes all
-    segments that are left, with the slashes between them. Only a reserved first segment is never taken for a parameter."""
+    segments that are left, with the slashes between them. Only a reserved first segment is never taken for a parameter.
+
+    A fixed segment of a template that was added with `any_case` matches in any case."""
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
         self._exact: dict[bytes, T] = {}
         self._reserved: set[str] = set()
 
-    def add(self, template: str, leaf: T) -> T:
+    def add(self, template: str, leaf: T, *, any_case: bool = False) -> T:
         """The leaf of the template: the given one, or the one that is there already."""
         node = self._root
         segments = split_template(template)
@@ -39,7 +45,10 @@ class PathTrie(Generic[T]):
                 node.param = node.param or _Node()
                 node = node.param
             else:
-                node = node.fixed.setdefault(segment, _Node())
+                parent, node = node, node.fixed.setdefault(segment, _Node())
+                if any_case:
+                    parent.any_case[segment.lower()] = node
+                    parent.longest = max(parent.longest, len(segment))
         if rest is not None:
             node.rest = node.rest or leaf
             return node.rest
@@ -72,6 +81,8 @@ def _walk(node: _Node[T], segments: list[str], depth: int, values: list[str]) ->
         return node.leaf
     segment = segments[depth]
     child = node.fixed.get(segment)
+    if child is None and len(segment) <= node.longest:
+        child = node.any_case.get(segment.lower())
     if child is not None:
         leaf = _walk(child, segments, depth + 1, values)
         if leaf is not None:

@@ -67,6 +67,8 @@ class Surface:
 
     `stored=False`: no cache keeps an answer, that of a browser neither.
 
+    `any_case`: the fixed segments of its paths match in any case. Those that hold an id or a name never do.
+
     `bearer_keys`: an API key may come as `Authorization: Bearer`.
 
     `cross_origin` is the surface's own rule for pages of other origins; `None`: the application's. `unknown_names`: what is done
@@ -85,6 +87,7 @@ class Surface:
     never: frozenset[int] = frozenset()
     quoted_keys: bool = False
     bearer_keys: bool = True
+    any_case: bool = False
     keeps_answers: bool = True
     typed_bodies: bool = False
     routine: bool = False

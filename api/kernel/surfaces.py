@@ -6,6 +6,6 @@ from typing import Final
 
 from api.http.surface import Surface
 
-MEDIA: Final = Surface("media", prefix="/api", unknown_names="told")
-AUDIT_LOG: Final = Surface("audit", prefix="/api/audit", unknown_names="refused", stored=False)
+MEDIA: Final = Surface("media", prefix="/api", unknown_names="told", any_case=True)
+AUDIT_LOG: Final = Surface("audit", prefix="/api/audit", unknown_names="refused", stored=False, any_case=True)
 OPERATIONS: Final = Surface("operations")

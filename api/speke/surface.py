@@ -50,6 +50,7 @@ KEY_PROVIDER: Final = Surface(
     never_in_path=RESERVED,
     quoted_keys=True,
     bearer_keys=False,
+    any_case=True,
     keeps_answers=False,
     sessions=False,
     cross_origin=NOBODY,

@@ -41,6 +41,26 @@ def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
     assert len(LISTS) > 40
 
 
+async def test_fixed_segments_of_paths_match_in_any_case(http: httpx.AsyncClient, application: Application) -> None:
+    for spec in (
+        one for routes in ROUTES for one in routes.specs if one.surface.name in ("media", "audit", "engine", "key provider")
+    ):
+        for spelled in (str.upper, str.lower, str.title):
+            segments = [part if part.startswith("{") else spelled(part) for part in spec.path.split("/")]
+            endpoint, values = application._find({"raw_path": "/".join(segments).encode(), "method": spec.method})
+            assert endpoint.path == spec.path, (segments, endpoint.path)
+            assert values == [part for part in segments if part.startswith("{")]
+    key = (await add(http, RefId="Cup"))["id"]
+    shown = await http.get(f"/API/Event/{key}")
+    assert (shown.status_code, shown.json()["id"]) == (200, key)
+    assert (await http.get("/api/event/Reference", params={"id": "Cup"})).json()["id"] == key
+    refused = await http.delete("/API/EVENT/")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, POST")
+    for path in ("/Metrics", "/LiveZ", "/Console/", "/Media/x/y.mp4", "/Origin/x", "/API/events"):
+        assert_problem(await http.get(path), 404)
+    assert "detail" not in (await http.get("/ENGINE/nothing")).json()
+
+
 async def test_the_empty_fields_of_a_search_form_find_everything(http: httpx.AsyncClient) -> None:
     await add(http, Title="only")
     listed = "search room eventType channel category eventState tags ids skipEvents from to fromModified toModified provisionState"

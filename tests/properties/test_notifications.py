@@ -16,7 +16,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
 from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, ForceNotification
+from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, ForceNotification, ForceStopEvent
 from domain.media_event.values import EventDetails
 from domain.records.kinds.chapter_point import ChapterPoint
 from domain.records.kinds.custom_property import ChapterPointProperty
@@ -169,6 +169,8 @@ def _compared(command: Command[Any], before: EventDetails | None, after: EventDe
     if before is not None and "date_deleted" in different:
         return "Restored" if after.date_deleted is None else "Deleted", set()
     flags = {flag for name, flag in FLAG_OF.items() if name in different}
+    if isinstance(command, ForceStopEvent):
+        flags |= {"isForced"}
     metadata = different - FLAG_OF.keys() - OF_STATES - (OF_PUBLICATION if "state" in different else set())
     if before is None:
         return "Added", {*flags, "stateChanged", "metadataChanged"}
@@ -177,8 +179,8 @@ def _compared(command: Command[Any], before: EventDetails | None, after: EventDe
 
 def _shown(details: EventDetails) -> dict[str, Any]:
     return {
-        "referenceId": details.ref_id,
-        "externalId": details.external_id,
+        "referenceId": details.ref_id or "",
+        "externalId": details.external_id or "",
         "state": details.state.name,
         "mp4State": details.mp4_state.name,
         "provisionState": None,

@@ -19,8 +19,8 @@ def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
     return to_json(
         {
             "eventId": event_id,
-            "referenceId": details.ref_id,
-            "externalId": details.external_id,
+            "referenceId": details.ref_id or "",
+            "externalId": details.external_id or "",
             "state": details.state.name,
             "stateChanged": Change.STATE in changes,
             "metadataChanged": Change.METADATA in changes,

@@ -23,11 +23,11 @@ def _changed(what: str) -> dict[str, Any]:
     return {"type": "boolean", "description": f"{what} changed."}
 
 
-_TEXT_OR_NULL = {"type": ["string", "null"]}
+_TEXT = {"type": "string"}
 _FIELDS: dict[str, dict[str, Any]] = {
     "eventId": {"type": "string", "format": "uuid"},
-    "referenceId": _TEXT_OR_NULL,
-    "externalId": _TEXT_OR_NULL,
+    "referenceId": _TEXT,
+    "externalId": _TEXT,
     "state": {**_names(EventState), "description": "As it was after the change, on a retry too; so the other states."},
     "stateChanged": _changed("The state"),
     "metadataChanged": _changed("Something without a flag of its own"),
@@ -102,7 +102,7 @@ _HEADER_EXAMPLES = {
 _NOTIFICATION: dict[str, str | bool | None] = {
     "eventId": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
     "referenceId": "cup-2031",
-    "externalId": None,
+    "externalId": "",
     "state": "LIVE_PUBLISHED",
     "stateChanged": True,
     "metadataChanged": False,

@@ -102,7 +102,7 @@ def _notified() -> Mapping[str, Notified]:
 
     def changes(event: DomainEvent) -> Change:
         if isinstance(event, events.ForceStopped):  # also recorded where the Event is stopped already, as an order to the encoder
-            return NOTHING if event.previous is EventState.STOPPED else Change.STATE
+            return Change.FORCED if event.previous is EventState.STOPPED else Change.FORCED | Change.STATE
         if isinstance(event, events.EncodingEvent):
             return NOTHING
         if event.TOPIC in by_topic:

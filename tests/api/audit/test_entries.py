@@ -181,10 +181,10 @@ async def test_a_page_has_1000_entries_at_most_and_says_so(http: httpx.AsyncClie
 async def test_invalid_parameters_are_400(http: httpx.AsyncClient) -> None:
     for name, values in {
         "after": ["-1", "x", "1.5", str(2**63)],
-        "before": ["-1", ""],
+        "before": ["-1"],
         "pageSize": ["0", "-5", "x"],
-        "order": ["UP", ""],
-        "from": ["soon", "99999-01-01", ""],
+        "order": ["UP"],
+        "from": ["soon", "99999-01-01"],
         "to": ["0000-01-01"],
     }.items():
         for value in values:

@@ -113,6 +113,24 @@ async def test_a_reserved_first_segment_is_never_a_parameter() -> None:
         assert paths.find(path) == (None, [])
 
 
+async def test_fixed_segments_match_in_any_case_where_they_were_added_so() -> None:
+    paths: PathTrie[str] = PathTrie()
+    for template in ("/api/a/{id}/playlistItems", "/api/a/reference", "/{name}/speke", "/api/a/{id}", "/api/{kind}/{id}/x"):
+        paths.add(template, template, any_case=True)
+    for template in ("/media/{+path}", "/livez"):
+        paths.add(template, template)
+    for segment in ("api", "media"):
+        paths.reserve(segment)
+    assert paths.find(b"/API/A/Id/playlistitems/") == ("/api/a/{id}/playlistItems", ["Id"])
+    assert paths.find(b"/api/a/REFERENCE") == ("/api/a/reference", [])
+    assert paths.find(b"/Api/a/References") == ("/api/a/{id}", ["References"])
+    assert paths.find(b"/Desk/SPEKE") == ("/{name}/speke", ["Desk"])
+    assert paths.find(b"/api/A/Y/x") == ("/api/{kind}/{id}/x", ["A", "Y"])
+    assert paths.find(b"/api/speke") == (None, [])
+    for path in (b"/Media/a.mp4", b"/LIVEZ", b"/api/a/id/playlistItem", b"/"):
+        assert paths.find(path) == (None, [])
+
+
 async def test_mistakes_in_declarations_are_found_at_the_start() -> None:
     async def endpoint(request: Request, shelf: Shelf) -> Response:
         return Response()

@@ -161,11 +161,11 @@ async def test_invalid_parameters_are_400(http: httpx.AsyncClient) -> None:
     await write(http)
     for path in ("/api/log/", f"/api/log/event/{UNKNOWN}", "/api/log/useraudit/", "/api/log/usermanagement/"):
         for name, values in {
-            "startIndex": ["-1", "x", "1.5", "", str(2**63)],
+            "startIndex": ["-1", "x", "1.5", str(2**63)],
             "pageSize": ["0", "-1", "x", str(2**63)],
-            "fromDate": ["soon", "", "12:00"],
+            "fromDate": ["soon", "12:00"],
             "toDate": ["99999-01-01"],
-            "queryOrder": ["UP", ""],
+            "queryOrder": ["UP"],
         }.items():
             for value in values:
                 assert fields_of(await http.get(path, params={name: value})) == [name], (path, name, value)

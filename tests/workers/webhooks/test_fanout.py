@@ -41,7 +41,7 @@ async def test_each_effective_write_is_one_notification_with_the_state_after_it(
     await do(inner, AddOrUpdateEvent(FIRST, {"thumbnail": "a.jpg", "room_id": None}, state=EventState.LIVE_PUBLISHED))
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "r2"}, mp4_state=Mp4State.GENERATING))
     await do(inner, ForceStopEvent(FIRST))
-    await do(inner, ForceStopEvent(FIRST))  # an order to the encoder only
+    await do(inner, ForceStopEvent(FIRST))  # an order again
     await do(inner, ForceNotification(FIRST))
     await do(inner, DeleteEvent(FIRST))
     await do(inner, RestoreEvent(FIRST))
@@ -50,7 +50,8 @@ async def test_each_effective_write_is_one_notification_with_the_state_after_it(
         f"1 Added PRE_LIVE {ADDED}",
         "1 Updated LIVE_PUBLISHED stateChanged thumbnailChanged",
         "1 Updated LIVE_PUBLISHED metadataChanged mp4StateChanged",
-        "1 Updated STOPPED stateChanged",
+        "1 Updated STOPPED stateChanged isForced",
+        "1 Updated STOPPED isForced",
         "1 Updated STOPPED isForced",
         "1 Deleted STOPPED",
         "1 Restored STOPPED",
@@ -58,7 +59,7 @@ async def test_each_effective_write_is_one_notification_with_the_state_after_it(
     found = await inner.database.rows(
         "SELECT payload::json->>'referenceId', payload::json->>'mp4State' FROM deliveries ORDER BY position"
     )
-    assert found == [("r1", "NONE"), ("r1", "NONE"), *[("r2", "GENERATING")] * 5]
+    assert found == [("r1", "NONE"), ("r1", "NONE"), *[("r2", "GENERATING")] * 6]
 
 
 async def test_a_row_says_where_it_comes_from_and_when_it_is_due(inner: Core, fan: Fed) -> None:

@@ -39,7 +39,7 @@ _FLAGS = {
 
 def test_json_has_all_fields_in_order_and_states_by_name() -> None:
     assert payload(EVENT, PUBLISHED, effect=WENT_LIVE) == (
-        '{"eventId":"1f0c0a5e-0000-4000-8000-000000000001","referenceId":"match 7/ä&=+","externalId":null,'
+        '{"eventId":"1f0c0a5e-0000-4000-8000-000000000001","referenceId":"match 7/ä&=+","externalId":"",'
         '"state":"LIVE_PUBLISHED","stateChanged":true,"metadataChanged":false,"thumbnailChanged":false,"isForced":false,'
         '"audioChanged":false,"mp4State":"NONE","mp4StateChanged":false,"chapterPointsChanged":false,"assetsChanged":false,'
         '"provisionState":null,"provisionStateChanged":false,"capturingLive2VodFlagChanged":false,"action":"Updated"}'
@@ -71,6 +71,6 @@ def test_json_and_form_have_the_same_values_for_any_text(
     form = dict(parse_qsl(form_body(body).decode("ascii"), keep_blank_values=True, strict_parsing=True))
     assert list(form) == FIELDS
     assert [name[0].upper() + name[1:] for name in shown] == FIELDS
-    assert (shown["referenceId"], shown["externalId"]) == (ref_id, external_id)
+    assert (shown["referenceId"], shown["externalId"]) == (ref_id or "", external_id or "")
     assert (form["ReferenceId"], form["ExternalId"]) == (ref_id or "", external_id or "")
     assert (form["State"], form["Mp4State"], form["Action"]) == (state.name, mp4_state.name, action.value)

@@ -48,8 +48,8 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.state_changed", STARTED, Change.STATE),
     ("event.state_changed", {**STARTED, "actual_live_start": AT, "published_start": AT}, Change.STATE),
     ("event.state_changed", {**STARTED, "trigger": Trigger.SCHEDULE}, Change.STATE),
-    ("event.force_stopped", {"previous": EventState.LIVE_PUBLISHED, "actual_live_end": AT}, Change.STATE),
-    ("event.force_stopped", {"previous": EventState.STOPPED}, NOTHING),
+    ("event.force_stopped", {"previous": EventState.LIVE_PUBLISHED, "actual_live_end": AT}, Change.STATE | Change.FORCED),
+    ("event.force_stopped", {"previous": EventState.STOPPED}, Change.FORCED),
     ("event.mp4_state_changed", {"mp4_state": Mp4State.AVAILABLE, "previous": Mp4State.NONE}, Change.MP4_STATE),
     ("event.capturing_changed", {"capturing_live2_vod": True}, Change.CAPTURING),
     ("event.capturing_changed", {"capturing_live2_vod": True, "capture_vod_end": AT}, Change.CAPTURING | Change.METADATA),
@@ -161,5 +161,6 @@ def test_a_write_has_one_effect(write: list[DomainEvent], expected: Effect) -> N
     assert effect(write) == expected
 
 
-def test_a_force_stop_of_a_stopped_event_has_no_effect() -> None:
-    assert effect([happened("event.force_stopped", previous=EventState.STOPPED)]) is None
+def test_a_force_stop_of_a_stopped_event_is_notified_as_forced() -> None:
+    stopped = effect([happened("event.force_stopped", previous=EventState.STOPPED)])
+    assert stopped == Effect(Action.UPDATED, Change.FORCED)
