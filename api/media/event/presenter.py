@@ -9,7 +9,7 @@ from api.http.response import Response
 from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.media.category import responses
-from api.media.event.requests import PlaybackQuery
+from api.media.event.playback_requests import PlaybackQuery
 from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, encoded, storage_urls
 from api.media.event.video import Video
 from domain.configuration.hosts import NO_HOSTS, ProvisionedHosts

@@ -9,9 +9,9 @@ from uuid import UUID
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.kernel.pages import FreshQuery, PageQuery
+from api.kernel.pages import PageQuery
 from api.kernel.parsing import parse_json
-from api.kernel.wire import Between, DateTime, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
+from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
 from domain.kernel.errors import FieldError, Malformed
 from domain.media_event.values import EventState, Mp4State
 from domain.provision.values import ProvisionState
@@ -22,7 +22,6 @@ Mp4 = Annotated[Mp4State, NamedInt(Mp4State)]
 Provision = Annotated[ProvisionState, NamedInt(ProvisionState)]
 _MOST = 1000
 """The most tags of an Event and the most steps of a patch: one decision handles all of them, while other writes wait."""
-_SOURCE = "^([0-9]{1,4}[0-4]|[0-4]|(CDN|ORIGIN)_(PRIMARY|SECONDARY)_INDEX_[0-9]{1,4}|PRIVATE_INDEX_[0-9]{1,4})$"
 Natural = Annotated[Integer, Between(0)]
 
 
@@ -349,55 +348,4 @@ class EventListQuery(PageQuery):
     order_column: Annotated[str, BeforeValidator(_order_column), WithJsonSchema(_ORDER_SCHEMA)] | None = Field(
         default=None,
         description="What to sort by. Default: scheduledStart.",
-    )
-
-
-StreamTime = Annotated[
-    str,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "format": "date-time"},
-                {"type": "string", "pattern": r"^\d\d:[0-5]\d:[0-5]\d(\.\d{1,3})?$"},
-            ]
-        }
-    ),
-    DateTime(),
-]
-"""A date-time or a time from the start. The domain parses it and keeps it as it was sent."""
-SourceName = Annotated[str, Field(json_schema_extra={"pattern": _SOURCE, "examples": ["CDN_PRIMARY_INDEX_0"]})]
-
-
-class PlaybackQuery(FreshQuery):
-    """Parameters of a GET of one Event. See docs/reference/playback.md."""
-
-    in_point: StreamTime | None = Field(
-        default=None,
-        alias="in",
-        description="Start of playback: ISO 8601, or hh:mm:ss[.fff] from its start.",
-    )
-    out_point: StreamTime | None = Field(
-        default=None,
-        alias="out",
-        description="End of playback: ISO 8601, or hh:mm:ss[.fff] from its start; not before `in`.",
-    )
-    audio_only: Flag = Field(default=False, description="Request audio only. Default false.")
-    auto_start: Flag = Field(default=False, description="Let the player start by itself. Default false.")
-    process_video: Flag = Field(default=False, description="Show the Video object. Default false.")
-    view_unpublished: Flag = Field(default=False, description="Show live streams in LIVE_UNPUBLISHED too. Default false.")
-    stream_source: SourceName | None = Field(
-        default=None,
-        description="Keep the URLs of one source only, by name or number, such as CDN_PRIMARY_INDEX_0. Default: all.",
-    )
-    live_playout_profile_id: UUID | None = Field(
-        default=None,
-        description="A playout profile of the channel, whose URLs become currentStateUrls. Default: none.",
-    )
-
-
-class PlaybackReferenceQuery(PlaybackQuery):
-    """Parameters of a GET of one Event by its reference id or external id."""
-
-    id: Annotated[str, Field(min_length=1)] = Field(
-        description="The reference id or external id, percent-encoded. Of several Events the newest is shown.",
     )

@@ -12,6 +12,7 @@ from api.kernel.pages import ReferenceQuery
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.event.patch import changes_of, patch_of
+from api.media.event.playback_requests import PlaybackQuery, PlaybackReferenceQuery
 from api.media.event.presenter import EventPresenter
 from api.media.event.requests import (
     AddFlowTaskRequest,
@@ -20,8 +21,6 @@ from api.media.event.requests import (
     ChangeEventStateRequest,
     EventListQuery,
     Patch,
-    PlaybackQuery,
-    PlaybackReferenceQuery,
     SetDvrWindowLengthRequest,
 )
 from api.media.event.responses import Event, EventCollection, ExternalIdCheck
