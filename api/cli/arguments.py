@@ -216,6 +216,8 @@ def _load_sample(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--around", type=schedule_time, metavar="ISO", help="begin on the day before this time (default: on a day of the year 2031)"
     )
+    parser.add_argument("--remove", action="store_true", help="remove the sample again, also what was changed of it since")
+    add_consent(parser)
 
 
 API = Command(
@@ -365,8 +367,10 @@ KEYS = Command(
 LOAD_SAMPLE = Command(
     "write a sample schedule",
     "Writes 40 rooms and a schedule of 10,000 Events, always the same ones, with the handlers of the API: 100 a day, from the "
-    "year 2031 on, or around a time with --around. A second time changes nothing; what is there keeps its times.",
-    "medialedger load-sample\n  medialedger load-sample --events 500 --around 2026-11-25T12:00:00Z",
+    "year 2031 on, or around a time with --around. A second time changes nothing; what is there keeps its times. Webhooks get a "
+    "notification of each Event: where there are some, you are asked first.",
+    "medialedger load-sample\n  medialedger load-sample --events 500 --around 2026-11-25T12:00:00Z\n"
+    "  medialedger load-sample --remove",
     _load_sample,
     group=RUN,
 )

@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from socket import gethostname
 from uuid import UUID
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from api.cli import sample, shell
+from api.cli.consent import confirm
 from api.cli.open_core import open_core
+from api.cli.rest_api import ApiError
 from api.cli.sample import SampleEvent
+from api.cli.targets import local_api
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.settings import Settings
@@ -22,6 +25,7 @@ from domain.media_event.changes import EventChanges, TagName
 from domain.media_event.handlers import EventHandlers
 from domain.records.handlers import RecordHandlers
 from domain.records.kinds.room import Room
+from domain.webhook.aggregate import Webhook
 from projections.custom_property.queries import PropertyQueries
 from projections.logbook.logbook import Logbook
 from projections.media_event.queries import EventQueries
@@ -32,7 +36,12 @@ _CONCURRENT = 64
 
 
 async def run(args: Namespace, settings: Settings) -> int:
+    if args.remove:
+        return await asyncio.to_thread(_remove, args.events)
     async with open_core(settings) as wired:
+        webhooks = await RecordQueries(wired.database, RECORDS).without_parent(Webhook.KIND)
+        if told := sum(row.details.disabled_at is None for row in webhooks):
+            confirm(args, f"send notifications of {args.events} Events to {told} webhooks")
         started = time.perf_counter()
         rooms, events = sample.rooms(), list(sample.events(args.events, first_day=sample.first_day(args.around)))
         with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as progress:
@@ -43,6 +52,23 @@ async def run(args: Namespace, settings: Settings) -> int:
         seconds = time.perf_counter() - started
     print(f"{len(rooms)} rooms and {len(events)} Events in {seconds:.1f} s; look at /api/event/?pageSize=5&search=final")
     return 0
+
+
+def _remove(events: int) -> int:
+    """Through the API: a person may have planned more for an Event of the sample. What is gone already is no fault."""
+    api, left = local_api(), 0
+    paths = [f"/api/event/{event.id}" for event in sample.events(events)] + [f"/api/room/{room.id}" for room in sample.rooms()]
+    try:
+        for path in track(paths, description="removing"):
+            try:
+                api.call("DELETE", path)
+            except ApiError as error:
+                if error.status not in (400, 404):
+                    print(f"{path} stays: {error}")
+                    left += 1
+    finally:
+        api.close()
+    return 1 if left else 0
 
 
 class _Loader:

@@ -73,7 +73,10 @@ def test_it_is_loaded_once_and_removed_without_what_people_made(started: Product
         assert demo(started, product, "load --films 1") == 0
         assert (lists(http), position(http)) == (loaded, at)
         assert demo(started, product, "load --films 0 --seed 8") == 1
-
+    product.signal(signal.SIGTERM)
+    assert product.ended() == 0
+    product = started.start(product.home).until_ready()  # without the folder to which it has published
+    with admin(product) as http:
         mine = call(http, "POST", "/api/room/", json={"name": "Mine"})["Id"]
         call(http, "POST", "/api/event/", json={"id": events[0]["id"], "title": "Renamed", "roomId": mine})
         assert demo(started, product, "remove") == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +14,10 @@ from api.cli.demo.publishing import FOLDER, published_root
 from api.wiring.settings import Settings
 from workers.jobs import folders
 
+_WITH_FILES: Final = "?hardDelete=true"
 _PATHS: Final[Mapping[str, str]] = {
     "webhook": "/api/webhook/{}",
-    "publication": "/api/media/vodpublications/{}?hardDelete=true",
+    "publication": f"/api/media/vodpublications/{{}}{_WITH_FILES}",
     "asset": "/api/asset/{}",
     "composition": "/api/compose/{}",
     "chapter_point": "/api/chapterpoint/{}",
@@ -81,7 +83,8 @@ async def _off_air(ledger: Ledger, events: Sequence[str]) -> None:
 
 
 async def _removed(ledger: Ledger, made: Made) -> str | None:
-    """Why it is still there; None when it is gone."""
+    """Why it is still there; None when it is gone. Where the product cannot reach what was published, such as a folder that only
+    `up --demo` names, the publication is removed without it."""
     step = Step(f"removed/{made.aggregate}/{made.id}", "DELETE", _PATHS[made.aggregate].format(made.id))
     for _ in range(_TIMES):
         try:
@@ -89,9 +92,12 @@ async def _removed(ledger: Ledger, made: Made) -> str | None:
         except Refused as refusal:
             if refusal.status in _GONE:
                 return None
-            if refusal.status != _IN_USE:
-                raise
             reason = str(refusal)
+            if refusal.status != _IN_USE:
+                if _WITH_FILES not in step.path:
+                    return reason
+                step = replace(step, path=step.path.removesuffix(_WITH_FILES))  # its files are removed below
+                continue
             if "PROVISION" not in reason.upper() and "running" not in reason:
                 return reason
         else:
