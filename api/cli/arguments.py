@@ -186,6 +186,9 @@ def _keys(parser: ArgumentParser) -> None:
     export.add_argument("--output", metavar="FILE.xml", type=Path, required=True)
     rotate = actions.add_parser("rotate", help="encrypt all secrets of the vault with a new master key")
     rotate.add_argument("--new-key-file", metavar="FILE", type=Path, required=True, help="created if it does not exist")
+    lost = actions.add_parser("replace-lost", help="give the database a new master key where no copy of its own is left")
+    lost.add_argument("--new-key-file", metavar="FILE", type=Path, required=True, help="created if it does not exist")
+    add_consent(lost)
     dry_run = actions.add_parser("dry-run", help="check a packager's CPIX request; no key is issued")
     dry_run.add_argument("file", metavar="FILE.xml", type=Path)
 
@@ -355,9 +358,9 @@ CLIENT = Command(
     remote=("add", "list", "rotate", "revoke"),
 )
 KEYS = Command(
-    "import and export content keys, rotate the master key",
-    "Imports content keys from a CPIX document, exports them to one, encrypts the vault with a new master key, and checks a "
-    "packager's CPIX request. Documents with keys contain them in the clear: keep them on this machine.",
+    "import and export content keys, rotate the master key, or replace a lost one",
+    "Imports content keys from a CPIX document, exports them to one, encrypts the vault with a new master key, replaces one that "
+    "is lost, and checks a packager's CPIX request. Documents with keys contain them in the clear: keep them on this machine.",
     "medialedger keys import keys.xml --client packager\n"
     "  medialedger keys export --client packager --content-id match-17 --output keys.xml\n"
     "  medialedger keys rotate --new-key-file /srv/medialedger/new-master.key\n  medialedger keys dry-run request.xml",

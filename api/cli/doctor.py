@@ -22,9 +22,11 @@ from api.cli.findings import Finding, print_findings
 from api.kernel.shell_access import running_product
 from api.wiring.catalogue import migrations
 from api.wiring.settings import Settings
+from api.wiring.startup import LOST_KEY
 from domain.kernel.clock import system_clock
 from projections.kernel.connection import Connection, limited
 from projections.kernel.sizes import shown
+from projections.vault.master_keys import UNREADABLE
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.ffmpeg import find
 from workers.adapters.free_space import LOW, free_bytes
@@ -42,6 +44,7 @@ _STATE: Final = (
     "SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'), "
     "current_setting('synchronous_commit'), current_setting('full_page_writes'), clock_timestamp()"
 )
+_VAULT: Final = "0050 named master keys"
 _SAFE: Final = ("fsync", "synchronous_commit", "full_page_writes")
 
 
@@ -145,6 +148,7 @@ async def _database(settings: Settings) -> AsyncIterator[Finding]:
         async with asyncio.timeout(_SECONDS), await Connection.connect(address, autocommit=True) as connection:
             row = await (await connection.execute(_STATE)).fetchone()
             known = await _migrated(connection)
+            unreadable = await _unreadable(connection) if known is not None and _VAULT in known else None
     except (psycopg.Error, TimeoutError, UnicodeError) as error:
         reason = first_line(error) if str(error) else "it does not answer"
         yield Finding("database", "is not reached", f"{reason}: start it, or correct MEDIALEDGER_DATABASE_URL")
@@ -154,6 +158,8 @@ async def _database(settings: Settings) -> AsyncIterator[Finding]:
     yield _safety(dict(zip(_SAFE, row[2:5], strict=True)))
     yield _clock(row[5])
     yield _schema(known)
+    if unreadable is not None:
+        yield _secrets(unreadable)
 
 
 async def _migrated(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> set[str] | None:
@@ -162,6 +168,17 @@ async def _migrated(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> 
     if found is None or found[0] is None:
         return None
     return {str(name) for (name,) in await (await connection.execute("SELECT name FROM migrations")).fetchall()}
+
+
+async def _unreadable(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> int:
+    row = await (await connection.execute(UNREADABLE.encode())).fetchone()
+    return int(str(row[0])) if row is not None else 0
+
+
+def _secrets(unreadable: int) -> Finding:
+    if not unreadable:
+        return Finding("secrets", "all fit the master key")
+    return Finding("secrets", f"{unreadable} fit no master key", f"they cannot be decrypted: {LOST_KEY}")
 
 
 def _version(number: int, name: str) -> Finding:

@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 
 from api.cli import shell
+from api.cli.consent import confirm
 from api.cli.database import check_owner, open_database
 from api.cli.open_vault import open_vault
 from api.cli.printable import printable
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run
 from api.speke.key_document import InvalidKeyDocument, document_of, keys_of
-from api.wiring.core import Core
-from api.wiring.master_keys import LOST
+from api.wiring.core import Core, prepare
 from api.wiring.settings import Settings
-from api.wiring.startup import StartError
+from api.wiring.startup import LOST_KEY, StartError
 from api.wiring.workers import prepared
 from domain.client.aggregate import Client
 from domain.content_key.aggregate import ContentKey, Usage
@@ -32,17 +32,20 @@ from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
 from domain.kernel.encryption import KeyRing, fingerprint
 from domain.kernel.errors import DomainError, NotFound
 from projections.content_keys.queries import ContentKeyQueries
-from projections.kernel.builds import LivingProcess
+from projections.kernel.builds import LivingProcess, living
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST, Window
-from projections.vault.master_keys import unreadable_secrets
+from projections.vault.master_keys import NamedKeys, named_keys, replace_lost_key, unreadable_secrets
 from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault
 from workers.adapters.keyfiles import (
     first_master_key,
     forget_previous_master_key,
+    has_master_key,
+    master_key,
     previous_master_key,
     read_secret_file,
+    readable_master_keys,
     replace_master_key,
     write_secret_file,
 )
@@ -106,11 +109,11 @@ async def _rotate(args: Namespace, settings: Settings) -> int:
             await rotation.begin()
             await rotation.switch(partial(_say_who_waits, new=fingerprint(new)))
             count = await rotation.run(_progress)
-            left = await unreadable_secrets(owner, ring.cipher)
+            left = await unreadable_secrets(owner)
         forget_previous_master_key(path)
     print(f"{count} secrets are sealed under the new master key, which is in {path}")
     if left:
-        print(f"{left} secrets fit neither key, and stay as they are; {LOST}")
+        print(f"{left} other secrets fit neither key, and stay as they are; {LOST_KEY}")
     return 0
 
 
@@ -124,6 +127,38 @@ def _say_who_waits(processes: Sequence[LivingProcess], *, new: str) -> None:
         else:
             what = f"holds the old key only; it takes up master.key and master.key.previous of {one.host} within seconds"
         print(f"waiting for process {one.pid} on {printable(one.host)}: it {what}", file=sys.stderr, flush=True)
+
+
+async def _replace_lost(args: Namespace, settings: Settings) -> int:
+    """What is encrypted with the lost key stays as it is."""
+    path: Path = settings.master_key_file
+    async with open_database(settings) as found:
+        check_owner(found)
+        await prepare(found.url, owner=found.owner)
+        async with Database.of_owner(found.owner, size=1) as owner:
+            named = await named_keys(owner)
+            if named is None:
+                raise StartError("this database has no master key yet; the next start makes one")
+            await _check_lost(owner, named, held={fingerprint(key) for key in readable_master_keys(path)})
+            confirm(args, "Give up everything that is encrypted with the lost master key")
+            new = first_master_key(args.new_key_file)
+            if has_master_key(path) and master_key(path) != new:
+                raise StartError(f"{path} holds another key, perhaps that of another database: move it away first")
+            replace_master_key(path, new)
+            await replace_lost_key(owner, KeyRing(new))
+            left = await unreadable_secrets(owner)
+    print(f"the database uses the master key in {path} from now on; {left} secrets fit no key: set them again")
+    return 0
+
+
+async def _check_lost(database: Database, named: NamedKeys, *, held: set[str]) -> None:
+    """Raises `StartError` where somebody has the keys that the database uses."""
+    if named.all <= held:
+        raise StartError("the master key of this database is there, so it is not lost: `medialedger keys rotate` replaces it")
+    for one in await living(database):
+        if named.all <= set(one.master_keys or ()):
+            where = f"the process {one.pid} on {printable(one.host)}"
+            raise StartError(f"{where} holds the master key, so it is not lost; stop it first")
 
 
 def _progress(count: int) -> None:
@@ -149,4 +184,4 @@ async def _dry_run(args: Namespace, settings: Settings) -> int:
     return 1 if errors else 0
 
 
-_ACTIONS = {"import": _import, "export": _export, "rotate": _rotate, "dry-run": _dry_run}
+_ACTIONS = {"import": _import, "export": _export, "rotate": _rotate, "replace-lost": _replace_lost, "dry-run": _dry_run}

@@ -13,11 +13,11 @@ from api.cli.serving import run_product
 from api.cli.sockets import bound_sockets
 from api.cli.stop_signals import StopSignals
 from api.kernel.version import product_version
-from api.wiring.master_keys import LOST, key_ring
+from api.wiring.master_keys import key_ring
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.standalone_origin import build
-from api.wiring.startup import StartError
+from api.wiring.startup import LOST_KEY, StartError
 from domain.configuration.ingest_token import LARGEST_SESSION, ingest_token
 from domain.kernel.encryption import KeyRing
 from workers.adapters.embedded_postgres import EmbeddedPostgres
@@ -78,6 +78,6 @@ def _keys(settings: Settings) -> KeyRing:
     """An origin that is alone has a key of its own. One beside a database needs that of the database."""
     path = settings.master_key_file
     if not has_master_key(path) and (settings.database_url is not None or EmbeddedPostgres(settings.home).exists):
-        raise StartError(f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE): put a copy of it there; {LOST}")
+        raise StartError(f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE): put a copy of it there; {LOST_KEY}")
     first_master_key(path)
     return key_ring(path)

@@ -17,8 +17,8 @@ from api.cli.printable import printable_lines
 from api.kernel.log import JsonFormatter, TextFormatter, as_text
 from api.wiring.settings import Settings
 from api.wiring.settings_checks import SettingsError
-from api.wiring.startup import StartError
-from domain.kernel.errors import Unavailable
+from api.wiring.startup import LOST_KEY, StartError
+from domain.kernel.errors import DecryptionFailed, Unavailable
 from workers.adapters.embedded_postgres import EmbeddedPostgresError
 from workers.adapters.keyfiles import KeyFileError
 from workers.adapters.system_account import AccountError
@@ -39,6 +39,10 @@ def run_here(args: Namespace, command: Command) -> int:
             code: int = runner.run(module.run(args, settings))
     except EXPECTED_ERRORS as error:
         print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
+        return 1
+    except DecryptionFailed as error:
+        what = f"{printable_lines(str(error))} cannot be decrypted: no master key of this machine fits"
+        print(f"medialedger: {what}; {LOST_KEY}", file=sys.stderr)
         return 1
     except psycopg.Error as error:
         from api.cli.database import first_line

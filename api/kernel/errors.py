@@ -7,7 +7,16 @@ from typing import Any
 
 from api.http import errors as http
 from api.http.errors import Failure, FieldError, bad_input
-from domain.kernel.errors import Conflict, Malformed, NotFound, OutcomeUnknown, PreconditionFailed, Refused, Unavailable
+from domain.kernel.errors import (
+    Conflict,
+    DecryptionFailed,
+    Malformed,
+    NotFound,
+    OutcomeUnknown,
+    PreconditionFailed,
+    Refused,
+    Unavailable,
+)
 from domain.kernel.mapper import UnknownTopic
 from projections.kernel.page import LARGEST_CONTENT, PageTooLarge
 from projections.kernel.sizes import MIB
@@ -38,6 +47,12 @@ def _too_old(error: UnknownTopic) -> Failure:
     return Failure(503, "A newer build of the product has written this; ask again.", "unavailable", headers=(("retry-after", "1"),))
 
 
+def _not_decrypted(_: DecryptionFailed) -> Failure:
+    """Another process may have the key, and an operator may put it in its place."""
+    what = "A secret cannot be decrypted: this process has no master key that fits it."
+    return Failure(503, what, "unavailable", headers=(("retry-after", "5"),))
+
+
 _TABLE: dict[type[Any], Callable[..., Failure]] = {
     Malformed: _malformed,
     NotFound: _not_found,
@@ -47,6 +62,7 @@ _TABLE: dict[type[Any], Callable[..., Failure]] = {
     Conflict: lambda error: Failure(409, error.reason, "conflict"),
     Unavailable: _unavailable,
     UnknownTopic: _too_old,
+    DecryptionFailed: _not_decrypted,
 }
 
 

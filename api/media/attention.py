@@ -34,8 +34,8 @@ class Attention(Wire):
 
     level: AttentionLevel = Field(description="fault, or look where nothing is lost yet.")
     about: str = Field(
-        description="What it is about: quiet, log, disks, programs, processes, consumers, events, points, jobs, deliveries or "
-        "sessions."
+        description="What it is about: quiet, log, disks, programs, processes, secrets, consumers, events, points, jobs, "
+        "deliveries or sessions."
     )
     text: str = Field(description="What is the matter, as a sentence.")
     command: str | None = Field(description="A command of the command line that helps; null where there is none.")
@@ -44,7 +44,7 @@ class Attention(Wire):
 
 def attention(seen: HealthFigures, *, missing: Sequence[str]) -> list[Attention]:
     """Faults first. `missing`: programs for media that the answering machine does not have."""
-    found = [*_quiet(seen), *_log(seen), *_machine(seen, missing)]
+    found = [*_quiet(seen), *_log(seen), *_machine(seen, missing), *_secrets(seen)]
     if not seen.quiet.quiet:  # while it is, all that follows is to be expected
         found += [*_consumers(seen), *_events(seen), *_jobs(seen), *_deliveries(seen), *_sessions(seen)]
     return sorted(found, key=lambda one: one.level is not AttentionLevel.FAULT)
@@ -84,6 +84,12 @@ def _machine(seen: HealthFigures, missing: Sequence[str]) -> Iterator[Attention]
         yield _look("programs", missing_program(program), "medialedger doctor")
     if not seen.processes:
         yield _fault("processes", "No process of the product was seen in the last seconds.", "medialedger up")
+
+
+def _secrets(seen: HealthFigures) -> Iterator[Attention]:
+    if count := seen.unreadable_secrets:
+        text = f"{_count(count, 'secret')} {'fits' if count == 1 else 'fit'} no master key of the product, and cannot be decrypted."
+        yield _fault("secrets", text, "medialedger doctor")
 
 
 def _consumers(seen: HealthFigures) -> Iterator[Attention]:

@@ -98,3 +98,6 @@ class HealthFigures(Wire):
     events_due: dict[str, int] = Field(description="Events that the schedule should have started or stopped, by action.")
     points: dict[str, int] = Field(description="Publishing points of live Events by what was last heard of them.")
     sessions: list[SessionCount] = Field(description="Sessions by kind and state.")
+    unreadable_secrets: int = Field(
+        description="Secrets that were encrypted with a master key that the product does not have any more."
+    )

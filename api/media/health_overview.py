@@ -46,6 +46,7 @@ from projections.media_event.due import DueEvents
 from projections.publishing_points.queries import PointStates
 from projections.records.queries import RecordQueries
 from projections.sessions.store import SessionQueries
+from projections.vault.master_keys import unreadable_secrets
 
 routes = Router("/health/overview", tag="Health", surface=MEDIA, stored=False)
 
@@ -167,6 +168,7 @@ class Overview:
             events_due=await self._from.due.counts(),
             points=await self._from.points.counts(),
             sessions=[SessionCount(kind=kind, state=state, count=n) for kind, state, n, _ in await self._from.sessions.counts()],
+            unreadable_secrets=await unreadable_secrets(lists),
             history=[],
         )
         missing = await asyncio.to_thread(self._missing)  # it asks programs for their version

@@ -23,6 +23,8 @@ from projections.deliveries.queries import MOST_COUNTED, DeliveryQueries
 from projections.media_event.due import MOST_COUNTED as MOST_EVENTS
 from projections.media_event.due import DueEvents
 from projections.publishing_points.queries import PointStates
+from projections.vault.master_keys import MOST_COUNTED as MOST_SECRETS
+from projections.vault.master_keys import VaultState
 
 _BOUNDED = f"counted up to {MOST_COUNTED}"
 
@@ -43,6 +45,7 @@ class Backlog:
         provisions: ProvisionBacklog,
         sessions: SessionBacklog,
         unsealed: Unsealed,
+        vault: VaultState,
         registry: CollectorRegistry,
     ) -> None:
         self._consumers = consumers
@@ -55,6 +58,7 @@ class Backlog:
         self._provisions = provisions
         self._sessions = sessions
         self._unsealed = unsealed
+        self._vault = vault
 
         def of_consumer(name: str, meaning: str) -> Gauge:
             return Gauge(f"medialedger_{name}", meaning, ("consumer",), registry=registry)
@@ -96,6 +100,11 @@ class Backlog:
             "How long ago the first checkpoint was signed after the last one that is kept outside of the database; 0 where none is",
             registry=registry,
         )
+        self._unreadable = Gauge(
+            "medialedger_unreadable_secrets",
+            f"Secrets that no master key of the product decrypts, counted up to {MOST_SECRETS} for each lost key",
+            registry=registry,
+        )
         self._pending = of_deliveries("pending", f"Deliveries that are not finished, {_BOUNDED}")
         self._due = of_deliveries("due", f"Deliveries among the first {MOST_COUNTED} pending ones that should be sent by now")
         self._in_flight = of_deliveries("in_flight", "Deliveries that are being sent, by all processes")
@@ -121,6 +130,7 @@ class Backlog:
         self._unsealed_events.set(unsealed.events)
         self._unsealed_seconds.set(unsealed.seconds)
         self._unanchored_seconds.set(unsealed.unanchored)
+        self._unreadable.set(await self._vault.unreadable())
         await self._jobs.refresh()
         await self._provisions.refresh()
         await self._sessions.refresh()

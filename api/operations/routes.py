@@ -23,6 +23,7 @@ from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database, Pool
 from projections.log.append import Appender
 from projections.log.reader import head
+from projections.vault.master_keys import VaultState
 
 liveness = Router("", surface=OPERATIONS, tag="Operations")
 """Also of a process without a database."""
@@ -45,6 +46,9 @@ class Readiness(Liveness):
     """The product can serve requests."""
 
     log_head: int = Field(description="The last position of the event log.", examples=[1200])
+    unreadable_secrets: int = Field(
+        description="Secrets that were encrypted with a master key that the product does not have any more.", examples=[0]
+    )
 
 
 @liveness.get("/livez", OPEN, response_model=Liveness)
@@ -54,11 +58,13 @@ async def check_liveness(request: Request) -> Response:
 
 
 @routes.get("/readyz", OPEN, response_model=Readiness, errors={503: "The product is not ready; see Retry-After"})
-async def check_readiness(request: Request, database: Database, appender: Appender) -> Response:
-    """The database answers and changes are written without delay; 503 otherwise."""
+async def check_readiness(request: Request, database: Database, appender: Appender, vault: VaultState) -> Response:
+    """The database answers, changes are written without delay, and the process holds the master key; 503 otherwise."""
     if appender.oldest > _LONGEST_WAIT:
         raise Unavailable("changes wait too long to be written")
-    shown = Readiness.model_construct(status="ok", log_head=await head(database))
+    if not vault.fit:
+        raise Unavailable("this process does not hold the master key that the database uses")
+    shown = Readiness.model_construct(status="ok", log_head=await head(database), unreadable_secrets=await vault.unreadable())
     return Response(200, shown, headers=_NEVER_STORED)
 
 

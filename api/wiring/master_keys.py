@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from api.wiring.startup import StartError
+from api.wiring.startup import LOST_KEY, StartError
 from domain.kernel.encryption import KeyRing
 from projections.kernel.database import Database
 from projections.vault.master_keys import master_key_fits, named_keys
@@ -19,13 +19,12 @@ from workers.adapters.keyfiles import (
     remove_master_key,
 )
 
-LOST: Final = "see docs/how-to/when-a-master-key-is-lost.md"
 _MISSING: Final = (
     "there is no master key at {} (MEDIALEDGER_MASTER_KEY_FILE), and this database is encrypted with one: put a copy of it there; "
-    f"{LOST}"
+    f"{LOST_KEY}"
 )
 _ANOTHER: Final = (
-    f"the master key {{}} is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE; {LOST}"
+    f"the master key {{}} is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE; {LOST_KEY}"
 )
 
 

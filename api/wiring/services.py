@@ -35,6 +35,7 @@ from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
+from projections.vault.master_keys import VaultState
 from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
@@ -104,6 +105,7 @@ def _of_the_log(core: Core) -> dict[Any, Any]:
         RecordQueries: RecordQueries(core.database, RECORDS),
         Redactor: core.redactor,
         Streams: core.streams,
+        VaultState: VaultState(core.database, core.keys),
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from api.http.connection_limits import Connections  # a process of workers has no server
 
+LOST_KEY: Final = "see docs/how-to/when-a-master-key-is-lost.md"
 AsgiApplication = Callable[[Any, Any, Any], Awaitable[None]]
 
 

@@ -15,7 +15,7 @@ from domain.content_key.aggregate import IV_BYTES, KEY_BYTES, ContentKey, KeyMis
 from domain.content_key.commands import IssueContentKey
 from domain.content_key.identity import key_of, kid_of
 from domain.content_key.ports import KeyCeiling, KeyLookup, RandomBytes, StoredKey
-from domain.kernel.errors import Malformed
+from domain.kernel.errors import DecryptionFailed, Malformed
 from domain.kernel.ports import Executor, Invocation, Plan, Vault
 
 
@@ -151,7 +151,10 @@ class ContentKeyHandlers:
         return stored
 
     def _decrypted(self, stored: StoredKey) -> bytes:
-        return bytes.fromhex(self._vault.decrypt(stored.secret))
+        try:
+            return bytes.fromhex(self._vault.decrypt(stored.secret))
+        except DecryptionFailed as error:
+            raise type(error)(f"the key {stored.kid} of the content {stored.content_id}") from None
 
     def _check_equal(self, stored: Mapping[UUID, StoredKey], ids: Sequence[UUID], imported: Sequence[ImportedKey]) -> None:
         """Each imported key must equal the stored key of its kid and every other key imported for it."""

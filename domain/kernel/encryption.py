@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import BaseModel, ConfigDict
 
+from domain.kernel.errors import DecryptionFailed, KeyMissing
+
 NONCE_BYTES = 12
 
 
@@ -50,14 +52,6 @@ class EncryptedSecret:
     @property
     def ref(self) -> SecretRef:
         return SecretRef(reference=self.reference, fingerprint=self.fingerprint)
-
-
-class DecryptionFailed(Exception):
-    """The secret was encrypted with another key or for another owner, or was changed."""
-
-
-class KeyMissing(DecryptionFailed):
-    """The secret was encrypted with a master key that this process does not hold."""
 
 
 class _Sealing(NamedTuple):
@@ -108,9 +102,9 @@ class SecretCipher:
             aead = self._aeads[secret.key_id]
             return aead.decrypt(secret.nonce, secret.ciphertext, _bound(secret.owner, secret.reference)).decode()
         except KeyError:
-            raise KeyMissing(str(secret.reference)) from None
+            raise KeyMissing(f"the secret {secret.reference}") from None
         except InvalidTag:
-            raise DecryptionFailed(str(secret.reference)) from None
+            raise DecryptionFailed(f"the secret {secret.reference}") from None
 
     def fingerprint(self, secret: str, *, owner: str) -> str:
         """Without the key it reveals nothing of the secret, and not that two owners have the same one."""

@@ -121,3 +121,12 @@ class OutcomeUnknown(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("the database became unavailable while the change was being written; it may be written or not")
+
+
+class DecryptionFailed(Exception):
+    """A secret was encrypted with another key or for another owner, or was changed. The message names it as the subject of a
+    sentence."""
+
+
+class KeyMissing(DecryptionFailed):
+    """The secret was encrypted with a master key that this process does not hold."""

@@ -6,8 +6,8 @@ import os
 from base64 import b64decode, b64encode
 from typing import Final
 
-from domain.kernel.encryption import DecryptionFailed, EncryptedSecret
-from domain.kernel.errors import Unavailable
+from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.errors import DecryptionFailed, Unavailable
 from projections.audit.signed_note import PublicKey, SigningKey
 from projections.audit.stored_log import StoredLog
 from projections.vault.vault import Vault

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final
 
-from domain.kernel.encryption import KeyRing, SecretCipher
+from domain.kernel.encryption import KeyRing
 from projections.kernel.arrays import texts
 from projections.kernel.background_task import Repeated
 from projections.kernel.database import Database, Pool
@@ -21,16 +22,27 @@ _log = logging.getLogger(__name__)
 
 MOST_COUNTED: Final = 10_000
 
+_REPLACED: Final = """
+UPDATE master_keys SET fingerprint = %s, previous = NULL, previous_encrypts = false, begun_at = NULL, switched_at = NULL
+"""
 _FIRST: Final = "INSERT INTO master_keys (fingerprint) VALUES (%s) ON CONFLICT DO NOTHING"
 _IDS: Final = """
 INSERT INTO master_key_ids (fingerprint, key_id) SELECT k.* FROM unnest(%s::text[], %s::text[]) AS k (fingerprint, key_id)
 WHERE NOT EXISTS (SELECT FROM master_key_ids i WHERE i.fingerprint = k.fingerprint) ON CONFLICT DO NOTHING
 """
 _NAMED: Final = "SELECT fingerprint, previous, previous_encrypts FROM master_keys"
-_UNREADABLE: Final = f"""
+UNREADABLE: Final = f"""
+WITH named AS (
+    SELECT i.key_id FROM master_keys m CROSS JOIN unnest(ARRAY[m.fingerprint, m.previous]) AS n (fingerprint)
+    LEFT JOIN master_key_ids i ON i.fingerprint = n.fingerprint WHERE n.fingerprint IS NOT NULL
+)
 SELECT coalesce(sum((SELECT count(*) FROM (SELECT FROM vault WHERE key_id = k.value LIMIT {MOST_COUNTED}) AS counted)), 0)::bigint
-FROM ({distinct("key_id", table="vault")}) AS k WHERE k.value <> ALL (%s::text[])
+FROM ({distinct("key_id", table="vault")}) AS k
+WHERE EXISTS (SELECT FROM named) AND NOT EXISTS (SELECT FROM named WHERE key_id IS NULL OR key_id = k.value)
 """
+"""How many secrets fit no master key that the database uses, counted up to `MOST_COUNTED` for each other key. It takes a few
+look-ups in an index; nothing is decrypted."""
+_FRESH: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +79,20 @@ async def master_key_fits(database: Pool, ring: KeyRing) -> bool:
     return named is not None and named.all <= set(ring.held)
 
 
+async def replace_lost_key(owner: Database, ring: KeyRing) -> None:
+    """From now on the database uses this key, and no other. Secrets under a key that was lost stay as they are."""
+    await write_down(owner, ring)
+    await owner.execute(_REPLACED, (ring.held[0],))
+
+
 async def write_down(database: Pool, ring: KeyRing) -> None:
     """How secrets name these keys. The database refuses secrets under others."""
     await database.execute(_IDS, (texts(list(ring.key_ids)), texts(list(ring.key_ids.values()))))
 
 
-async def unreadable_secrets(database: Pool, cipher: SecretCipher) -> int:
-    """How many secrets of the vault are under a key that this cipher does not have, counted up to `MOST_COUNTED` for each key. It
-    takes a few look-ups in an index; nothing is decrypted."""
-    row = await database.row(_UNREADABLE, (list(cipher.key_ids),))
+async def unreadable_secrets(database: Pool) -> int:
+    """How many secrets fit no master key that the database uses (`UNREADABLE`)."""
+    row = await database.row(UNREADABLE)
     return int(row[0]) if row is not None else 0
 
 
@@ -115,3 +132,26 @@ class HeldKeys:
             )
         self.fit = named.encrypting in self.held
         return self.fit
+
+
+class VaultState:
+    """Whether this process can encrypt secrets, and how many nobody can decrypt. The database is asked at most every few seconds:
+    probes need no key of a client."""
+
+    def __init__(self, database: Pool, keys: HeldKeys | None, *, fresh: float = _FRESH) -> None:
+        self._database = database
+        self._keys = keys
+        self._fresh = fresh
+        self._read = (float("-inf"), 0)
+
+    @property
+    def fit(self) -> bool:
+        """Whether the process holds the key that new secrets are encrypted with."""
+        return self._keys is None or self._keys.fit
+
+    async def unreadable(self) -> int:
+        read_at, count = self._read
+        if monotonic() - read_at >= self._fresh:
+            count = await unreadable_secrets(self._database)
+            self._read = (monotonic(), count)
+        return count

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from domain.kernel.encryption import NONCE_BYTES, DecryptionFailed, EncryptedSecret, KeyRing
-from domain.kernel.errors import Refused
+from domain.kernel.encryption import NONCE_BYTES, EncryptedSecret, KeyRing
+from domain.kernel.errors import DecryptionFailed, Refused
 from projections.kernel.arrays import byte_strings, texts, uuids
 from projections.kernel.builds import LivingProcess, living
 from projections.kernel.database import Database

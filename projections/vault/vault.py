@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from domain.kernel.encryption import NONCE_BYTES, DecryptionFailed, EncryptedSecret, SecretCipher
+from domain.kernel.encryption import NONCE_BYTES, EncryptedSecret, SecretCipher
+from domain.kernel.errors import DecryptionFailed
 from domain.kernel.ids import new_id
 from projections.kernel.arrays import uuids
 from projections.kernel.data_loader import DataLoader
@@ -35,7 +36,7 @@ class Vault:
         if secret is None:
             return None
         if secret.owner != owner:
-            raise DecryptionFailed(str(reference))
+            raise DecryptionFailed(f"the secret {reference}")
         return self.decrypt(secret)
 
     async def _read(self, references: Sequence[UUID]) -> Mapping[UUID, EncryptedSecret]:

@@ -76,6 +76,7 @@ CASES: Final = {
     "MedialedgerDeliveriesFailed": one('medialedger_delivery_attempts_total{outcome="failed",answer="5xx"}', "0+1x60", "5x60"),
     "MedialedgerEventsLate": one('medialedger_events_due{action="start"}', "3x60", "0x60"),
     "MedialedgerLogNotSealed": one("medialedger_log_unsealed_seconds", "700x60", "70x60"),
+    "MedialedgerSecretsUnreadable": one("medialedger_unreadable_secrets", "1x60", "0x60"),
     "MedialedgerLogNotAnchored": one("medialedger_log_unanchored_seconds", "8000x60", "60x60"),
     "MedialedgerSessionsDown": one('medialedger_sessions{kind="encoder",state="waiting"}', "1x60", "0x60"),
     "MedialedgerSessionsSilent": one('medialedger_session_silent_seconds{kind="encoder"}', "90x60", "2x60"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
@@ -12,7 +13,8 @@ import pytest
 
 from api.cli import shell
 from api.cli.main import main
-from api.wiring.core import Core
+from api.wiring.core import Core, core
+from api.wiring.master_keys import key_ring
 from tests.api.asking import logged
 from tests.api.speke.documents import WIDEVINE, document_1
 from tests.conftest import introduce
@@ -165,6 +167,45 @@ async def test_a_key_that_is_missing_is_an_error_where_the_database_has_one(call
     assert not (tmp_path / "new.key").exists()
     (tmp_path / "kept").rename(tmp_path / "master.key")
     assert await call("keys import in.xml --client packager") == (0, "0 of 2 keys are new\n", "")
+
+
+EXPORT = "keys export --client packager --content-id match-17 --output out.xml"
+
+
+async def test_a_key_that_is_lost_is_replaced_and_what_it_encrypted_is_named(call: Call, tmp_path: Path) -> None:
+    await packager(call)
+    written(tmp_path / "in.xml", BOTH)
+    await call("keys import in.xml --client packager")
+    replace = "keys replace-lost --new-key-file new.key --yes"
+    assert "so it is not lost" in (await call(replace))[2]
+    (tmp_path / "master.key").rename(tmp_path / "kept")
+    code, said, _ = await call(replace)
+    assert (code, said.endswith("2 secrets fit no key: set them again\n")) == (0, True)
+    for line in (EXPORT, "keys import in.xml --client packager"):
+        code, _, error = await call(line)
+        assert (code, "of the content match-17 cannot be decrypted: no master key of this machine fits; see " in error) == (1, True)
+    assert not (tmp_path / "out.xml").exists()
+    assert "2 fit no master key" in (await call("doctor"))[1]
+    (tmp_path / "kept").rename(tmp_path / "master.key.previous")
+    assert (await call(EXPORT))[0] == 0, "a copy turns up"
+    assert (await call("keys rotate --new-key-file master.key"))[1].startswith("2 secrets")
+    assert not (tmp_path / "master.key.previous").exists()
+    assert (await call(EXPORT))[0] == 0
+    assert "all fit the master key" in (await call("doctor"))[1]
+
+
+async def test_a_key_that_a_process_holds_is_not_lost(call: Call, tmp_path: Path, database_url: str) -> None:
+    await packager(call)
+    written(tmp_path / "in.xml", BOTH)
+    await call("keys import in.xml --client packager")
+    running = core(database_url, role=None, ring=key_ring(tmp_path / "master.key"))
+    await running.start()
+    try:
+        (tmp_path / "master.key").rename(tmp_path / "kept")
+        code, _, error = await call("keys replace-lost --new-key-file new.key --yes")
+        assert (code, f"the process {os.getpid()} on " in error) == (1, True)
+    finally:
+        await running.stop()
 
 
 async def test_a_dry_run_says_all_that_is_wrong(call: Call, tmp_path: Path) -> None:

@@ -73,13 +73,14 @@ def readable_master_keys(path: Path) -> Sequence[bytes]:
 
 def replace_master_key(path: Path, key: bytes) -> None:
     """Puts `key` at `path` and what was there beside it, in this order: at no moment is the old key only in memory."""
-    old = master_key(path)
+    old = master_key(path) if has_master_key(path) else None
     if old == key:
         return
-    if _previous(path).exists() and previous_master_key(path) != old:
+    if old is not None and _previous(path).exists() and previous_master_key(path) != old:
         raise KeyFileError(f"{_previous(path)} is there already; an earlier replacement of the master key has not ended")
     try:
-        _put(_previous(path), old, place=os.replace)
+        if old is not None:
+            _put(_previous(path), old, place=os.replace)
         _put(path, key, place=os.replace)
     except OSError as error:
         raise KeyFileError(f"the master key {path} cannot be replaced: {error.strerror or error}") from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from domain.kernel.encryption import DecryptionFailed
+from domain.kernel.errors import DecryptionFailed
 from domain.webhook.aggregate import Webhook, WebhookDetails, extra_headers
 from domain.webhook.callback import Callback, CallbackDetails
 from domain.webhook.callback_url import split_user_info

@@ -18,8 +18,7 @@ from typing import Any, Final
 from domain.job.aggregate import Job
 from domain.job.values import Semaphore, Severity
 from domain.kernel.clock import Clock
-from domain.kernel.encryption import DecryptionFailed
-from domain.kernel.errors import Unavailable
+from domain.kernel.errors import DecryptionFailed, Unavailable
 from projections.job.due import Due, DueJobs
 from projections.job.log_lines import Line, write
 from projections.kernel.background_task import start_task
@@ -69,7 +68,7 @@ class SemaphoreProbe:
             return semaphore.url
         opened = await self._vault.read(semaphore.sealed_url.reference, owner=Job.stream(job))
         if opened is None:
-            raise DecryptionFailed(str(semaphore.sealed_url.reference))
+            raise DecryptionFailed(f"the secret {semaphore.sealed_url.reference}")
         return opened
 
 

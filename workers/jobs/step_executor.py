@@ -22,8 +22,7 @@ from domain.job.commands import CommitOutputs, CompleteTask, FailTask, Interrupt
 from domain.job.task import Task
 from domain.job.values import Fenced, JobState, Result, TaskState
 from domain.kernel.cause import Cause
-from domain.kernel.encryption import DecryptionFailed
-from domain.kernel.errors import Conflict, Unavailable
+from domain.kernel.errors import Conflict, DecryptionFailed, Unavailable
 from domain.kernel.masking import secret_texts
 from domain.kernel.ports import Invocation
 from projections.job.queue import Run
@@ -268,7 +267,7 @@ class StepExecutor:
             return job.submission.parameters
         opened = await _until_available(lambda: self._vault.read(sealed.reference, owner=job.id))
         if opened is None:
-            raise DecryptionFailed(str(sealed.reference))
+            raise DecryptionFailed(f"the secret {sealed.reference}")
         found: Mapping[str, Any] = from_json(opened)
         return found
 

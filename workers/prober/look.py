@@ -10,7 +10,7 @@ from uuid import UUID
 
 from domain.configuration.channel import StatusCheckStrategy
 from domain.configuration.points import WatchedPoint
-from domain.kernel.encryption import DecryptionFailed
+from domain.kernel.errors import DecryptionFailed
 from domain.records.kinds.channel import Channel
 from projections.publishing_points.points import ChannelPoints
 from projections.vault.vault import Vault

@@ -16,6 +16,7 @@ from projections.media_event.due import DueEvents
 from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.queries import PointStates
 from projections.sessions.store import SessionQueries
+from projections.vault.master_keys import VaultState
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -49,6 +50,7 @@ def _services(services: Services) -> Providers:
             provisions=ProvisionBacklog(ProvisionQueries(get(Database).lists), registry=get(DatabaseMetrics)),
             sessions=SessionBacklog(SessionQueries(get(Database).lists), registry=get(DatabaseMetrics)),
             unsealed=Unsealed(get(Database).lists),
+            vault=get(VaultState),
             registry=get(DatabaseMetrics),
         ),
     }

@@ -14,7 +14,11 @@ from prometheus_client import CollectorRegistry
 from api.operations.process_metrics import LoopDelay
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
+from domain.kernel.encryption import KeyRing
+from projections.kernel.database import Database
+from projections.vault.master_keys import HeldKeys, VaultState, master_key_fits
 from tests.api.asking import add, add_room, assert_problem, last
+from tests.api.serving import serving
 
 
 @pytest.fixture
@@ -38,7 +42,35 @@ async def test_readiness_has_the_last_position(anyone: httpx.AsyncClient, http: 
     for _ in range(2):
         await add(http)
         answer = await anyone.get("/readyz")
-        assert (answer.status_code, answer.json()) == (200, {"status": "ok", "logHead": await last(inner)})
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok", "logHead": await last(inner), "unreadableSecrets": 0})
+
+
+async def test_secrets_that_no_key_decrypts_are_told_and_take_nothing_out_of_service(
+    http: httpx.AsyncClient, inner: Core, database_url: str
+) -> None:
+    assert (await http.post("/api/webhook/", json={"webhookUrl": "https://receiver.test"})).status_code == 200
+    async with Database(database_url, size=1) as owner:
+        assert await master_key_fits(owner, KeyRing(b"another key than of the webhook."))
+    async with serving(inner, database_url, lambda _: {}) as shown:
+        answer = await shown.get("/readyz")
+        assert (answer.status_code, answer.json()["unreadableSecrets"]) == (200, 1)
+        assert "\nmedialedger_unreadable_secrets 1.0\n" in (await shown.get("/metrics")).text
+        said = (await shown.get("/api/health/overview/")).json()
+    assert said["unreadableSecrets"] == 1
+    assert [(one["level"], one["text"]) for one in said["attention"] if one["about"] == "secrets"] == [
+        ("fault", "1 secret fits no master key of the product, and cannot be decrypted.")
+    ]
+
+
+async def test_a_process_without_the_key_in_use_is_not_ready(inner: Core, database_url: str) -> None:
+    keys = HeldKeys(inner.database, KeyRing(bytes(32)))
+    async with Database(database_url, size=1) as owner:
+        assert await master_key_fits(owner, KeyRing(b"another key than of the process."))
+    await keys.follow()
+    async with serving(inner, database_url, lambda _: {VaultState: VaultState(inner.database, keys)}) as shown:
+        answer = await shown.get("/readyz")
+    assert_problem(answer, 503)
+    assert answer.json()["detail"] == "this process does not hold the master key that the database uses"
 
 
 async def test_without_a_database_the_process_is_alive_and_not_ready(anyone: httpx.AsyncClient, inner: Core) -> None:

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.kernel.encryption import DecryptionFailed, EncryptedSecret, KeyedHash, SecretCipher
+from domain.kernel.encryption import EncryptedSecret, KeyedHash, SecretCipher
+from domain.kernel.errors import DecryptionFailed
 
 CIPHER = SecretCipher(bytes(range(32)))
 SECRET = "s3cret ä 😀"

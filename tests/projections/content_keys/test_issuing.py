@@ -12,7 +12,8 @@ from psycopg.rows import TupleRow
 from api.wiring.core import Core, core
 from domain.content_key.aggregate import KidTaken, Purpose
 from domain.content_key.handlers import ImportedKey
-from domain.kernel.encryption import DecryptionFailed, SecretCipher
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.errors import DecryptionFailed
 from domain.kernel.mapper import EventMapper
 from projections.content_keys.queries import ContentKeyQueries
 from projections.content_keys.view import CONTENT_KEY_VIEW
