@@ -157,7 +157,7 @@ class OwnedProperties:
 
 
 async def respond_count(request: Request, outcome: Outcome[Record]) -> Response:
-    return Response(200, DeletedCount.model_construct(deleted_count=len(outcome.aggregates)))
+    return Response(200, DeletedCount.model_construct(deleted_count=outcome.result["deleted"]))
 
 
 def change_of(entry: PropertyEntry, *, where: str = "") -> PropertyChange:

@@ -38,6 +38,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.ids import new_id
 from domain.kernel.media_files import MediaFile, MediaFiles
+from domain.kernel.parts import delete_in_parts
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.kernel.stream_time import StreamPoint
@@ -130,17 +131,14 @@ class AssetHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete_matching(self, wanted: AssetFilter, *, invocation: Invocation) -> Outcome[Asset]:
-        """All that match, or none; never those of the type SYSTEM. The result says how many."""
+        """All that match, in parts; never those of the type SYSTEM. The result says how many."""
         types = [kind for kind in wanted.types or AssetType if kind is not AssetType.SYSTEM]
         requested = replace(wanted, types=types)
 
-        async def plan() -> Plan:
-            rows = await self._assets.matching(requested, limit=MOST_AT_ONCE) if requested.types else ()
-            if len(rows) > MOST_AT_ONCE:
-                raise Refused(f"more than {MOST_AT_ONCE} assets match")
-            return Plan([command for row in rows for command in _removal(row)], result={"deleted": len(rows)})
+        async def find() -> Sequence[AssetRow]:
+            return await self._assets.matching(requested, limit=MOST_AT_ONCE) if requested.types else ()
 
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        return await delete_in_parts(self._executor, find, deletion=_removal, most=MOST_AT_ONCE, invocation=invocation)
 
     async def sync(self, event_id: UUID, *, invocation: Invocation) -> Outcome[Asset]:
         """Make the assets agree with the files of the content: new files become SYSTEM assets, and what has lost its file is

@@ -19,6 +19,7 @@ from domain.job.ports import CheckedJob, OwnedJob
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from domain.kernel.media_files import is_published_path
+from domain.kernel.parts import delete_in_parts
 from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.media_event.aggregate import MediaEvent
@@ -176,17 +177,16 @@ class PublicationHandlers(SeveralPublications):
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete_of_content(self, content_id: str, *, invocation: Invocation) -> Outcome[Publication]:
-        """All of its VOD publications, or none. The result says how many."""
+        """All of its VOD publications, in parts. The result says how many."""
         if not _is_content_id(content_id):
             raise Malformed.at("contentId", _CONTENT_ID)
-
-        async def plan() -> Plan:
-            rows = await self._publications.of_content(content_id, kind=PublicationKind.VOD, limit=MOST_DELETED)
-            if len(rows) > MOST_DELETED:
-                raise Refused(f"the content has more than {MOST_DELETED} publications")
-            return Plan([command for row in rows for command in withdrawal(row, hard=False)], {"deleted": len(rows)})
-
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        return await delete_in_parts(
+            self._executor,
+            partial(self._publications.of_content, content_id, kind=PublicationKind.VOD, limit=MOST_DELETED),
+            deletion=partial(withdrawal, hard=False),
+            most=MOST_DELETED,
+            invocation=invocation,
+        )
 
     async def withdraw_of_destination(self, destination_id: UUID, *, invocation: Invocation) -> int:
         """One batch of the publications of a destination that was deleted. Returns how many there were."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from domain.kernel.command import Command
 from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
 from domain.kernel.ids import new_id
+from domain.kernel.parts import delete_in_parts
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.records.kinds.custom_property import CustomProperty
 from domain.records.ports import PropertyFilter, PropertyLookup, RecordLookup
@@ -96,17 +98,19 @@ class PropertyHandlers:
     async def delete_matching(
         self, kind: type[CustomProperty], filter: PropertyFilter, *, owner_field: str, invocation: Invocation
     ) -> Outcome[Record]:
-        """At least one filter is required."""
+        """All that match, in parts; at least one filter is required. The result says how many."""
         if filter.empty:
             names = (owner_field, "category", "key", "value")
             raise Malformed(*(FieldError(name, "or another filter is required") for name in names))
         still = {name: value for name in ("category", "key", "value") if (value := getattr(filter, name)) is not None}
 
-        async def plan() -> Plan:
-            rows = _not_too_many(await self._properties.matching(kind.KIND, filter))
-            return Plan([DeleteRecord(row.id, kind, still=still) for row in rows])
-
-        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+        return await delete_in_parts(
+            self._executor,
+            partial(self._properties.matching, kind.KIND, filter),
+            deletion=lambda row: [DeleteRecord(row.id, kind, still=still)],
+            most=MAX_AT_ONCE,
+            invocation=invocation,
+        )
 
     async def _check_owner(self, kind: type[CustomProperty], owner: UUID) -> None:
         owner_kind = kind.LINKS["owner_id"]
@@ -116,7 +120,7 @@ class PropertyHandlers:
 
 def _not_too_many(rows: Sequence[RecordRow]) -> Sequence[RecordRow]:
     if len(rows) > MAX_AT_ONCE:
-        raise Refused(f"these are {len(rows)} properties; at most {MAX_AT_ONCE} are copied or deleted at once")
+        raise Refused(f"these are {len(rows)} properties; at most {MAX_AT_ONCE} are copied at once")
     return rows
 
 

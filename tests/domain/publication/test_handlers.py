@@ -18,9 +18,9 @@ from domain.kernel.ports import Invocation, Outcome
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.publication.aggregate import Publication
 from domain.publication.commands import CompletePublication
-from domain.publication.handlers import NewPublication, PublicationHandlers, PublicationJobOwners
+from domain.publication.handlers import MOST_DELETED, NewPublication, PublicationHandlers, PublicationJobOwners
 from domain.publication.ports import TargetAnswer, TargetCall
-from domain.publication.values import PublicationState
+from domain.publication.values import MOST_AT_ONCE, PublicationState
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.destination import Destination
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
@@ -280,6 +280,14 @@ async def test_showing_is_for_completed_ones_and_targets_that_can(
 async def test_all_of_a_content_are_deleted_at_once(handlers: PublicationHandlers) -> None:
     await handlers.create(wanted(ACTIVE, ACTIVE, INACTIVE), invocation=ME)
     assert (await handlers.delete_of_content("film", invocation=ME)).result == {"deleted": 3}
+    assert (await handlers.delete_of_content("film", invocation=ME)).result == {"deleted": 0}
+
+
+async def test_any_number_of_a_content_is_deleted_in_parts(memory: Memory, handlers: PublicationHandlers) -> None:
+    for _ in range(2 * MOST_DELETED // MOST_AT_ONCE):
+        await handlers.create(wanted(*[ACTIVE] * MOST_AT_ONCE), invocation=ME)
+    await handlers.create(wanted(ACTIVE), invocation=ME)
+    assert (await handlers.delete_of_content("film", invocation=ME)).result == {"deleted": 2 * MOST_DELETED + 1}
     assert (await handlers.delete_of_content("film", invocation=ME)).result == {"deleted": 0}
 
 

@@ -118,7 +118,7 @@ async def test_properties_are_deleted_by_a_filter(memory: Memory, handlers: Prop
     assert memory.happened == [fact(DELETED)] * 2
 
 
-async def test_too_many_properties_are_not_copied_or_deleted_at_once_but_go_with_their_owner(
+async def test_too_many_properties_are_not_copied_but_deleted_in_parts_and_go_with_their_owner(
     memory: Memory, handlers: PropertyHandlers
 ) -> None:
     async def more_than_allowed() -> Plan:
@@ -128,11 +128,22 @@ async def test_too_many_properties_are_not_copied_or_deleted_at_once_but_go_with
     await memory.given()
     with pytest.raises(Refused, match=r"these are 5001 properties; at most 5000 are"):
         await handlers.copy(CategoryProperty, OWNER, target=OTHER, move=False, invocation=ME)
-    with pytest.raises(Refused, match="at most 5000 are"):
-        await handlers.delete_matching(CategoryProperty, PropertyFilter(category="a"), owner_field="categoryId", invocation=ME)
     assert memory.happened == []
     outcome = await handlers.delete_matching(CategoryProperty, PropertyFilter(key="7"), owner_field="categoryId", invocation=ME)
     assert (len(outcome.aggregates), memory.happened) == (1, [fact(DELETED)])
     records = RecordHandlers(memory.executor, memory.records)
     await records.delete_with_properties(Category, OWNER, properties=CategoryProperty, invocation=ME)
     assert memory.topics == ["category_property.deleted"] * (MAX_AT_ONCE + 1) + ["category.deleted"]
+
+
+async def test_any_number_of_properties_is_deleted_by_a_filter(memory: Memory, handlers: PropertyHandlers) -> None:
+    async def more_than_a_part() -> Plan:
+        return Plan([stored(UUID(int=100 + number), f"{number}") for number in range(MAX_AT_ONCE + 1)])
+
+    await memory.executor.execute(more_than_a_part, invocation=ME)
+    await memory.given()
+    outcome = await handlers.delete_matching(
+        CategoryProperty, PropertyFilter(category="a"), owner_field="categoryId", invocation=ME
+    )
+    assert outcome.result == {"deleted": MAX_AT_ONCE + 1}
+    assert memory.topics == ["category_property.deleted"] * (MAX_AT_ONCE + 1)
