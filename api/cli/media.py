@@ -20,6 +20,8 @@ from api.wiring.job_handlers import job_handlers
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from domain.configuration.placeholders import packaging
+from domain.configuration.streams import StreamProtocol
 from domain.job.aggregate import Job
 from domain.job.handlers import NewJob
 from domain.job.values import JobState
@@ -71,7 +73,7 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     if job.failed or job.state is not JobState.COMPLETED:
         raise StartError(job.reason or "the job was cancelled")
     await _settled(wired, event)
-    playlist = f"{event}/{'cbcs' if args.drm else 'clear'}/master.m3u8"
+    playlist = f"{event}/{packaging(StreamProtocol.HLS, vod_drm=args.drm)}/master.m3u8"
     print(f"{settings.media_root}/{playlist}")
     if args.publish and settings.media_serve is not False:
         print(f"{settings.public_url or base_url(settings.host, port=settings.port)}/media/{playlist}")

@@ -36,8 +36,8 @@ _EXAMPLE: Final = (
     '"flowGuiUrl":"http://gui.example"},"streamingServer":{"type":"SRVA","streamingServerSpecific":{'
     '"primaryPublishingPoint":{"srvaApi":"http://a.example","srvaApiKey":"secret"},'
     '"secondaryPublishingPoint":{"srvaApi":"http://b.example","srvaApiKey":"secret"}}},"outputUrls":[{"streamProtocol":"HLS",'
-    '"vodCdnPrimaryUrl":"https://cdn.example/{contentId}/vod.m3u8",'
-    '"vodOriginPrimaryUrl":"http://origin.example/{contentId}/vod.m3u8"}]}]}'
+    '"vodCdnPrimaryUrl":"https://cdn.example/{contentId}/{packaging}/master.m3u8",'
+    '"vodOriginPrimaryUrl":"http://origin.example/{contentId}/{packaging}/master.m3u8"}]}]}'
 )
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import Discriminator, Field, StrictStr, Tag
+from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag, ValidationInfo
+from pydantic_core import PydanticCustomError
 
+from domain.configuration.hosts import is_open
+from domain.configuration.placeholders import of_content, of_packaging
 from domain.configuration.secrets import Step, entry_steps, path_of
 from domain.configuration.streams import StreamProtocol
 from domain.kernel.json_document import (
@@ -16,6 +19,7 @@ from domain.kernel.json_document import (
     Section,
     WriteOnly,
     checked,
+    is_new,
     json_object,
     named,
     one_of,
@@ -27,6 +31,24 @@ TASK_ENGINE: Final = 0
 _POINTS: Final = ("primaryPublishingPoint", "secondaryPublishingPoint")
 _SRVA: Final = f"{UNSEEN}SRVA"
 _SRVB: Final = f"{UNSEEN}SRVB"
+
+
+def _without_others(value: str | None, about: ValidationInfo) -> str | None:
+    if value is not None and is_new(about) and is_open(of_packaging(of_content(value, ""), "")):
+        raise PydanticCustomError("placeholder", "may have the placeholders {content} and {packaging} only", _PLACEHOLDERS)
+    return value
+
+
+def _without_any(value: str | None, about: ValidationInfo) -> str | None:
+    if value is not None and is_new(about) and is_open(value):
+        raise PydanticCustomError("placeholder", "may not have placeholders")
+    return value
+
+
+_PLACEHOLDERS: Final = {"content": "{contentId}", "packaging": "{packaging}"}
+_Url = Annotated[StrictStr, AfterValidator(_without_others)]
+_OptionalUrl = Annotated[OptionalText, AfterValidator(_without_others)]
+_Base = Annotated[OptionalText, AfterValidator(_without_any)]
 
 
 class TaskEngineSpecific(ClosedSection):
@@ -65,22 +87,22 @@ class StreamingServer(Section):
 
 class Stream(ClosedSection):
     stream_protocol: Annotated[StreamProtocol, named(StreamProtocol)]
-    vod_cdn_primary_url: StrictStr
-    vod_cdn_secondary_url: OptionalText = None
-    vod_origin_primary_url: StrictStr
-    vod_origin_secondary_url: OptionalText = None
-    vod_private_url: OptionalText = None
+    vod_cdn_primary_url: _Url
+    vod_cdn_secondary_url: _OptionalUrl = None
+    vod_origin_primary_url: _Url
+    vod_origin_secondary_url: _OptionalUrl = None
+    vod_private_url: _OptionalUrl = None
 
 
 class FlowConfiguration(Section):
     name: StrictStr
     type: Annotated[str, one_of("TaskEngine")]
-    ism_url: StrictStr
+    ism_url: _Url
     task_engine_specific: TaskEngineSpecific
     streaming_server: StreamingServer
     output_urls: tuple[Stream, ...]
-    storage_url_public: OptionalText = None
-    storage_url_private: OptionalText = None
+    storage_url_public: _Base = None
+    storage_url_private: _Base = None
 
 
 class FlowDocument(Section):

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from domain.configuration import channel, flow
 from domain.configuration.channel import ChannelDocument
 from domain.configuration.flow import FlowDocument
 from domain.configuration.hosts import is_open
+from domain.configuration.placeholders import of_content
 from domain.configuration.secrets import WRITE_ONLY
 from domain.configuration.streams import StreamPlace, StreamProtocol
 from domain.kernel.json_document import readable
 
 T = TypeVar("T", channel.OutputUrl, flow.Stream)
-_CONTENT: Final = re.compile(r"\{contentId\}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +93,6 @@ def channel_configuration(text: str) -> ChannelConfiguration:
         tuple(profile for profile in profiles if profile.id),
         tuple(RampServer(server) for server in servers if isinstance(server, dict)) if isinstance(servers, list) else (),
     )
-
-
-def of_content(url: str, content: str) -> str:
-    """A configured address with `{contentId}` replaced: one configuration serves many Events."""
-    return _CONTENT.sub(lambda _: content, url)
 
 
 def live_addresses(

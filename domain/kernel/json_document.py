@@ -176,8 +176,13 @@ WriteOnly = Annotated[StrictStr | None, Field(repr=False, exclude=True)]
 """A key or a password: null keeps the stored value. Whether it is required, the model decides."""
 
 
+def is_new(about: ValidationInfo) -> bool:
+    """Whether the document is to be stored: limits that came later do not hold for a stored one."""
+    return bool(about.context and about.context[_IS_NEW])
+
+
 def _short_if_new(value: str, about: ValidationInfo) -> str:
-    if about.context and about.context[_IS_NEW] and len(value) > LONGEST_URL:
+    if is_new(about) and len(value) > LONGEST_URL:
         raise PydanticCustomError("address_too_long", "must have at most {most} characters", {"most": LONGEST_URL})
     return value
 

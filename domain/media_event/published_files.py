@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.configuration.placeholders import CBCS, CENC
 from domain.media_event.values import EventState
 
 PUBLIC: Final = frozenset({EventState.VOD_PUBLIC, EventState.REMIX_PUBLIC, EventState.ARCHIVER_PUBLIC, EventState.COMPOSE_PUBLIC})
 """In these states everybody may watch the files of an Event. In others a client with a key may."""
 
-ENCRYPTED: Final = frozenset({"cenc", "cbcs"})
+ENCRYPTED: Final = frozenset({CENC, CBCS})
 """The folders of a content for packages whose tracks are all encrypted. What lies elsewhere is taken for clear."""
 
 _REQUESTED: Final = "assets"

@@ -19,6 +19,7 @@ LISTS = {
     "categories": "/api/category/",
     "channels": "/api/channel/",
     "profiles": "/api/infrastructureprofile/",
+    "flows": "/api/flow/",
     "destinations": "/api/media/destination/",
     "webhooks": "/api/webhook/",
     "publications": "/api/vodpublications/",
@@ -63,6 +64,10 @@ def test_it_is_loaded_once_and_removed_without_what_people_made(started: Product
         assert len({event["id"] for event in events}) == len(events) > 30
         assert {"LIVE_PUBLISHED", "STOPPED", "PRE_LIVE", "VOD_PUBLIC"} <= {event["stateString"] for event in events}
         assert "2031-05-01T11:35:00.000Z" in {event["scheduledStart"] for event in events}
+        [film] = [event["id"] for event in events if event["stateString"] == "VOD_PUBLIC" and event["flowId"]]
+        video = call(http, "GET", f"/api/event/{film}", params={"processVideo": True})["video"]
+        for url in [stream["url"] for stream in video["vodUrls"]] + [video["publicMp4Url"]]:
+            assert httpx.get(url).status_code == 200, url
         states = {"queued", "started", "completed", "pending", "scheduled", "paused", "broken"}
         until(lambda: {state for state, _ in jobs(http)} == states)
         assert published_states(http) == {"Completed", "FailedDestination"}

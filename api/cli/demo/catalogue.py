@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from api.cli.demo.ledger import Ledger, Step
-from api.cli.demo.words import CATEGORIES, CHANNELS, PEOPLE, PROFILE, ROOMS, TYPES
+from api.cli.demo.words import CATEGORIES, CHANNELS, FLOW, PEOPLE, PROFILE, ROOMS, TYPES
 from domain.client.roles import Role
 
 _RENDITION: Final = {"height": 360, "width": 640, "bitrate": 250_000, "fps": 10}
@@ -24,6 +24,7 @@ class Catalogue:
     categories: dict[str, str]
     channels: dict[str, str]
     profile: str
+    flow: str
 
 
 async def make_clients(ledger: Ledger) -> Sequence[tuple[str, str]]:
@@ -38,7 +39,7 @@ async def make_clients(ledger: Ledger) -> Sequence[tuple[str, str]]:
 
 
 async def make_catalogue(ledger: Ledger) -> Catalogue:
-    """In this order: lists show the oldest first."""
+    """Add them in this order: lists show the oldest first."""
     rooms = {key: {"name": name, "referenceId": f"demo/{key}"} for key, name in ROOMS.items()}
     types = {key: {"name": name, "referenceId": f"demo/{key}", "colour": colour} for key, (name, colour) in TYPES.items()}
     categories = {key: {"name": name, "label": f"demo-{key}"} for key, name in CATEGORIES.items()}
@@ -54,6 +55,7 @@ async def make_catalogue(ledger: Ledger) -> Catalogue:
         categories=await _all(ledger, "category", categories),
         channels=await _all(ledger, "channel", channels),
         profile=(await _all(ledger, "infrastructureprofile", {"van": profile}))["van"],
+        flow=(await _all(ledger, "flow", {"films": {"name": FLOW, "configurationJson": json.dumps(_films(base))}}))["films"],
     )
 
 
@@ -76,6 +78,25 @@ def _encoders(base: str, key: str, *, pattern: str) -> dict[str, Any]:
         "outputUrls": urls,
     }
     return {"encoders": [encoder]}
+
+
+def _films(base: str) -> dict[str, Any]:
+    """Films are served by the product, from the folder of their packages: one flow for protected ones and others."""
+    film = f"{base}/media/{{contentId}}/{{packaging}}"
+    urls = [
+        {"streamProtocol": protocol, "vodCdnPrimaryUrl": f"{film}/{file}", "vodOriginPrimaryUrl": f"{film}/{file}"}
+        for protocol, file in (("HLS", "master.m3u8"), ("DASH", "manifest.mpd"))
+    ]
+    flow = {
+        "name": "films",
+        "type": "TaskEngine",
+        "ismUrl": f"{base}/media/{{contentId}}/{{contentId}}.ism",
+        "storageUrlPublic": f"{base}/media",
+        "taskEngineSpecific": {"apiUrl": f"{base}/engine", "flowGuiUrl": f"{base}/console/jobs"},
+        "streamingServer": {"type": "SRVA", "streamingServerSpecific": {}},
+        "outputUrls": urls,
+    }
+    return {"flows": [flow]}
 
 
 def _van() -> dict[str, Any]:

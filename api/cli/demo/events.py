@@ -40,6 +40,7 @@ def _added(planned: Planned, schedule: Schedule, catalogue: Catalogue) -> Step:
         "eventTypeId": catalogue.types[planned.type],
         "categoryId": catalogue.categories[planned.category],
         "channelId": None if planned.channel is None else catalogue.channels[planned.channel],
+        "flowId": None if planned.film is None else catalogue.flow,
         "infrastructureProfileId": catalogue.profile if planned.key == "provisioned" else None,
     }
     external = f"demo/{schedule.seed}/{schedule.around:%Y-%m-%dT%H:%M}+00:00/{planned.key}"

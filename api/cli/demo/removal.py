@@ -25,6 +25,7 @@ _PATHS: Final[Mapping[str, str]] = {
     "destination": "/api/media/destination/{}",
     "channel": "/api/channel/{}",
     "infrastructure_profile": "/api/infrastructureprofile/{}",
+    "flow": "/api/flow/{}",
     "room": "/api/room/{}",
     "event_type": "/api/eventtype/{}",
     "category": "/api/category/{}",

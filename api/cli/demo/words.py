@@ -35,6 +35,7 @@ CHANNELS: Final[Mapping[str, tuple[str, str]]] = {
     "two": ("Channel Two", "smptehdbars"),
 }
 PROFILE: Final = "Outside broadcast van"
+FLOW: Final = "Films"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from api.http.response import Response
@@ -17,10 +18,18 @@ from domain.media_event import playback
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.playback.stream import encoded, url_below
 from domain.media_event.ports import EventLookup
+from domain.media_event.published_files import is_withheld
 from domain.media_event.values import EventDetails
 from domain.records.kinds.flow import Flow
 from projections.log.streams import Streams
 from projections.records.history import RecordHistory
+
+
+class _Storage(NamedTuple):
+    """The public storage URL of the flow of an Event, and whether the Event is protected."""
+
+    url: str
+    is_protected: bool
 
 
 class AssetPresenter:
@@ -38,16 +47,16 @@ class AssetPresenter:
 
     async def shown(self, rows: Sequence[AssetRow], *, as_of: int | None = None) -> list[Asset]:
         storage = await self._storage({row.event_id for row in rows}, as_of)
-        return [Asset.of(row, url=_url(storage.get(row.event_id, ""), row.path)) for row in rows]
+        return [Asset.of(row, url=_url(storage.get(row.event_id), row.path)) for row in rows]
 
-    async def _storage(self, events: Collection[UUID], as_of: int | None) -> dict[UUID, str]:
-        """The public storage URLs of the flows of these Events, by the ids of the Events."""
+    async def _storage(self, events: Collection[UUID], as_of: int | None) -> dict[UUID, _Storage]:
+        """Where the files of these Events are, by the ids of the Events."""
         details = await (self._present(events) if as_of is None else self._past(events, as_of))
         flows = {event: flow for event, found in details.items() if (flow := playback.current_flow(found)) is not None}
         if not flows:
             return {}
         urls = storage_urls(await self._history.at(as_of).those(Flow.KIND, {str(flow) for flow in flows.values()}))
-        return {event: urls.get(flow, "") for event, flow in flows.items()}
+        return {event: _Storage(urls.get(flow, ""), details[event].vod_drm) for event, flow in flows.items()}
 
     async def _present(self, events: Collection[UUID]) -> dict[UUID, EventDetails]:
         rows = await asyncio.gather(*map(self._events.by_id, events))
@@ -58,5 +67,8 @@ class AssetPresenter:
         return {UUID(root.key): root.details for root in roots.values() if isinstance(root, MediaEvent) and not root.deleted}
 
 
-def _url(base: str, path: str) -> str | None:
-    return url_below(base, encoded(path, safe="/")) or None
+def _url(storage: _Storage | None, path: str) -> str | None:
+    """A file of a protected Event that nobody gets has no URL."""
+    if storage is None or (storage.is_protected and is_withheld(path.partition("/")[2])):
+        return None
+    return url_below(storage.url, encoded(path, safe="/")) or None

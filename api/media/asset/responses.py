@@ -31,7 +31,8 @@ class Asset(Wire):
     date_created: Instant = Field(description="When it was requested or found.")
     date_modified: Instant = Field(description="When it last changed.")
     url: str | None = Field(
-        description="Public URL of the file: storageUrlPublic of the flow of the Event, and the path. null without one."
+        description="Public URL of the file: storageUrlPublic of the flow of the Event, and the path. null without one, and"
+        " where nobody gets the file: it is in the clear, and the Event has vodDrm."
     )
 
     @classmethod

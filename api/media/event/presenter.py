@@ -110,6 +110,7 @@ class EventPresenter:
                 dvr_length=details.dvr_length,
                 max_bitrate=details.max_bitrate,
                 min_bitrate=details.min_bitrate,
+                vod_drm=details.vod_drm,
             ),
             channel=channel,
             flow=flow_configuration(flow_record.details.configuration_json) if flow_record else None,

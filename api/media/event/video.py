@@ -115,9 +115,11 @@ class Video(Wire):
     archiver_urls: list[StreamUrl] = Field(description="Streams of recordings of an archiver, in the states 17 and 18.")
     private_mp4_url: str = Field(
         alias="privateMp4Url",
-        description='The MP4 file for viewers of unpublished content; "" unless `mp4State` is AVAILABLE.',
+        description='The MP4 file for viewers of unpublished content; "" unless `mp4State` is AVAILABLE, and with `vodDrm`.',
     )
-    public_mp4_url: str = Field(alias="publicMp4Url", description='The MP4 file; "" unless `mp4State` is AVAILABLE.')
+    public_mp4_url: str = Field(
+        alias="publicMp4Url", description='The MP4 file; "" unless `mp4State` is AVAILABLE, and with `vodDrm`.'
+    )
     websiteplayer_url: str = Field(description='The player for a web site, or "".')
     website_embed_code: str = Field(description='An HTML iframe with `websiteplayerUrl`, or "".')
     scriptable_website_player_url: str = Field(description='The player for a web site, with an interface for scripts, or "".')

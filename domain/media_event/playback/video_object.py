@@ -14,12 +14,12 @@ from html import escape
 from typing import Final
 from uuid import UUID
 
+from domain.configuration.placeholders import of_content, of_packaging, packaging
 from domain.configuration.playback import (
     ChannelConfiguration,
     FlowConfiguration,
     RampServer,
     StreamAddresses,
-    of_content,
 )
 from domain.configuration.points import UNKNOWN
 from domain.configuration.streams import StreamPlace
@@ -44,7 +44,7 @@ FILM: Final = ON_DEMAND | {EventState.COMPOSE_PRIVATE, EventState.COMPOSE_PUBLIC
 class PlayableEvent:
     """The fields of an Event that playback depends on; the states are the numbers of `values.py`.
 
-    The last three become parameters of the URLs. 0 and None both mean: not set."""
+    The limits become parameters of the URLs. 0 and None both mean: not set."""
 
     id: UUID
     content_id: str
@@ -54,6 +54,7 @@ class PlayableEvent:
     dvr_length: int | None = None
     max_bitrate: int | None = None
     min_bitrate: int | None = None
+    vod_drm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +211,16 @@ def _stream_urls(
     places = shared if event.state in PUBLIC else [StreamPlace.PRIVATE, *shared]
     parameters, content = _parameters(event, request), encoded(event.content_id)
     return tuple(
-        StreamUrl(stream.protocol, with_parameters(of_content(stream.urls[place], content), parameters), source)
+        StreamUrl(stream.protocol, with_parameters(_filled(stream, place, event, content), parameters), source)
         for index, stream in streams
         for place in places
         if place in stream.urls and (source := StreamSource(place, index)) == (request.stream_source or source)
     )
+
+
+def _filled(stream: StreamAddresses, place: StreamPlace, event: PlayableEvent, content: str) -> str:
+    url = of_content(stream.urls[place], content)
+    return url if event.state in LIVE else of_packaging(url, packaging(stream.protocol, vod_drm=event.vod_drm))
 
 
 def _parameters(event: PlayableEvent, request: PlaybackRequest) -> dict[str, str]:
@@ -248,9 +254,12 @@ def _of_profile(profiles: Mapping[str, Sequence[StreamUrl]], profile_id: UUID | 
 
 
 def _mp4_url(event: PlayableEvent, storage_url: str) -> str:
-    """The URL of the MP4 file, `<contentId>/<contentId>.mp4`; "" unless `mp4State` is AVAILABLE."""
+    """The URL of the MP4 file, `<contentId>/<contentId>.mp4`; "" unless `mp4State` is AVAILABLE, and for a protected Event, whose
+    file nobody gets: it is in the clear."""
+    if event.vod_drm or event.mp4_state != Mp4State.AVAILABLE:
+        return ""
     content_id = encoded(event.content_id)
-    return url_below(storage_url, f"{content_id}/{content_id}.mp4") if event.mp4_state == Mp4State.AVAILABLE else ""
+    return url_below(storage_url, f"{content_id}/{content_id}.mp4")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 from api.wiring.core import Core
 from domain.asset import handlers
 from domain.asset.commands import CompleteAsset
-from tests.api.asking import UNKNOWN, add, assert_problem, last, logged
+from tests.api.asking import UNKNOWN, add, add_flow, assert_problem, last, logged
 from tests.api.media.asset.assets_given import film, image, vod_file
 from tests.projections.feeding import do
 
@@ -49,6 +49,19 @@ async def test_new_files_become_assets_of_the_system_in_one_append(http: httpx.A
     before = await last(inner)
     assert await sync(http, event) == (False, 0, 0)
     assert await last(inner) == before
+
+
+async def test_a_file_of_a_protected_event_in_the_clear_has_no_url(http: httpx.AsyncClient, media_root: Path) -> None:
+    event = await film(http, media_root, FlowId=await add_flow(http), vodEnableDrm=True)
+    packed = ("cenc/manifest.mpd", "cbcs/master.m3u8", "poster.jpg", "clear/master.m3u8", f"{event}-720.mp4", "assets/a.gif")
+    for name in packed:
+        (media_root / event / name).parent.mkdir(exist_ok=True)
+        (media_root / event / name).write_text("x")
+    await sync(http, event)
+    listed = (await http.get("/api/asset/", params={"eventId": event})).json()
+    shown = {one["path"].removeprefix(f"{event}/") for one in listed if one["url"] is not None}
+    assert len(listed) == len(packed) + 1
+    assert shown == set(packed[:3])
 
 
 async def test_no_link_is_followed_out_of_the_folder(http: httpx.AsyncClient, media_root: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from re import compile as regex
 from typing import Any, Final
 
+from domain.configuration.placeholders import CLEAR
 from domain.media_event import metadata_file
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.protocol import Protection
@@ -27,7 +28,6 @@ from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_re
 from workers.jobs.workflows.vod.smil import smil
 from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
 
-CLEAR: Final = "clear"
 PLAYLIST: Final = "master.m3u8"
 MANIFEST: Final = "manifest.mpd"
 _SECONDS: Final = 6 * 3600.0
