@@ -7,9 +7,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
+from api.engine.strangers import Strangers
 from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
 from domain.kernel.errors import Unavailable
+from domain.kernel.inside import Inside
 from projections.kernel.background_task import BackgroundTask
 
 _MAX_READERS: Final = 20
@@ -18,6 +20,7 @@ _READERS: Final = "dashboard readers"
 NOBODY: Final = " "
 """Stands for all names that no client has: callers without a key share its reader."""
 Read = Callable[[str | None], Awaitable[Any]]
+_Audience = tuple[str | None, bool]
 
 
 class _Reader(BackgroundTask):
@@ -59,10 +62,11 @@ class _Reader(BackgroundTask):
 class DashboardBroadcast:
     """`read` reads the dashboard of one client, or (None) of all. `pause` is in seconds."""
 
-    def __init__(self, read: Read, *, seats: Seats | None = None, pause: float = 0.5) -> None:
+    def __init__(self, read: Read, *, strangers: Strangers | None = None, seats: Seats | None = None, pause: float = 0.5) -> None:
         self._read = read
+        self._strangers = strangers or Strangers(Inside())
         self._pause = pause
-        self._readers: dict[str | None, _Reader] = {}
+        self._readers: dict[_Audience, _Reader] = {}
         self._seats = seats or OwnSeats()
         self.subscribers = SubscriberLimit("dashboard", self._seats)
 
@@ -71,15 +75,17 @@ class DashboardBroadcast:
         return len(self._readers)
 
     async def frames(self, client: str | None, *, has_key: bool) -> AsyncGenerator[bytes, None]:
-        """Without end; the first at once. A slow subscriber misses frames in between, never the latest."""
-        reader = self._readers.get(client)
+        """Without end; the first at once. A slow subscriber misses frames in between, never the latest. With `has_key` they show
+        everything."""
+        audience = (client, has_key)
+        reader = self._readers.get(audience)
         if reader is None:
             wanted = {} if has_key else {f"{_READERS}, without a key": _MAX_READERS_WITHOUT_KEY}
             seats = await take_all(self._seats, {**wanted, _READERS: _MAX_READERS})
             if not seats:
                 yield FULL
                 return
-            reader = await self._reader(client, seats)
+            reader = await self._reader(audience, seats)
         reader.subscribers += 1
         last = b""
         try:
@@ -90,7 +96,7 @@ class DashboardBroadcast:
         finally:
             reader.subscribers -= 1
             if not reader.subscribers:
-                del self._readers[client]
+                del self._readers[audience]
                 self._leave(reader.seats)
                 await reader.stop()
 
@@ -98,12 +104,17 @@ class DashboardBroadcast:
         for kind in seats:
             self._seats.leave(kind)
 
-    async def _reader(self, client: str | None, seats: Sequence[str]) -> _Reader:
+    async def _reader(self, audience: _Audience, seats: Sequence[str]) -> _Reader:
         """Uses the seats. Another subscriber may have started the same reader in the meantime."""
-        if client in self._readers:
+        if audience in self._readers:
             self._leave(seats)
-            return self._readers[client]
-        reader = self._readers[client] = _Reader(lambda: self._read(client), pause=self._pause)
+            return self._readers[audience]
+        client, has_key = audience
+
+        async def read() -> Any:
+            return await self._strangers.body(await self._read(client), in_full=has_key)
+
+        reader = self._readers[audience] = _Reader(read, pause=self._pause)
         reader.seats = seats
         await reader.start()
         return reader

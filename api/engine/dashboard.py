@@ -9,6 +9,7 @@ from api.engine.broadcast import NOBODY, DashboardBroadcast
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import DashboardQuery, FormerPageQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
+from api.engine.strangers import Strangers
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.response import Response
@@ -59,11 +60,12 @@ class Dashboards:
 
 
 @routes.get("/dashboard", OPEN, response_model=Dashboard, errors=UNAVAILABLE)
-async def get_dashboard(request: Request, dashboards: Dashboards, clients: ClientFilter) -> Response:
+async def get_dashboard(request: Request, dashboards: Dashboards, clients: ClientFilter, strangers: Strangers) -> Response:
     """Started jobs in the order of their ids; queued jobs in the order in which they start; scheduled jobs by their time.
 
     With the header client, only the jobs of that client; an admin sees all. At most 1000 jobs of each state."""
-    return Response(200, await dashboards.read(await clients.of(request)))
+    shown = await dashboards.read(await clients.of(request))
+    return Response(200, await strangers.body(shown, in_full=await clients.sees_all(request)))
 
 
 @routes.get("/dashboard.html", OPEN, status=302, documented=False)
@@ -88,4 +90,5 @@ async def stream_dashboard(
     shown, subscriber = client if query.client is None else query.client, await clients.subscriber(request)
     if not (shown is None or subscriber.has_key or await clients.exists(shown)):
         shown = NOBODY
-    return event_stream(broadcast.subscribers.limited(broadcast.frames(shown, has_key=subscriber.has_key), subscriber))
+    frames = broadcast.frames(shown, has_key=await clients.sees_all(request))
+    return event_stream(broadcast.subscribers.limited(frames, subscriber))

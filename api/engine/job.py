@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -17,6 +19,7 @@ from api.engine.requests import (
     place,
 )
 from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
+from api.engine.strangers import MOST_PARAMETERS, Strangers
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.engine.waiting_jobs import WaitingJobs
 from api.http.auth import OPEN
@@ -31,7 +34,7 @@ from domain.job.values import JobState, Semaphore
 from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from projections.job.queries import UNPAGED, JobQueries
+from projections.job.queries import UNPAGED, JobQueries, JobRow
 from projections.kernel.slices import in_slices
 
 routes = Router(surface=ENGINE, tag="Job engine")
@@ -85,16 +88,17 @@ async def rerun_job(request: Request, job_id: int, handlers: JobHandlers, jobs: 
 
 
 @routes.get("/jobs/{job_id}", OPEN, response_model=SingleJob, errors=UNAVAILABLE)
-async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: ClientFilter) -> Response:
+async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: ClientFilter, strangers: Strangers) -> Response:
     """One job. With the header client only a job of that client is found; an admin finds every job."""
     job = await jobs.by_id(job_id, await clients.of(request), place=True)
     if job is None:
         raise NotFound(Job.KIND, str(job_id))
-    return Response(200, SingleJob.of(job), etag=job.version)
+    shown = await strangers.body(SingleJob.of(job), in_full=await clients.sees_all(request))
+    return Response(200, shown, etag=job.version)
 
 
 @routes.get("/jobs", OPEN, response_model=list[FullJob], errors=UNAVAILABLE)
-async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, clients: ClientFilter) -> Response:
+async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, clients: ClientFilter, strangers: Strangers) -> Response:
     """Jobs that every filter finds, the latest first unless another order is asked for.
 
     The header client filters too, unless it names an admin. The header Link has the address of the next page, if there is one."""
@@ -106,8 +110,19 @@ async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, client
     headers: tuple[tuple[str, str], ...] = ()
     if page.more and query.order_by not in UNPAGED:
         headers = (next_after(request, place(page.end(query.order_by))),)
+    if not await clients.sees_all(request):
+        shown = [FullJob.of(row) for row in _with_less(page.rows)]
+        return Response(200, await strangers.body(shown, in_full=False), headers=headers)
     jobs_as_json = await in_slices(partial(map, FullJob.encoded), page.rows)
     return Response(200, b"[" + b",".join(jobs_as_json) + b"]", headers=headers)
+
+
+def _with_less(rows: Sequence[JobRow]) -> Iterator[JobRow]:
+    """Without the parameters of the jobs after `MOST_PARAMETERS` of them."""
+    size = 0
+    for row in rows:
+        size += len(row.parameters or "")
+        yield row if size <= MOST_PARAMETERS else replace(row, parameters=None)
 
 
 async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> str:

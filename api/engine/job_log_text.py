@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import to_json
 
 from api.engine.responses import LogRecord, SeverityName
+from api.engine.strangers import machine
 from domain.job import events
 from domain.job.values import Severity
 from domain.kernel.clock import iso
@@ -29,12 +30,13 @@ class LogMessage(NamedTuple):
     message: str
 
 
-def record(entry: LogEvent | LogLine, job: int) -> LogRecord:
+def record(entry: LogEvent | LogLine, job: int, *, in_full: bool) -> LogRecord:
+    """Names of machines are `in_full` only."""
     task: int | None
     if isinstance(entry, LogLine):
         message, task = _of_line(entry), entry.task or None
     else:
-        message, task = _of_event(entry), getattr(entry.event, "task", None)
+        message, task = _of_event(entry, in_full), getattr(entry.event, "task", None)
     return LogRecord.model_construct(
         id=entry.number,
         job_id=job,
@@ -57,7 +59,9 @@ def _pictures(entry: LogEvent | LogLine) -> list[str]:
     return [name for name in names if name.lower().endswith(_PICTURES) and not name.startswith(".")][:_MOST_PICTURES]
 
 
-def _of_event(entry: LogEvent) -> LogMessage:
+def _of_event(entry: LogEvent, in_full: bool) -> LogMessage:
+    if isinstance(entry.event, events.TaskStarted):
+        return _task_started(entry.event, machine(entry.event.worker, in_full=in_full))
     render = _RENDERERS.get(type(entry.event))
     return LogMessage(_API, Severity.INFO, entry.event.TOPIC) if render is None else render(entry.event, entry.actor)
 
@@ -122,8 +126,8 @@ def _completed(event: events.Completed, actor: str) -> LogMessage:
     return LogMessage(_WORKER, Severity.INFO, "The job is completed")
 
 
-def _task_started(event: events.TaskStarted, actor: str) -> LogMessage:
-    return LogMessage(_WORKER, Severity.INFO, f"{event.worker} started the task {event.name}, attempt {event.attempt}")
+def _task_started(event: events.TaskStarted, worker: str) -> LogMessage:
+    return LogMessage(_WORKER, Severity.INFO, f"{worker} started the task {event.name}, attempt {event.attempt}")
 
 
 def _outputs_committed(event: events.OutputsCommitted, actor: str) -> LogMessage:

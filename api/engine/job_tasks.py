@@ -12,6 +12,7 @@ from pydantic import Field
 from api.engine.client_filter import ClientFilter
 from api.engine.model import EngineModel
 from api.engine.responses import DashboardTask
+from api.engine.strangers import Strangers, machine
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.response import Response
@@ -66,10 +67,10 @@ class TaskRunRecord(EngineModel):
     retry_at: Instant | None = Field(description="When the task may be tried again after it; null where it is not.")
 
     @classmethod
-    def of(cls, run: TaskRun) -> TaskRunRecord:
+    def of(cls, run: TaskRun, *, in_full: bool) -> TaskRunRecord:
         return cls.model_construct(
             attempt=run.attempt,
-            worker=run.worker,
+            worker=machine(run.worker, in_full=in_full),
             started_at=run.started_at,
             ended_at=run.ended_at,
             outcome=run.outcome,
@@ -98,7 +99,7 @@ class JobTask(EngineModel):
     runs: list[TaskRunRecord] = Field(description="All runs, the first one first.")
 
     @classmethod
-    def of(cls, job: Job, task: Task, *, progress: TaskProgress | None, runs: Sequence[TaskRun]) -> JobTask:
+    def of(cls, job: Job, task: Task, *, progress: TaskProgress | None, runs: Sequence[TaskRun], in_full: bool) -> JobTask:
         said = "" if progress is None else progress.message
         return cls.model_construct(
             task_id=task.plan.id,
@@ -107,7 +108,7 @@ class JobTask(EngineModel):
             after=list(task.plan.after),
             state=TaskStateName[job.state_of(task).name],
             attempts=task.attempts,
-            worker=task.worker or None,
+            worker=machine(task.worker, in_full=in_full) or None,
             due_at=None if task.under_way else task.due_at,
             started_at=task.started_at,
             ended_at=task.ended_at,
@@ -115,7 +116,7 @@ class JobTask(EngineModel):
             message=task.result.message if task.result is not None and task.result.message else said,
             error=task.error or None,
             files=[PublishedFile.of(output) for output in task.outputs],
-            runs=[TaskRunRecord.of(run) for run in runs if run.task == task.plan.id],
+            runs=[TaskRunRecord.of(run, in_full=in_full) for run in runs if run.task == task.plan.id],
         )
 
 
@@ -139,14 +140,15 @@ class TasksQuery(EngineModel):
 
 @routes.get("/tasks", OPEN, response_model=list[DashboardTask], errors=UNAVAILABLE)
 async def list_tasks(
-    request: Request, query: TasksQuery, jobs: JobQueries, clients: ClientFilter, boards: BoardQueries
+    request: Request, query: TasksQuery, jobs: JobQueries, clients: ClientFilter, boards: BoardQueries, strangers: Strangers
 ) -> Response:
     """The tasks of several jobs with their progress, by job and task. A job that `GET /engine/jobs` would not find has none."""
     wanted = query.job_ids[:LARGEST]
     client = await clients.of(request)
     if client is not None:
         wanted = [row.id for row in (await jobs.search(JobFilter(limit=LARGEST, job_ids=wanted, client=client))).rows]
-    return Response(200, [DashboardTask.of(task) for task in await boards.tasks(wanted)])
+    shown = [DashboardTask.of(task) for task in await boards.tasks(wanted)]
+    return Response(200, await strangers.body(shown, in_full=await clients.sees_all(request)))
 
 
 @routes.get("/jobs/{job_id}/tasks", OPEN, response_model=JobTasks, errors=UNAVAILABLE)
@@ -158,6 +160,7 @@ async def get_job_tasks(
     streams: Streams,
     history: JobHistory,
     boards: BoardQueries,
+    strangers: Strangers,
 ) -> Response:
     """The tasks of a job, each after those that it waits for, with every run."""
     row = await jobs.by_id(job_id, await clients.of(request))
@@ -166,12 +169,15 @@ async def get_job_tasks(
     root, told, progress = await asyncio.gather(streams.load(Job.stream(job_id)), history.events(job_id), boards.tasks([job_id]))
     if root is None:
         raise NotFound(Job.KIND, str(job_id))
+    in_full = await clients.sees_all(request)
     job, runs, by_task = cast(Job, root), task_runs(told), {one.task: one for one in progress}
     shown = JobTasks.model_construct(
         id=job_id,
         content_id=job.submission.content_id,
         reason=job.reason or None,
         semaphore_url=None if row.semaphore is None else row.semaphore.url,
-        tasks=[JobTask.of(job, task, progress=by_task.get(number), runs=runs) for number, task in job.tasks.items()],
+        tasks=[
+            JobTask.of(job, task, progress=by_task.get(number), runs=runs, in_full=in_full) for number, task in job.tasks.items()
+        ],
     )
-    return Response(200, shown)
+    return Response(200, await strangers.body(shown, in_full=in_full))

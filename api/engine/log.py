@@ -13,6 +13,7 @@ from api.engine.client_filter import ClientFilter
 from api.engine.job_log_text import record
 from api.engine.model import EngineModel
 from api.engine.responses import LogRecord
+from api.engine.strangers import Strangers
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.response import Response
@@ -26,6 +27,7 @@ from api.kernel.wire import Between, Integer
 from domain.job.aggregate import Job
 from domain.job.values import TERMINAL
 from domain.kernel.errors import NotFound, Unavailable
+from domain.kernel.inside import Inside
 from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, LogLine
 from projections.job.queries import JobQueries
 from projections.kernel.page import LARGEST
@@ -51,14 +53,24 @@ class JobLogQuery(EngineModel):
 class LogFollower:
     """Follows the logs of jobs. `pause` is in seconds: steps write lines without a notification, so the log is polled."""
 
-    def __init__(self, jobs: JobQueries, history: JobHistory, *, seats: Seats | None = None, pause: float = 1.0) -> None:
+    def __init__(
+        self,
+        jobs: JobQueries,
+        history: JobHistory,
+        *,
+        strangers: Strangers | None = None,
+        seats: Seats | None = None,
+        pause: float = 1.0,
+    ) -> None:
         self._jobs = jobs
         self._history = history
         self._pause = pause
+        self._strangers = strangers or Strangers(Inside())
         self.subscribers = SubscriberLimit("job log", seats or OwnSeats())
 
-    async def frames(self, job: int, cursor: LogCursor) -> AsyncGenerator[bytes, None]:
-        """Until the job has ended and a last poll finds no new entry. While the database is away, it waits."""
+    async def frames(self, job: int, cursor: LogCursor, *, in_full: bool) -> AsyncGenerator[bytes, None]:
+        """Until the job has ended and a last poll finds no new entry. While the database is away, it waits. Strangers get all but
+        what is `in_full`."""
         silence = 0.0
         while True:
             try:
@@ -70,7 +82,8 @@ class LogFollower:
                 continue
             for entry in entries:
                 cursor = cursor.after(entry)
-                yield frame(record(entry, job), id=_id(cursor))
+                shown = await self._strangers.body(record(entry, job, in_full=in_full), in_full=in_full)
+                yield frame(shown, id=_id(cursor))
             if ended and not entries:
                 yield END
                 return
@@ -89,7 +102,13 @@ class LogFollower:
 
 @routes.get("/logs/{job_id}", OPEN, response_model=list[LogRecord], errors=UNAVAILABLE)
 async def get_job_log(
-    request: Request, job_id: int, query: JobLogQuery, jobs: JobQueries, history: JobHistory, clients: ClientFilter
+    request: Request,
+    job_id: int,
+    query: JobLogQuery,
+    jobs: JobQueries,
+    history: JobHistory,
+    clients: ClientFilter,
+    strangers: Strangers,
 ) -> Response:
     """Events of a job and the lines that its steps wrote, in the order of time and of their ids.
 
@@ -100,7 +119,9 @@ async def get_job_log(
     headers: tuple[tuple[str, str], ...] = ()
     if page.more:
         headers = (next_link(f"/engine/logs/{job_id}?after={_id(page.end(cursor))}&items={limit}"),)
-    return Response(200, [record(entry, job_id) for entry in page.entries], headers=headers)
+    in_full = await clients.sees_all(request)
+    shown = [record(entry, job_id, in_full=in_full) for entry in page.entries]
+    return Response(200, await strangers.body(shown, in_full=in_full), headers=headers)
 
 
 @routes.get("/logs/{job_id}/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)
@@ -109,7 +130,8 @@ async def stream_job_log(request: Request, job_id: int, jobs: JobQueries, follow
 
     With Last-Event-ID it goes on after the record with this id."""
     await _check_known(jobs, job_id, await clients.of(request))
-    return event_stream(follower.subscribers.limited(follower.frames(job_id, _cursor(request)), await clients.subscriber(request)))
+    frames = follower.frames(job_id, _cursor(request), in_full=await clients.sees_all(request))
+    return event_stream(follower.subscribers.limited(frames, await clients.subscriber(request)))
 
 
 async def _check_known(jobs: JobQueries, job_id: int, client: str | None) -> None:

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from api.http.request import Request
 from domain.kernel.clock import Clock, iso
+from domain.kernel.known_tokens import without_tokens
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -35,9 +36,10 @@ def _line(fields: Mapping[str, Any]) -> str:
 
 
 def _bounded(text: str) -> str:
-    """The beginning and the end: an error may repeat a text of any size that somebody sent."""
+    """The beginning and the end, without credentials that are known by their form: an error may repeat a text of any size that
+    somebody sent."""
     left_out = len(text) - 2 * _HALF
-    return text if left_out <= 0 else f"{text[:_HALF]} … {left_out} characters … {text[-_HALF:]}"
+    return without_tokens(text if left_out <= 0 else f"{text[:_HALF]} … {left_out} characters … {text[-_HALF:]}")
 
 
 class JsonFormatter(logging.Formatter):
@@ -50,7 +52,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": _bounded(record.getMessage()),
         }
-        fields.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
+        fields.update((name, _shown(value)) for name, value in vars(record).items() if name not in _STANDARD)
         if record.exc_info:
             fields["exception"] = _bounded(self.formatException(record.exc_info))
         return _line(fields)
@@ -65,6 +67,10 @@ class TextFormatter(logging.Formatter):
         if record.exc_info:
             line += "\n" + "\n".join(map(_visible, _bounded(self.formatException(record.exc_info)).splitlines()))
         return line
+
+
+def _shown(value: object) -> object:
+    return without_tokens(value) if isinstance(value, str) else value
 
 
 def as_text(form: str, stream: TextIO) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,6 +35,8 @@ class Surroundings:
     targets: Targets
     media_served: MediaSource | None = None
     """What published media are read from; None: they are not served."""
+    own_hosts: Collection[str] = ()
+    """Host names of this server."""
     origin: LiveOrigin | None = None
     """The built-in origin; None: there is none in this process."""
     refused_targets: Mapping[Target, str] = field(default_factory=dict)

@@ -292,6 +292,7 @@ async def build(
         console_media_origins=settings.console_media_origins,
         session_limits=SessionLimits.of(hours=settings.console_hours, idle_minutes=settings.console_idle_minutes),
         directories=directories(settings),
+        own_hosts=[host_name(url) for url in (settings.public_url, settings.origin_url) if url],
     )
     app = build_application(
         ROUTES,

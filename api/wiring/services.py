@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -62,10 +62,11 @@ def services(
     console_media_origins: Sequence[str] = (),
     session_limits: SessionLimits | None = None,
     directories: Mapping[str, Path] | None = None,
+    own_hosts: Collection[str] = (),
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
     `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
-    below `templates`, and players in the console may load from `console_media_origins`."""
+    below `templates`, and players in the console may load from `console_media_origins`. `own_hosts` are names of this server."""
     known = siblings or Alone(core.registry)
     surroundings = Surroundings(
         conninfo,
@@ -82,6 +83,7 @@ def services(
         console_media_origins=console_media_origins,
         session_limits=session_limits or SessionLimits(),
         directories=directories or {},
+        own_hosts=(*own_hosts, gethostname()),
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:

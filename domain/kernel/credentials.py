@@ -8,9 +8,12 @@ from functools import lru_cache
 from typing import Final
 
 _WORD: Final = re.compile(
-    r"auth|bearer|cookie|credential|hmac|jwt|kennwort|key|pass ?(?:code|phrase|w)|pwd|secret|session|signature|token"
-    r"|\b(?:otp|pass|pin|sas|sig)\b",
+    r"auth|bearer|connection[ _-]?string|cookie|credential|hmac|jwt|key|pass ?(?:code|phrase|w)|passord|pswd|pwd|secret|session"
+    r"|signature|token|adgangskode|contrasena|kennwort|losenord|mot[ _-]?de[ _-]?passe|salasana|wachtwoord"
+    r"|\b(?:creds?|dsn|mdp|otp|pass|pin|psk|pw|sas|senha|sig|tok)\b",
 )
+_MAYBE: Final = re.compile(r"\b(?:licen[cs]e|login|sk)\b")
+"""Words that mean a credential in one place and something ordinary in another: a user's name, the terms of a film, Slovak."""
 _HARMLESS: Final = re.compile(
     r"\b(?:key ?(?:art|board|frame|note|point|stone|word)s?|(?:chroma|luma) ?key|(?:don|hoc|joc|mon|tur|turn|whis)keys?"
     r"|author(?:s|ed|ing|ship)?|authorit(?:y|ies)|secretar(?:y|ies|iat)|(?:first|multi|one|second|single|two|\d+) ?pass)\b"
@@ -33,6 +36,11 @@ def speaks_of_credential(name: str) -> bool:
     return _speaks(name) if len(name) <= _LONGEST_KEPT else _speaks.__wrapped__(name)
 
 
+def may_be_credential(name: str) -> bool:
+    """For what is shown to everybody: also names that mean something ordinary elsewhere."""
+    return speaks_of_credential(name) or _MAYBE.search(_words(name)) is not None
+
+
 @lru_cache(1024)
 def _hints(name: str) -> bool:
     return _WORD.search(_plain(name).lower()) is not None
@@ -40,9 +48,16 @@ def _hints(name: str) -> bool:
 
 @lru_cache(1024)
 def _speaks(name: str) -> bool:
-    return _WORD.search(_HARMLESS.sub(" ", _SEAMS.sub(" ", _plain(name)).lower())) is not None
+    return _WORD.search(_HARMLESS.sub(" ", _words(name))) is not None
+
+
+def _words(name: str) -> str:
+    """`srvaApiKey` is `srva api key`."""
+    return _SEAMS.sub(" ", _plain(name)).lower()
 
 
 def _plain(name: str) -> str:
-    """One spelling of letters that look alike, such as the sign of kelvin for K."""
-    return name if name.isascii() else unicodedata.normalize("NFKC", name).lower()
+    """One spelling of letters that look alike, such as the sign of kelvin for K, without accents."""
+    if name.isascii():
+        return name
+    return "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one)).lower()

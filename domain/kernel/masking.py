@@ -13,9 +13,10 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from domain.kernel.credentials import hints_at_credential, speaks_of_credential
+from domain.kernel.credentials import hints_at_credential, may_be_credential
+from domain.kernel.inside import Inside
+from domain.kernel.known_tokens import MASK, SCHEME, TOKEN, without_tokens
 
-MASK: Final = "****"
 _SHORTEST: Final = 4
 """A shorter text occurs inside many words of a log."""
 _DISTINCT: Final = 12
@@ -54,7 +55,6 @@ _PRIVATE_KEY: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"(?<![\w-])(?P<kept>(?:(?!\beyJ[\w-]{8})[\w-])*+)(?P<secret>eyJ[\w-]++(?:\.[\w-]*+){1,4}+)")
 """A JSON web token, with what stands before it in its word: so a word is read once, however often a token seems to begin in it."""
-_SCHEME: Final = re.compile(r"\b(?P<kept>(?:Basic|Bearer|Digest)[ ]{1,8})(?P<secret>[\w.~+/=-]{12,})", re.IGNORECASE)
 _NAMED: Final = tuple(
     (re.compile(name), re.compile(value))
     for name, value in (
@@ -70,7 +70,7 @@ _NAMED: Final = tuple(
             r""""(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|(?<=[:=>])[^\s&;,]++|(?<=[ \t])[^\n&;]++""",
         ),
         # --name value
-        (r"(?<!\S)--?(?P<name>[\w.-]++)[ ]{1,8}", r""""[^"\n]*+"|'[^'\n]*+'|\S++"""),
+        (r"(?<!\S)(?P<name>--?[\w.-]++)[ ]{1,8}", r""""[^"\n]*+"|'[^'\n]*+'|\S++"""),
         # <name>value
         (r"<(?P<name>[\w.:-]++)(?:\s[^<>]{0,200})?>", r"[^<]++"),
     )
@@ -92,8 +92,13 @@ def secret_texts(value: object) -> frozenset[str]:
     return frozenset(masking.taken)
 
 
+def clean_line(text: str, secrets: Set[str] = frozenset()) -> str:
+    """A line of a log without the secrets that `secret_texts` found, and without any that is known by its form."""
+    return without_tokens(blotted(text, secrets))
+
+
 def blotted(text: str, secrets: Set[str]) -> str:
-    """A line of a log without the secrets that `secret_texts` found."""
+    """The text without the secrets that `secret_texts` found."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
@@ -121,6 +126,11 @@ def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def masked_for_strangers(value: object, inside: Inside) -> Any:
+    """As `masked`, and without addresses that tell something of the inside: for callers without a key."""
+    return _ForStrangers(inside).of(value)
+
+
 class _Masking:
     """One walk collects the masked document and the removed texts. One stack frame a level: a document may be 200 levels deep."""
 
@@ -134,7 +144,7 @@ class _Masking:
         if isinstance(value, str):
             return self._text(value, depth)
         if isinstance(value, list | tuple):
-            if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and speaks_of_credential(value[0]):
+            if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and may_be_credential(value[0]):
                 return [self._text(value[0], depth), self._mask(value[1])]
             return self._entries(value, depth) if depth < _DEEPEST else [self._mask(one) for one in value]
         if not isinstance(value, Mapping):
@@ -142,7 +152,7 @@ class _Masking:
         shown: dict[str, Any] = {}
         labelled = _labelled(value)
         for name, inner in value.items():
-            secret = speaks_of_credential(name) or (labelled and name.lower() == "value")
+            secret = may_be_credential(name) or (labelled and name.lower() == "value")
             shown[self._text(name, depth)] = self._mask(inner) if secret else self.of(inner, depth + 1)
         return shown
 
@@ -196,8 +206,10 @@ class _Masking:
         return self._plain_text(text)
 
     def _plain_text(self, text: str) -> str:
-        if "eyJ" not in text and _ORDINARY.fullmatch(text):
+        """A text without its credentials."""
+        if "eyJ" not in text and _ORDINARY.fullmatch(text) and not TOKEN.search(text):
             return text
+        text = TOKEN.sub(self._whole, text)
         if "://" in text:
             text = _PIECE.sub(self._piece, text)
         if "PRIVATE KEY-----" in text:
@@ -208,7 +220,7 @@ class _Masking:
             text = self._values(text, name, value)
         if "%" in text:
             text = _PIECE.sub(self._encoded, text)
-        return _SCHEME.sub(self._after, text)
+        return SCHEME.sub(self._after, text)
 
     def _whole(self, found: re.Match[str]) -> str:
         for line in found[0].splitlines():
@@ -227,7 +239,7 @@ class _Masking:
         for found in name.finditer(text):
             if found.start() < at or _MASKED_AHEAD.match(text, found.end()):
                 continue
-            if speaks_of_credential(found["name"]):
+            if _gives_credential(found["name"]):
                 secret = value.match(text, found.end())
                 if secret is not None and secret[0].strip() and not _is_masked(secret[0]):
                     for line in (secret[0], *secret[0].splitlines()):
@@ -243,12 +255,15 @@ class _Masking:
         if meant == found[0] or MASK in meant:
             return found[0]
         if self._decoded < _DECODED:
-            inner = _Masking(decoded=self._decoded + 1)
+            inner = self._inner(self._decoded + 1)
             if inner.of(meant, _DEEPEST - _DEEPEST_DECODED) == meant:
                 return found[0]
             inner._mask(meant)
             self.taken |= inner.taken
         return self._whole(found)
+
+    def _inner(self, decoded: int) -> _Masking:
+        return _Masking(decoded=decoded)
 
     def _document(self, text: str, depth: int) -> str | None:
         """A text that is JSON, masked inside and otherwise as it was; None for any other. JSON that cannot be read, because it is
@@ -311,9 +326,21 @@ class _Masking:
         self._note(query)
         for pair in re.split(r"[&;]", query):
             name, _, value = pair.partition("=")
-            if len(value) >= _TELLING or speaks_of_credential(unquote(name)):
+            if len(value) >= _TELLING or may_be_credential(unquote(name)):
                 self._note(value)
                 self._note(unquote(value))
+
+
+class _ForStrangers(_Masking):
+    def __init__(self, inside: Inside, *, decoded: int = 0) -> None:
+        super().__init__(decoded=decoded)
+        self._inside = inside
+
+    def _plain_text(self, text: str) -> str:
+        return super()._plain_text(self._inside.masked(text))
+
+    def _inner(self, decoded: int) -> _Masking:
+        return _ForStrangers(self._inside, decoded=decoded)
 
 
 def _is_masked(value: str) -> bool:
@@ -325,12 +352,17 @@ def _may_be_json(text: str) -> bool:
     return text.lstrip(_BLANKS)[:1] in ("{", "[", '"')
 
 
+def _gives_credential(name: str) -> bool:
+    """Whether a credential follows the name, or the option: `-p` is the password of many commands."""
+    return name == "-p" or may_be_credential(name.lstrip("-"))
+
+
 def _is_option(value: str) -> bool:
     """Whether the next argument of a command is a credential."""
-    return value.startswith("-") and "=" not in value and speaks_of_credential(value.lstrip("-"))
+    return value.startswith("-") and "=" not in value and _gives_credential(value)
 
 
 def _labelled(members: Mapping[str, Any]) -> bool:
     """Whether an object is a pair, such as a header, whose name says that its value is a credential."""
     names = (value for name, value in members.items() if name.lower() in _LABELS and isinstance(value, str))
-    return any(speaks_of_credential(name) for name in names)
+    return any(may_be_credential(name) for name in names)

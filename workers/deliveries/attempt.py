@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from domain.kernel.clock import Clock
+from domain.kernel.known_tokens import without_tokens
 from projections.consumers.timeline import Timeline
 from projections.deliveries.keys import delivery_id
 from projections.deliveries.store import PendingDelivery
@@ -130,7 +131,9 @@ def result_of(reply: Reply, now: datetime) -> AttemptResult:
         status=status,
         error=None if delivered else f"The answer was {_named(status)}.",
         address=reply.address,
-        response=reply.body.decode(errors="replace")[:HEAD_CHARACTERS].replace("\0", "\ufffd") if reply.body else "",
+        response=without_tokens(reply.body.decode(errors="replace")[:HEAD_CHARACTERS]).replace("\0", "\ufffd")
+        if reply.body
+        else "",
         requested_wait=0.0 if delivered else retry_after(reply.headers.get("retry-after"), now),
         gone=status == HTTPStatus.GONE,
     )

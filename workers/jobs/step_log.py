@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from domain.job.values import Result, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
-from domain.kernel.masking import blotted, blotted_leaves
+from domain.kernel.masking import blotted, blotted_leaves, clean_line
 from projections.job.log_lines import Line, Progress, write
 from projections.job.queue import Run
 from projections.kernel.background_task import BackgroundTask, start_task
@@ -88,14 +88,16 @@ class StepReporter:
         self._step_log.progress(self._run, fraction, message=self.clean(message))
 
     def clean(self, text: str) -> str:
-        return blotted(text, self._secrets) if self._secrets else text
+        return clean_line(text, self._secrets)
 
     def clean_result(self, result: Result) -> Result:
-        """Its texts only: what is left is still a result."""
-        if not self._secrets:
-            return result
-        metadata = blotted_leaves(result.metadata, self._secrets)
-        return Result(message=self.clean(result.message), files=tuple(map(self.clean, result.files)), metadata=metadata)
+        """Its texts only: what is left is still a result. What the product goes on with, files and metadata, loses nothing but the
+        secrets that the job was given."""
+        files, metadata = result.files, result.metadata
+        if self._secrets:
+            files = tuple(blotted(name, self._secrets) for name in files)
+            metadata = blotted_leaves(metadata, self._secrets)
+        return Result(message=self.clean(result.message), files=files, metadata=metadata)
 
     async def flush(self) -> None:
         """Write the run's lines, before its end is reported."""

@@ -14,6 +14,7 @@ from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers
 from domain.kernel.ids import new_id
+from domain.kernel.inside import Inside
 from domain.kernel.mapper import EventMapper
 from domain.records.kinds.schedule import Schedule
 from domain.records.kinds.setting import Setting
@@ -73,6 +74,7 @@ def _services(services: Services) -> Providers:
     from api.engine.dashboard import Dashboards
     from api.engine.job_counts import CountedJobs
     from api.engine.log import LogFollower
+    from api.engine.strangers import Strangers
     from api.engine.waiting_jobs import WaitingJobs
     from api.kernel.browser_sessions import BrowserSessions
     from api.wiring.job_handlers import job_handlers
@@ -84,13 +86,18 @@ def _services(services: Services) -> Providers:
         ClientFilter: lambda: ClientFilter(get(ClientDirectory), get(BrowserSessions)),
         CountedJobs: lambda: CountedJobs(get(JobCounts)),
         Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
-        DashboardBroadcast: lambda: DashboardBroadcast(get(Dashboards).read_live, seats=services.surroundings.siblings.seats),
+        DashboardBroadcast: lambda: DashboardBroadcast(
+            get(Dashboards).read_live, strangers=get(Strangers), seats=services.surroundings.siblings.seats
+        ),
         EngineSettingsQueries: lambda: EngineSettingsQueries(get(Database)),
-        LogFollower: lambda: LogFollower(get(JobQueries), get(JobHistory), seats=services.surroundings.siblings.seats),
+        LogFollower: lambda: LogFollower(
+            get(JobQueries), get(JobHistory), strangers=get(Strangers), seats=services.surroundings.siblings.seats
+        ),
         JobCounts: lambda: JobCounts(get(Database).lists),
         JobHistory: lambda: JobHistory(get(Database).lists, get(EventMapper)),
         JobQueries: lambda: JobQueries(get(Database)),
         Registry: installed,
+        Strangers: lambda: Strangers(Inside(services.surroundings.own_hosts)),
         WaitingJobs: lambda: WaitingJobs(JobCounts(get(Database)), get(EngineSettingsQueries)),
         JobHandlers: lambda: job_handlers(
             get(Database),

@@ -20,7 +20,7 @@ ONCE_MORE = Retries(3, timedelta(0))
 
 
 async def tasks(engine: httpx.AsyncClient, job: int) -> list[dict[str, Any]]:
-    answer = await openly(engine, f"/engine/jobs/{job}/tasks")
+    answer = await engine.get(f"/engine/jobs/{job}/tasks")
     assert answer.status_code == 200, answer.text
     shown: list[dict[str, Any]] = answer.json()["tasks"]
     return shown
@@ -77,13 +77,13 @@ async def test_of_an_unknown_job_or_one_of_another_client_there_are_none(engine:
 async def test_what_the_job_itself_does_not_show(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     before = await logged(inner)
-    shown = (await openly(engine, f"/engine/jobs/{job}/tasks")).json()
+    shown = (await engine.get(f"/engine/jobs/{job}/tasks")).json()
     assert await logged(inner) == before
     assert (shown["id"], shown["content_id"], shown["reason"], shown["semaphore_url"]) == (job, "film", None, None)
     await start(inner, job)
     await do(inner, StartTask(job, 1, 1, "host 1"))
     await do(inner, FailTask(job, 1, 1, "no such host", NEVER))
-    shown = (await openly(engine, f"/engine/jobs/{job}/tasks")).json()
+    shown = (await engine.get(f"/engine/jobs/{job}/tasks")).json()
     first, second = shown["tasks"]
     assert (first["task_id"], first["worker"], first["started_at"] is None) == (1, "host 1", False)
     assert second["state"] == "cancelled"

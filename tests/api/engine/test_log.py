@@ -58,7 +58,7 @@ FIELDS = [
 
 
 async def records(engine: httpx.AsyncClient, job: int) -> list[dict[str, Any]]:
-    answer = await openly(engine, f"/engine/logs/{job}")
+    answer = await engine.get(f"/engine/logs/{job}")
     assert answer.status_code == 200, answer.text
     told: list[dict[str, Any]] = answer.json()
     assert all(list(one) == FIELDS and one["job_id"] == job for one in told)
@@ -230,7 +230,7 @@ def parsed(frames: bytes) -> list[tuple[str, dict[str, Any]]]:
 async def test_the_stream_of_an_ended_job_sends_all_records_and_ends(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await complete(inner, job)
-    answer = await openly(engine, f"/engine/logs/{job}/stream")
+    answer = await engine.get(f"/engine/logs/{job}/stream")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
     assert answer.headers["cache-control"] == "no-store"
     told = parsed(answer.content)
@@ -243,7 +243,7 @@ async def test_last_event_id_continues_the_stream(engine: httpx.AsyncClient, inn
     await say(inner, job, "one")
     await complete(inner, job)
     await say(inner, job, "two")
-    known = await _all(followers(inner).frames(job, BEGINNING))
+    known = await _all(followers(inner).frames(job, BEGINNING, in_full=True))
 
     async def told_after(seen: str) -> list[tuple[str, Any]]:
         asked = engine.build_request("GET", f"/engine/logs/{job}/stream", headers={"Last-Event-ID": seen})
@@ -257,7 +257,7 @@ async def test_last_event_id_continues_the_stream(engine: httpx.AsyncClient, inn
 
 async def test_records_are_sent_as_they_come_until_the_job_ends(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
-    stream = followers(inner).frames(job, BEGINNING)
+    stream = followers(inner).frames(job, BEGINNING, in_full=True)
     assert json.loads(parsed(await anext(stream))[0][1]["message"])["parameters"] == FETCH
     await start(inner, job)
     assert parsed(await anext(stream))[0][1]["progname"] == "controller"
@@ -273,7 +273,7 @@ async def test_records_are_sent_as_they_come_until_the_job_ends(engine: httpx.As
 async def test_a_failed_job_ends_its_stream_with_the_reason(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await fail(inner, job)
-    told = await _all(followers(inner).frames(job, LogCursor(0, 0)))
+    told = await _all(followers(inner).frames(job, LogCursor(0, 0), in_full=True))
     assert told[-2][1]["message"] == "The job is abandoned: the task fetch failed: no such host"
 
 
@@ -292,7 +292,7 @@ class Interrupted(LogFollower):
 async def test_away_and_return_of_the_database_are_sent_without_new_records(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     follow = Interrupted(JobQueries(inner.database), JobHistory(inner.database, EventMapper(inner.catalogue)), pause=0.01)
-    stream = follow.frames(job, BEGINNING)
+    stream = follow.frames(job, BEGINNING, in_full=True)
     await anext(stream)
     assert [await anext(stream) for _ in range(3)] == [AWAY, AWAY, BEAT]
     await stream.aclose()
@@ -303,7 +303,7 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
     follow = followers(inner)
     follow.subscribers._most = 2
     known = Subscriber("192.0.2.1", has_key=True)
-    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING), known) for _ in range(3)]
+    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), known) for _ in range(3)]
     await anext(first)
     await anext(second)
     assert await anext(third) == FULL
@@ -311,7 +311,7 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
         await anext(third)
     await first.aclose()
     assert follow.subscribers.taken == 1
-    again = follow.subscribers.limited(follow.frames(job, BEGINNING), known)
+    again = follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), known)
     assert await anext(again) != FULL
     await asyncio.gather(second.aclose(), again.aclose())
     assert follow.subscribers.taken == 0

@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.kernel.credentials import hints_at_credential, speaks_of_credential
-from domain.kernel.masking import MASK, blotted, blotted_leaves, masked, masked_headers, secret_texts
+from domain.kernel.inside import Inside
+from domain.kernel.known_tokens import MASK
+from domain.kernel.masking import (
+    blotted,
+    blotted_leaves,
+    clean_line,
+    masked,
+    masked_for_strangers,
+    masked_headers,
+    secret_texts,
+)
+from tests.domain.kernel.secrets_given import ADDRESSES, GIVEN, HARMLESS_ADDRESSES, TOKENS
 
 SPEAKING = [
     "password", "PASSWORD", "dbPassword", "passwd", "passWord", "passphrase", "pass", "ftp_pass", "pwd", "secret",
@@ -20,8 +31,10 @@ SPEAKING = [
     "apiKey", "api-key", "API_KEY", "APIKey", "apikey", "srvaApiKey", "privatekey", "accessKeyId", "authorization",
     "Proxy-Authorization", "auth", "oauth", "cookie", "Set-Cookie", "credential", "awsCredentials", "signature",
     "pin", "doorPin", "sas", "hmac", "bearer", "Kennwort", "otp", "to\u212aen", "\uff30assword",
-    "X-Amz-Signature", "session", "jwt", "keyframeSecret", "authorKey",
+    "X-Amz-Signature", "session", "jwt", "keyframeSecret", "authorKey", "pw", "dbPw", "pswd", "cred", "creds", "psk", "tok", "dsn",
+    "connectionString", "wachtwoord", "contraseña", "mot_de_passe", "motDePasse", "senha",
 ]  # fmt: skip
+MAYBE = ["license", "licence", "login", "sk", "ftpLogin"]
 HARMLESS = [
     "keyframes", "keyFrameInterval", "key_frames", "monkey", "hockey", "Turkey", "keywords", "keyboard", "keynote", "chromaKey",
     "author", "authors", "secretary", "twoPass", "2pass", "multi_pass", "bypass", "passage", "passes", "title", "url", "content_id",
@@ -38,13 +51,21 @@ def test_what_stands_under_a_name_that_speaks_of_a_credential_is_masked(name: st
     assert masked({name: None}) == {name: None}
 
 
+@pytest.mark.parametrize("name", MAYBE)
+def test_what_may_be_a_credential_is_not_shown_to_everybody(name: str) -> None:
+    assert not speaks_of_credential(name)
+    assert masked({name: "hunter2", "text": f"{name}=hunter2"}) == {name: MASK, "text": f"{name}={MASK}"}
+
+
 @pytest.mark.parametrize("name", HARMLESS)
 def test_other_names_leave_what_they_hold(name: str) -> None:
     assert not speaks_of_credential(name)
     assert masked({name: ["a", 7, None]}) == {name: ["a", 7, None]}
 
 
-@pytest.mark.parametrize("name", [name for name in SPEAKING if name not in ("passWord", "ftp_pass", "doorPin")])
+@pytest.mark.parametrize(
+    "name", [name for name in SPEAKING if name not in ("passWord", "ftp_pass", "doorPin", "dbPw", "motDePasse")]
+)
 def test_a_header_is_judged_more_strictly(name: str) -> None:
     assert hints_at_credential(name)
 
@@ -318,3 +339,34 @@ def test_without_secrets_nothing_changes(value: Any) -> None:
     assert masked(value) == value
     assert secret_texts(value) == frozenset()
     assert masked(json.dumps(value)) == json.dumps(value)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_credential_that_is_known_by_its_form_is_masked_everywhere(token: str) -> None:
+    for text in (token, f"the server said {token}.", f'"{token}"', f"url={token}&a=b", f"{token} {token}"):
+        assert token not in masked(text)
+        assert token not in clean_line(text)
+        assert token[:-4] in "".join(secret_texts(text))
+    assert masked({"a": [token]}) == {"a": [MASK]}
+
+
+@pytest.mark.parametrize(("text", "secret"), GIVEN)
+def test_a_credential_that_is_known_by_what_stands_before_it_is_masked(text: str, secret: str) -> None:
+    assert secret not in masked(text.format(secret))
+
+
+def test_options_of_commands() -> None:
+    assert masked(["mysql", "-p", "hunter2", "--psk", "abcd", "-n", "5"]) == ["mysql", "-p", MASK, "--psk", MASK, "-n", "5"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_strangers_see_no_address_of_the_inside(address: str) -> None:
+    inside = Inside(["media.inside-test.example", "builder-3"])
+    for text in (address, f"cannot open {address}", f"'{address}': 404", f'{{"url": {json.dumps(address)}}}', f"({address})"):
+        shown = json.dumps(masked_for_strangers({"a": [text]}, inside))
+        assert not any(spelling in shown for spelling in (address, json.dumps(address)[1:-1])), shown
+
+
+@pytest.mark.parametrize("text", HARMLESS_ADDRESSES)
+def test_strangers_see_addresses_of_others(text: str) -> None:
+    assert masked_for_strangers(f"read {text} in 3.5 s", Inside()) == f"read {text} in 3.5 s"

@@ -68,7 +68,7 @@ async def test_notices_arrive_in_order_signed_and_at_the_whole_address(inner: Co
     assert len({got.id for got in receiver.got}) == len(receiver.got)
     assert await callback_backlog(inner.database) == 0
     history = JobHistory(inner.database, EventMapper(inner.catalogue))
-    records = [record(entry, 17) for entry in (await history.since(17)).entries]
+    records = [record(entry, 17, in_full=True) for entry in (await history.since(17)).entries]
     lines = [(one.severity_description, one.message) for one in records if one.progname == "callback"]
     assert lines == [("INFO", f"Webhook {callback}, {status}, attempt 1: delivered") for status in STATUSES]
 

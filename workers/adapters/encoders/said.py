@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from domain.configuration.secrets import WRITE_ONLY
 from domain.kernel.credentials import speaks_of_credential
+from domain.kernel.known_tokens import without_tokens
 
 _OUTSIDE: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+|(?<![\w.])/\S+", re.IGNORECASE)
 _LONGEST: Final = 300
@@ -21,7 +22,7 @@ LEFT_OUT: Final = "…"
 
 def without_addresses(text: str) -> str:
     """On one line, without URLs and paths. The time that it takes grows with the square of the length."""
-    return _OUTSIDE.sub(LEFT_OUT, _printable(text))
+    return without_tokens(_OUTSIDE.sub(LEFT_OUT, _printable(text)))
 
 
 class Secrets:

@@ -12,6 +12,7 @@ from pydantic import Field, StrictStr
 
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, checked
+from domain.kernel.known_tokens import MASK, without_tokens
 from workers.adapters.provisioners.workdir import TEMPLATE
 
 NAME: Final = "service.json"
@@ -39,8 +40,8 @@ class Service(Section):
     def masked(self, text: str) -> str:
         for secret in (self.key, self.callback_secret):
             if len(secret) >= _SHORTEST:
-                text = text.replace(secret, "****")
-        return text
+                text = text.replace(secret, MASK)
+        return without_tokens(text)
 
     @property
     def signing_key(self) -> bytes:

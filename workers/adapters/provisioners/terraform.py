@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from domain.kernel.known_tokens import MASK, without_tokens
 from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
@@ -363,8 +364,8 @@ class _Run:
         """Without the operator's credentials."""
         for secret in self._secrets.values():
             if len(secret) >= _SHORTEST_SECRET:
-                text = text.replace(secret, "****")
-        return " ".join(text.split())[:_LONGEST]
+                text = text.replace(secret, MASK)
+        return " ".join(without_tokens(text).split())[:_LONGEST]
 
     def _variables(self) -> Mapping[str, str]:
         """The settings of the profile are variables of the template. The operator's file wins over them, and the resources and the
