@@ -25,7 +25,7 @@ class Publication(StreamedPublication):
 
     KIND: ClassVar[str] = "publication"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
-    SNAPSHOT_VERSION: ClassVar[int] = 2
+    SNAPSHOT_VERSION: ClassVar[int] = 3
 
     content_id: str
     target: Target
@@ -169,6 +169,7 @@ class Publication(StreamedPublication):
 
     def _when_failed(self, event: events.Failed) -> None:
         self.state, self.reason, self.followed = event.state, event.reason, event.job_version
+        self.start_awaited = False
 
     def _when_published(self, event: events.Published) -> None:
         self.published = True
@@ -231,5 +232,5 @@ class Publication(StreamedPublication):
 
 _SCHEDULED: Final = ("kind", "content_id", "destination_id", "target", "transaction_id", "client", "text", "audio_input_id")
 _UPLOADED: Final = ("content_id", "client", "jobs", "followed", "reason", "details", "published", "withdrawn", "target_left")
-_PLAIN: Final = (*_UPLOADED, "audio_input_id", "run", "arrived", "open", "creations")
+_PLAIN: Final = (*_UPLOADED, "audio_input_id", "run", "arrived", "open", "creations", "start_awaited")
 events.Scheduled.AGGREGATE = Publication

@@ -191,6 +191,14 @@ class StartPublication(_PublicationCommand):
 
 
 @dataclass(frozen=True)
+class AwaitPublicationStart(_PublicationCommand):
+    """The Event is not live yet: the publication starts when it goes live."""
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.await_start(at=at)
+
+
+@dataclass(frozen=True)
 class FailPublicationStart(_PublicationCommand):
     state: PublicationState
     reason: str

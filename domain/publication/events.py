@@ -115,6 +115,14 @@ class Stopped(DomainEvent):
     reason: str = ""
 
 
+class StartAwaited(DomainEvent):
+    """A client started it while its Event was not live: it starts when the Event goes live. Not `awaited`: it was stopped."""
+
+    TOPIC: ClassVar[str] = "publication.start_awaited"
+
+    awaited: bool = True
+
+
 class Recreated(DomainEvent):
     """It begins anew: nothing is known of its target, which makes another one when the stream is started."""
 
@@ -142,6 +150,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     Started,
     Arrived,
     Stopped,
+    StartAwaited,
     Recreated,
     TargetClosed,
 )

@@ -20,6 +20,7 @@ from domain.media_event.aggregate import MediaEvent
 from domain.media_event.row import EventRow
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
+    AwaitPublicationStart,
     ClearTarget,
     CloseTarget,
     FailPublicationStart,
@@ -38,7 +39,8 @@ from domain.publication.texts import SentText
 from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState, transaction_key
 from domain.records.kinds.destination import Destination, DestinationDetails
 
-_NO_SOURCE: Final = "the Event is not on the air, or its channel has no HLS address: there is no stream to publish"
+_NO_SOURCE: Final = "the Event has no channel, or its channel has no HLS address: there is no stream to publish"
+_NOT_ON_AIR: Final = "the Event is not on the air"
 _FILES_ONLY: Final = frozenset({Target.S3, Target.SFTP, Target.HTTP, Target.FILESYSTEM})
 _NOT_LIVE: Final = "the target takes files only"
 _SHOWN: Final = (PublicationState.InProgress, PublicationState.Completed)
@@ -75,11 +77,11 @@ class LivePublicationHandlers(SeveralPublications):
     async def create(
         self, event_id: UUID, wanted: Sequence[NewStream], *, start: bool, invocation: Invocation
     ) -> Outcome[Publication]:
-        """All or none. `start`: each is to be started then, so there must be a stream. The outcome has other aggregates too;
-        `places` in the result are those of the publications, `start` is in it too."""
+        """All or none. `start`: each is to be started then, so there must be a stream, now or when the Event goes live. The outcome
+        has other aggregates too; `places` in the result are those of the publications, `start` is in it too."""
         sent = self._parsed(wanted)
         source = await self._checked(event_id, wanted)
-        if start and not source.urls:
+        if start and not source.urls and not source.expected:
             raise Refused(_NO_SOURCE)
         scheduling = partial(self._scheduling, event_id=event_id, invocation=invocation)
         return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation, told={"start": start})
@@ -124,15 +126,16 @@ class LivePublicationHandlers(SeveralPublications):
 
     # --- starting and stopping
 
-    async def start(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
+    async def start(self, event_id: UUID, entry: Entry, *, invocation: Invocation, ahead: bool = True) -> Outcome[Publication]:
         """One that is InProgress goes on. Where the destination is not active, or the target refuses, the publication has failed.
+        While the Event is not live the publication stays Scheduled, and starts with it; without `ahead` it is refused then.
         Raises `Refused` without a stream to publish and for one that has ended, `Unavailable` without an answer of the target."""
         await self._known(event_id, entry)
 
         async def plan() -> Plan:
             row = await self._known(event_id, entry)
             invocation.check_version(row.version)
-            return Plan([await self._starting(row)])
+            return Plan([await self._starting(row, ahead=ahead)])
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -143,14 +146,17 @@ class LivePublicationHandlers(SeveralPublications):
         except PreconditionFailed:
             return await self._executor.execute(ReadPublication(entry.publication_id), invocation=Invocation(invocation.cause))
 
-    async def _starting(self, row: PublicationRow) -> Command[Publication]:
+    async def _starting(self, row: PublicationRow, *, ahead: bool) -> Command[Publication]:
         if row.state is not PublicationState.Scheduled:
             return StartPublication(row.id, None)  # it goes on, or refuses
         destination = await self._records.find(Destination.KIND, row.destination_id)
         if destination is None or not destination.details.active:
             return FailPublicationStart(row.id, PublicationState.FailedDestination, INACTIVE)
-        if not (await self._sources.of(await self._event(UUID(row.content_id)))).urls:
-            raise Refused(_NO_SOURCE)
+        source = await self._sources.of(await self._event(UUID(row.content_id)))
+        if not source.urls:
+            if source.expected and ahead:
+                return AwaitPublicationStart(row.id)
+            raise Refused(_NOT_ON_AIR if source.expected else _NO_SOURCE)
         served_by = await self._servers.channel_of(row)
         if served_by is None:
             answer = await self._contents.ask(TargetCall.OPEN, row)
@@ -165,13 +171,13 @@ class LivePublicationHandlers(SeveralPublications):
         return StartPublication(row.id, dict(answer.details or {}), served_by=served_by)
 
     async def stop(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
-        """One that is not pushed stays as it is."""
+        """One that waits for its Event waits no longer; any other that is not pushed stays as it is."""
         await self._known(event_id, entry)
         return await self._executor.execute(StopPublication(entry.publication_id), invocation=invocation)
 
-    async def scheduled(self, event_id: UUID) -> Sequence[Entry]:
-        """Those of the Event that wait to be started."""
-        return await self._of_event(event_id, PublicationState.Scheduled)
+    async def scheduled(self, event_id: UUID, *, awaited: bool) -> Sequence[Entry]:
+        """The publications of the Event that wait to be started. `awaited`: only those that a client has started ahead of it."""
+        return await self._of_event(event_id, PublicationState.Scheduled, awaited=awaited)
 
     async def stop_running(self, event_id: UUID, *, reason: str, invocation: Invocation) -> int:
         """One batch of those of the Event that are pushed. Returns how many there were."""
@@ -184,8 +190,10 @@ class LivePublicationHandlers(SeveralPublications):
             await self._executor.execute(plan, invocation=invocation)
         return len(entries)
 
-    async def _of_event(self, event_id: UUID, state: PublicationState) -> Sequence[Entry]:
-        rows = await self._publications.of_content(str(event_id), kind=PublicationKind.LIVE, limit=MOST_AT_ONCE - 1, state=state)
+    async def _of_event(self, event_id: UUID, state: PublicationState, *, awaited: bool = False) -> Sequence[Entry]:
+        rows = await self._publications.of_content(
+            str(event_id), kind=PublicationKind.LIVE, limit=MOST_AT_ONCE - 1, state=state, awaited=awaited
+        )
         return [Entry(row.id, row.destination_id) for row in rows]
 
     # --- what is at the target

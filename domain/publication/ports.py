@@ -20,9 +20,10 @@ class PublicationLookup(Protocol):
         ...
 
     async def of_content(
-        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None, awaited: bool = False
     ) -> Sequence[PublicationRow]:
-        """The newest first; at most `limit` + 1, so that the caller knows whether there are more."""
+        """The newest first; at most `limit` + 1, so that the caller knows whether there are more. `awaited`: only those that start
+        when their Event goes live."""
         ...
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:

@@ -42,6 +42,7 @@ class PublicationRow:
     open: bool = False
     creations: int = 0
     served_by: UUID | None = None
+    start_awaited: bool = False
 
     @classmethod
     def of(cls, root: Publication, *, destination_name: str = "") -> PublicationRow:
@@ -71,6 +72,7 @@ class PublicationRow:
             root.open,
             root.creations,
             root.served_by,
+            root.start_awaited,
         )
 
     @property

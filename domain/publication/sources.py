@@ -27,10 +27,12 @@ _PLACES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LiveSource:
-    """Where the live stream of an Event is read: addresses of HLS, the best first. `audio_inputs` are its sounds where known."""
+    """Where the live stream of an Event is read: addresses of HLS, the best first. `audio_inputs` are its sounds where known.
+    `expected`: there will be addresses when the Event goes live."""
 
     urls: Sequence[str] = field(repr=False)
     audio_inputs: Sequence[AudioInput] = ()
+    expected: bool = False
 
 
 class ChannelSources:
@@ -46,9 +48,9 @@ class ChannelSources:
         if channel is None:
             return LiveSource((), event.details.audio_inputs or ())
         text = channel.details.configuration_json
-        places = _PLACES if event.details.state in LIVE else ()
-        urls = live_addresses(channel_configuration(text), StreamProtocol.HLS, places=places, content=str(event.id))
-        return LiveSource(tuple(urls), event.details.audio_inputs or _configured(text))
+        urls = tuple(live_addresses(channel_configuration(text), StreamProtocol.HLS, places=_PLACES, content=str(event.id)))
+        live = event.details.state in LIVE
+        return LiveSource(urls if live else (), event.details.audio_inputs or _configured(text), expected=bool(urls) and not live)
 
 
 def _configured(text: str) -> Sequence[AudioInput]:

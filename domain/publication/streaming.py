@@ -15,7 +15,7 @@ from domain.publication.values import PublicationKind, PublicationState
 class StreamedPublication(AggregateRoot):
     """`run` is the version of the event that started the present push, 0 before the first one; `served_by` is the channel whose
     streaming server does it, if one does. `arrived`: the target had the stream once. `open`: the target is yet to be told that it
-    has ended. `creations` counts how often it began anew."""
+    has ended. `creations` counts how often it began anew. `start_awaited`: it starts when its Event goes live."""
 
     kind: PublicationKind
     state: PublicationState
@@ -29,6 +29,7 @@ class StreamedPublication(AggregateRoot):
         self.arrived = False
         self.open = False
         self.creations = 0
+        self.start_awaited = False
         self.reason = ""
         self.details: dict[str, Any] | None = None
         self.started: datetime | None = None
@@ -44,6 +45,14 @@ class StreamedPublication(AggregateRoot):
         if self.state is not PublicationState.Scheduled:
             raise Refused(f"the publication is {self.state.name}; recreate it first")
         self._trigger(events.Started, at=at, details=details, **({} if served_by is None else {"served_by": served_by}))
+
+    def await_start(self, *, at: datetime) -> None:
+        """Start when the Event goes live. Refuses what `start` refuses."""
+        self._must_stream()
+        if self.state not in (PublicationState.InProgress, PublicationState.Scheduled):
+            raise Refused(f"the publication is {self.state.name}; recreate it first")
+        if self.state is PublicationState.Scheduled and not self.start_awaited:
+            self._trigger(events.StartAwaited, at=at)
 
     def fail_start(self, state: PublicationState, reason: str, *, at: datetime) -> None:
         """What it was to be started at does not take it."""
@@ -63,10 +72,12 @@ class StreamedPublication(AggregateRoot):
             self._trigger(events.Failed, at=at, state=state, reason=reason)
 
     def stop(self, reason: str, *, at: datetime) -> None:
-        """One that is not pushed stays as it is."""
+        """One that waits for its Event waits no longer; any other that is not pushed stays as it is."""
         self._must_stream()
         if self.state is PublicationState.InProgress:
             self._trigger(events.Stopped, at=at, reason=reason)
+        elif self.start_awaited:
+            self._trigger(events.StartAwaited, at=at, awaited=False)
 
     def recreate(self, closing: str | None, *, at: datetime) -> None:
         """`closing`: the target was told of the end of the stream; what went wrong with that. None: it was not asked."""
@@ -77,7 +88,7 @@ class StreamedPublication(AggregateRoot):
             if closing is None:
                 raise PlanOutdated(self.KIND, self.key)
             self._trigger(events.TargetClosed, at=at, fault=closing)
-        if self.state is not PublicationState.Scheduled or self.details is not None:
+        if self.state is not PublicationState.Scheduled or self.details is not None or self.start_awaited:
             self._trigger(events.Recreated, at=at)
 
     def close_target(self, fault: str, *, at: datetime) -> None:
@@ -98,6 +109,7 @@ class StreamedPublication(AggregateRoot):
         self.state, self.reason, self.details = PublicationState.InProgress, "", event.details
         self.run, self.open, self.arrived = event.originator_version, True, False
         self.started, self.completed, self.served_by = event.timestamp, None, event.served_by
+        self.start_awaited = False
 
     def _when_arrived(self, event: events.Arrived) -> None:
         self.arrived, self.details = True, event.details
@@ -105,10 +117,13 @@ class StreamedPublication(AggregateRoot):
     def _when_stopped(self, event: events.Stopped) -> None:
         self.state, self.reason, self.completed = PublicationState.Completed, event.reason, event.timestamp
 
+    def _when_start_awaited(self, event: events.StartAwaited) -> None:
+        self.start_awaited = event.awaited
+
     def _when_recreated(self, event: events.Recreated) -> None:
         self.state, self.reason, self.details = PublicationState.Scheduled, "", None
         self.started = self.completed = None
-        self.arrived = False
+        self.arrived = self.start_awaited = False
         self.creations += 1
 
     def _when_target_closed(self, event: events.TargetClosed) -> None:

@@ -20,7 +20,7 @@ from projections.kernel.where import where
 _COLUMNS: Final[LiteralString] = (
     "SELECT p.id, p.version, p.kind, p.content_id, p.destination_id, p.target, p.transaction_id, p.client, p.state, p.reason, "
     "p.job, p.details, p.published, p.withdrawn, p.content, p.date_created, p.date_started, p.date_completed, "
-    "coalesce(d.name, ''), p.audio_input_id, p.run, p.arrived, p.open, p.creations, p.served_by "
+    "coalesce(d.name, ''), p.audio_input_id, p.run, p.arrived, p.open, p.creations, p.served_by, p.start_awaited "
 )
 _FROM: Final[LiteralString] = (
     "FROM publication_view p JOIN record_view d ON d.kind = 'destination' AND d.id = p.destination_id::text AND NOT d.deleted "
@@ -75,11 +75,14 @@ class PublicationQueries:
         return row
 
     async def of_content(
-        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None, awaited: bool = False
     ) -> Sequence[PublicationRow]:
-        condition = "p.content_id = %s AND p.kind = %s AND NOT p.withdrawn AND p.state = coalesce(%s::smallint, p.state)"
+        condition = (
+            "p.content_id = %s AND p.kind = %s AND NOT p.withdrawn AND p.state = coalesce(%s::smallint, p.state) "
+            "AND (p.start_awaited OR NOT %s)"
+        )
         tail = f"WHERE {condition} ORDER BY p.date_created DESC, p.id DESC LIMIT %s"
-        given = (content_id, int(kind), None if state is None else int(state), limit + 1)
+        given = (content_id, int(kind), None if state is None else int(state), awaited, limit + 1)
         return [_row(found) for found in await self._database.rows(_COLUMNS + _FROM + tail, given)]
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:

@@ -34,6 +34,7 @@ _COLUMNS = (
     Column("open", "boolean"),
     Column("creations", "integer"),
     Column("served_by", "uuid", wire_type="text"),
+    Column("start_awaited", "boolean"),
 )
 
 
@@ -63,12 +64,13 @@ def row(publication: Publication) -> tuple[Any, ...]:
         publication.open,
         publication.creations,
         None if publication.served_by is None else str(publication.served_by),
+        publication.start_awaited,
     )
 
 
 PUBLICATION_VIEW = View(
     name="publication_view",
-    version=2,
+    version=3,
     kinds=(Publication.KIND,),
     columns=_COLUMNS,
     row=row,

@@ -57,28 +57,41 @@ class EventFollowing:
         await self._end(UUID(StreamName.read(order.target).key), invocation)
 
     async def begin(self, order: Order, invocation: Invocation) -> None:
-        """Of an Event that went on the air. What cannot be reached is tried again as long as the Event is on the air."""
+        """Start the publications of an Event that went on the air: those that were started ahead of it, and with
+        `autoStartPublications` all that wait. What cannot be reached is tried again as long as the Event is on the air."""
         key = UUID(StreamName.read(order.target).key)
         event = await self._event(key)
-        if event is None or event.details.state not in LIVE or not event.details.auto_start_publications:
+        if event is None or event.details.state not in LIVE:
             return
+        awaited = not event.details.auto_start_publications
         seats = asyncio.Semaphore(_AT_ONCE)
 
         async def start(entry: Entry) -> str:
             async with seats:
                 return await self._start(key, entry, invocation=invocation)
 
-        left = await asyncio.gather(*map(start, await self._handlers.scheduled(key)))
+        left = await asyncio.gather(*map(start, await self._handlers.scheduled(key, awaited=awaited)))
         if any(left):
             raise Unavailable(next(filter(None, left)))
 
     async def check(self, order: Order, invocation: Invocation) -> None:
-        """Of a publication that was started: its Event may have ended at the same moment. What a streaming server pushes is shown
-        by its target from here."""
+        """Look at the Event of a publication that was started, since it may have ended at the same moment, or gone live where the
+        publication waits for that. What a streaming server pushes is shown by its target from here."""
         publication = await self._streams.load(Publication.stream(StreamName.read(order.target).key))
+        if isinstance(publication, Publication) and publication.start_awaited and not publication.withdrawn:
+            await self._start_now(publication, invocation)
+            return
         if isinstance(publication, Publication) and publication.state is PublicationState.InProgress:
             await self._end(UUID(publication.content_id), invocation)
             await self._show(publication, invocation)
+
+    async def _start_now(self, publication: Publication, invocation: Invocation) -> None:
+        key = UUID(publication.content_id)
+        event = await self._event(key)
+        if event is not None and event.details.state in LIVE:
+            entry = Entry(UUID(publication.key), publication.destination_id)
+            if left := await self._start(key, entry, invocation=invocation):
+                raise Unavailable(left)
 
     async def _show(self, publication: Publication, invocation: Invocation) -> None:
         row = PublicationRow.of(publication)
@@ -96,7 +109,7 @@ class EventFollowing:
     async def _start(self, event: UUID, entry: Entry, *, invocation: Invocation) -> str:
         """Why it is to be tried again; empty where it is not."""
         try:
-            await self._handlers.start(event, entry, invocation=invocation)
+            await self._handlers.start(event, entry, invocation=invocation, ahead=False)
         except Unavailable as down:
             return str(down)
         except NotFound:

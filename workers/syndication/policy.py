@@ -33,7 +33,7 @@ CONSUMER: Final = "syndication"
 LONGEST_CLOSING: Final = timedelta(days=1)
 """After which a target that cannot be told of the end of a live stream is let be."""
 _DELETED: Final = f"{Destination.KIND}.deleted"
-_PUBLICATIONS: Final = (events.Withdrawn, events.Started, events.Stopped, events.Failed)
+_PUBLICATIONS: Final = (events.Withdrawn, events.Started, events.StartAwaited, events.Stopped, events.Failed)
 _EVENTS: Final = (StateChanged, ForceStopped, Deleted)
 _TOPICS: Final = frozenset({_DELETED, *(event.TOPIC for event in (*_PUBLICATIONS, *_EVENTS))})
 
@@ -59,9 +59,11 @@ class SyndicationOrders(OrderHandler):
         match self._read(record):
             case events.Withdrawn(target_left=False, open=False):
                 return None
+            case events.StartAwaited(awaited=False):
+                return None
             case events.Failed(job_version=followed) if followed:
                 return None  # of an upload
-            case events.Started():
+            case events.Started() | events.StartAwaited(awaited=True):
                 return f"{ON_AIR}:{key}"
             case StateChanged(state=state, previous=previous):
                 if state in LIVE and previous not in LIVE:

@@ -71,7 +71,7 @@ async def recreate_live_publication(
 async def start_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
-    """Start a publication: its target takes the stream, and the stream is pushed there."""
+    """Start a publication: its target takes the stream, and the stream is pushed there; once the Event is live, if it is not."""
     return await handlers.start(body.event_id, body.entry(), invocation=request.invocation)
 
 
@@ -89,7 +89,7 @@ async def start_live_publications(request: Request, body: SeveralStreamsRequest,
 
     async def start(entry: Entry) -> str | None:
         root = (await handlers.start(body.event_id, entry, invocation=request.invocation)).aggregate
-        return None if root.state is PublicationState.InProgress else root.reason
+        return None if root.state is PublicationState.InProgress or root.start_awaited else root.reason
 
     return _results(await each(body.entries(), start))
 

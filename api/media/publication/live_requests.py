@@ -45,7 +45,9 @@ class PublishLiveRequest(Wire):
     event_id: UUID = Field(description="The Event; unknown is 404.")
     publications: list[EventStream] = Field(description=ALL_OR_NONE, json_schema_extra=ENTRIES)
     start_instantly: Flag = Field(
-        False, description="true: each is started then; 409 where there is no stream, and none is created. Default false."
+        False,
+        description="true: each is started, once the Event is live; 409 for an Event without a channel, and none is created. "
+        "Default false.",
     )
 
     def wanted(self) -> Sequence[NewStream]:

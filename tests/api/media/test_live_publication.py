@@ -152,12 +152,36 @@ async def test_what_is_wrong_is_refused_and_nothing_is_created(http: httpx.Async
         ([fine, {**fine, "publicationJson": "[]"}], 400, False),
         ([fine, {**fine, "audioInputId": "fr"}], 400, False),
         ([{"publicationJson": "{}"}], 400, False),
-        ([fine], 409, True),
     ):
         body = {"eventId": event, "publications": entries, "startInstantly": start}
         assert_problem(await http.post(f"{LIVE}/", json=body), status)
     assert_problem(await http.post(f"{LIVE}/", json={"eventId": UNKNOWN, "publications": [fine]}), 404)
     assert await last(inner) == before
+    for without in ((await add(http))["id"], await live_event(http, on_air=False, streams=[])):
+        body = {"eventId": without, "publications": [fine], "startInstantly": True}
+        before = await last(inner)
+        assert_problem(await http.post(f"{LIVE}/", json=body), 409)
+        assert await last(inner) == before
+
+
+async def test_one_that_is_started_ahead_of_its_event_waits_for_it(http: httpx.AsyncClient, inner: Core) -> None:
+    event, destination = await live_event(http, on_air=False), await youtube(http)
+    made = await create(http, event, destination, destination, destination)
+    (instantly,) = await create(http, event, destination, start=True)
+    assert (instantly["publicationState"], instantly["dateStarted"]) == (1, None)
+    started = await put(http, "start", one_of(made[0]))
+    assert (started["publicationState"], await put(http, "start", one_of(made[0]))) == (1, started)
+    answered = await put(http, "start/all", pairs(*made[:2]))
+    assert [one["isSuccessful"] for one in answered] == [True, True]
+    await put(http, "stop", one_of(made[1]))
+    rows = await inner.database.rows("SELECT id FROM publication_view WHERE start_awaited")
+    assert {str(key) for (key,) in rows} == {made[0]["id"], instantly["id"]}
+    assert await topics(inner, f"publication:{made[1]['id']}") == ["publication.scheduled", *["publication.start_awaited"] * 2]
+    await state(http, event, "LIVE_PUBLISHED")
+    assert (await put(http, "start", one_of(made[0])))["publicationState"] == 2
+    await put(http, "stop", one_of(made[0]))
+    await put(http, "recreate", one_of(made[0]))
+    assert await inner.database.rows("SELECT id FROM publication_view WHERE start_awaited") == [(UUID(instantly["id"]),)]
 
 
 async def test_the_inputs_that_the_encoder_found_count_before_those_of_the_channel(http: httpx.AsyncClient, inner: Core) -> None:
@@ -217,7 +241,6 @@ async def test_a_repeated_request_makes_nothing_twice_and_starts_what_was_not_st
 async def test_a_start_fails_by_what_is_at_fault(http: httpx.AsyncClient, inner: Core, target: MemoryLiveTarget) -> None:
     event, destination = await live_event(http, on_air=False), await youtube(http)
     one, two, three = await create(http, event, destination, destination, await youtube(http))
-    await put(http, "start", one_of(one), 409)
     await state(http, event, "LIVE_PUBLISHED")
     target.fault = TargetFailed("retry", "busy")
     before = await last(inner)

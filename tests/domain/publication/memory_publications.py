@@ -29,10 +29,10 @@ class MemoryPublications:
         return next((row for row in self._all() if row.id == key and destination_id in (None, row.destination_id)), None)
 
     async def of_content(
-        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None, awaited: bool = False
     ) -> Sequence[PublicationRow]:
         found = [row for row in self._all() if (row.content_id, row.kind) == (content_id, kind)]
-        return [row for row in found if state in (None, row.state)][: limit + 1]
+        return [row for row in found if state in (None, row.state) and (row.start_awaited or not awaited)][: limit + 1]
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
         return [row for row in self._all() if row.destination_id == destination_id][:limit]

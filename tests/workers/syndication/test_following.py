@@ -13,7 +13,13 @@ from domain.destination.targets import Target
 from domain.media_event.commands import ChangeEventState, DeleteEvent, ForceStopEvent
 from domain.media_event.values import EventState
 from domain.publication.aggregate import Publication
-from domain.publication.commands import SchedulePublication, StartPublication, StopPublication, WithdrawPublication
+from domain.publication.commands import (
+    AwaitPublicationStart,
+    SchedulePublication,
+    StartPublication,
+    StopPublication,
+    WithdrawPublication,
+)
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.channel import Channel
@@ -80,6 +86,38 @@ async def test_going_live_starts_what_waits_where_the_event_says_so(inner: Core,
     running, waiting = (PublicationState.InProgress, True), (PublicationState.Scheduled, False)
     assert [await state(inner, key) for key in keys] == [running, running, waiting]
     assert await left(inner) == 0
+
+
+async def test_going_live_starts_what_was_started_ahead(inner: Core, target: MemoryLiveTarget) -> None:
+    key = await event(inner, 1, channel_id=CHANNEL)
+    ahead, stopped, other = [await scheduled(inner, key, number) for number in (11, 12, 13)]
+    for number in range(100, 205):
+        await scheduled(inner, key, number)
+    for started in (ahead, stopped):
+        await do(inner, AwaitPublicationStart(started))
+    await do(inner, StopPublication(stopped))
+    await fed(inner)
+    await carried_out(inner, target)
+    waiting = (PublicationState.Scheduled, False)
+    assert await state(inner, ahead) == waiting, "its Event is not live"
+    await do(inner, ChangeEventState(key, LIVE))
+    await fed(inner)
+    await carried_out(inner, target)
+    assert [await state(inner, one) for one in (ahead, stopped, other)] == [(PublicationState.InProgress, True), waiting, waiting]
+    assert await left(inner) == 0
+
+
+async def test_one_that_is_started_while_its_event_goes_live_is_started(inner: Core, target: MemoryLiveTarget) -> None:
+    """The order of the Event was carried out before the publication began to wait."""
+    key = await event(inner, 1, channel_id=CHANNEL)
+    late = await scheduled(inner, key, 11)
+    await do(inner, ChangeEventState(key, LIVE))
+    await fed(inner)
+    await carried_out(inner, target)
+    await do(inner, AwaitPublicationStart(late))
+    await fed(inner)
+    await carried_out(inner, target)
+    assert await state(inner, late) == (PublicationState.InProgress, True)
 
 
 async def test_what_cannot_start_with_its_event_is_noted_and_not_tried_again(inner: Core, target: MemoryLiveTarget) -> None:
