@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,6 +35,7 @@ from domain.job.values import JobState, Semaphore
 from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
+from domain.media_event.vod_jobs import why_hidden
 from projections.job.queries import UNPAGED, JobQueries, JobRow
 from projections.kernel.slices import in_slices
 
@@ -50,7 +52,14 @@ async def check_engine(request: Request) -> Response:
 
 
 async def job_submitted(request: Request, outcome: Outcome[Job]) -> Response:
-    return Response(200, JobAccepted.of(outcome.aggregate))
+    return _accepted(outcome.aggregate, outcome)
+
+
+def _accepted(job: Job, outcome: Outcome[Job]) -> Response:
+    """With the header Warning where the film of the job will not be shown."""
+    hidden = why_hidden(outcome.aggregates)
+    headers = () if hidden is None else (("Warning", f"299 - {json.dumps(hidden)}"),)
+    return Response(200, JobAccepted.of(job), headers=headers)
 
 
 @routes.post("/job", WRITE, response_model=JobAccepted, respond=job_submitted, errors=_TOO_MANY)
@@ -77,7 +86,7 @@ async def update_job(
 
 
 async def job_rerun(request: Request, outcome: Outcome[Job]) -> Response:
-    return Response(200, JobAccepted.of(outcome.aggregates[0]))
+    return _accepted(outcome.aggregates[0], outcome)
 
 
 @routes.post("/jobs/{job_id}/rerun", WRITE, response_model=JobAccepted, respond=job_rerun, errors=_TOO_MANY)

@@ -8,8 +8,9 @@ from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers
 from domain.job.owners import OwnersOfRooms
 from domain.kernel.clock import Clock
-from domain.media_event.vod_jobs import VodJobOwners
+from domain.media_event.vod_jobs import VodJobOwners, why_hidden
 from domain.publication.handlers import PublicationJobOwners
+from projections.job.notes import JobNotes
 from projections.job.numbers import JobNumbers
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
@@ -37,4 +38,5 @@ def job_handlers(
             VodJobOwners(events, records, clock=clock), AssetJobOwners(), CompositionJobOwners(), PublicationJobOwners()
         ),
         clock=clock,
+        notes=JobNotes(database, why_hidden, clock=clock),
     )

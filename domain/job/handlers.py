@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import AcceptJob, BreakJob, UpdateJob
-from domain.job.ports import CheckedJob, JobNumbers, JobOwners, LoadAggregate, Workflows
+from domain.job.ports import CheckedJob, JobNotes, JobNumbers, JobOwners, LoadAggregate, Workflows
 from domain.job.secrets import JobSecrets
 from domain.job.values import DEFAULT_PRIORITY, JobState, Submission
 from domain.kernel.clock import Clock
@@ -84,9 +84,11 @@ class JobHandlers:
         callbacks: JobCallbacks,
         owners: JobOwners,
         clock: Clock,
+        notes: JobNotes | None = None,
     ) -> None:
         self._executor = executor
         self._load = load
+        self._notes = notes
         self._numbers = numbers
         self._workflows = workflows
         self._vault = vault
@@ -101,7 +103,13 @@ class JobHandlers:
         async def plan() -> Plan:
             return Plan(await prepared.commands())
 
-        return await self._executor.execute(plan, invocation=invocation)
+        return await self._noted(prepared.number, await self._executor.execute(plan, invocation=invocation))
+
+    async def _noted(self, number: int, outcome: Outcome[Job]) -> Outcome[Job]:
+        """The outcome, after its new job has got the notes of its owner."""
+        if self._notes is not None:
+            await self._notes.note(number, outcome.aggregates)
+        return outcome
 
     async def prepare_job(self, job: NewJob, *, transaction_id: str) -> PreparedJob:
         """For a job that is accepted in one append with its owner. Raises `Malformed` as `submit_job` does."""
@@ -185,7 +193,7 @@ class JobHandlers:
             of_owner = () if owner is None else self._owners.accepted(checked, new_number, owner=owner, rerun_of=number)
             return Plan((accept, *of_owner, *await self._named_again(old.submission), BreakJob(number, rerun_as=new_number)))
 
-        return await self._executor.execute(plan, invocation=invocation)
+        return await self._noted(new_number, await self._executor.execute(plan, invocation=invocation))
 
     def _goes_on(self, changes: JobChanges) -> bool:
         """Whether a paused job is not paused any more: it is resumed, or scheduled for later."""

@@ -21,6 +21,14 @@ class JobNumbers(Protocol):
     async def draw(self) -> int: ...
 
 
+class JobNotes(Protocol):
+    """What the log of a job says beside its own events and the lines of its steps."""
+
+    async def note(self, number: int, accepted: Sequence[Any]) -> None:
+        """Write down what the owner says about a job, by the aggregates that its acceptance has changed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedJob:
     """A job whose workflow is known and whose parameters are valid for it. `parameters` are as they were sent, with secrets."""

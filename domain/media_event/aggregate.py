@@ -288,8 +288,13 @@ class MediaEvent(EncodedEvent):
             self.change_mp4_state(Mp4State.GENERATING, at=at)
         if job.workflow is VodWorkflow.COMPOSE:
             self.change_state(EventState.COMPOSE_GENERATING, trigger=Trigger.COMPOSE, at=at)
-        elif self.details.state in BEFORE_VOD:
+        elif self.details.state in BEFORE_VOD or self._is_given_a_film(job):
             self.change_state(EventState.VOD_INGESTING, trigger=Trigger.JOB, at=at)
+
+    def _is_given_a_film(self, job: VodJob) -> bool:
+        """Whether the client publishes a film of its own in the place of a live stream that there never was."""
+        never_live = self.details.state is EventState.PRE_LIVE and self.details.actual_live_start is None
+        return never_live and job.workflow is VodWorkflow.INGEST and job.publish is not None
 
     def _settle_vod_job(self, job: VodJob, *, at: datetime) -> None:
         """Show how the job ended. States that the job did not change stay."""

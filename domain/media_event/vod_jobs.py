@@ -23,7 +23,7 @@ from domain.media_event.aggregate import MediaEvent
 from domain.media_event.asset_sync import AssetSync
 from domain.media_event.commands import EndVodJob, MoveVodJob, ResumeVodJob, StartVodJob
 from domain.media_event.ports import EventLookup
-from domain.media_event.values import STREAMING, EventDetails, VodJobEnd, VodResult, VodWorkflow
+from domain.media_event.values import STREAMING, WITH_METADATA, EventDetails, EventState, VodJobEnd, VodResult, VodWorkflow
 from domain.records.kinds.channel import Channel
 from domain.records.ports import RecordLookup
 
@@ -32,6 +32,7 @@ _CAPTURED_FROM: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
 """Which streams a capture can read, the preferred one first."""
 _MOST_SOURCES: Final = 8
 _ORIGINS: Final = (StreamPlace.ORIGIN_PRIMARY, StreamPlace.ORIGIN_SECONDARY)
+_WITH_FILM: Final = WITH_METADATA | {EventState.VOD_INGESTING}
 _ENDS: Final = {
     OutcomeKind.COMPLETED: VodJobEnd.COMPLETED,
     OutcomeKind.FAILED: VodJobEnd.FAILED,
@@ -104,6 +105,20 @@ class VodJobOwners:
     async def _origins(self, channel: UUID | None, *, content: str) -> list[str]:
         record = None if channel is None else await self._records.find(Channel.KIND, channel)
         return [] if record is None else live_origins(channel_configuration(record.details.configuration_json), content=content)
+
+
+def why_hidden(aggregates: Sequence[Any]) -> str | None:
+    """Why the film of a job will not be shown, by the aggregates that its acceptance has changed. None where it will be, where a
+    playlist is its source, and where the job makes no film of an Event."""
+    event = next((changed for changed in aggregates if isinstance(changed, MediaEvent)), None)
+    if event is None or event.details.vod_job is None:
+        return None
+    job, state = event.details.vod_job, event.details.state
+    if job.workflow is VodWorkflow.COMPOSE or state in _WITH_FILM:
+        return None
+    if state is EventState.PRE_LIVE and job.workflow is VodWorkflow.INGEST and event.details.actual_live_start is None:
+        return f'The Event is {state.name} and stays so: its film is not shown. Send "publish" with the job, or set a VOD state.'
+    return f"The Event is {state.name} and stays so: its film is not shown until somebody sets VOD_PUBLIC or VOD_PRIVATE."
 
 
 def live_origins(channel: ChannelConfiguration, *, content: str) -> list[str]:

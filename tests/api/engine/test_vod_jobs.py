@@ -171,3 +171,31 @@ async def test_a_job_of_a_deleted_event_cannot_go_on(engine: httpx.AsyncClient, 
     assert engine_error(await engine.put(f"/engine/job/{number}", json={"queue_state": "queued"}), 400)
     assert engine_error(await engine.post(f"/engine/jobs/{number}/rerun"), 400)
     assert await last(inner) == before
+
+
+@pytest.mark.parametrize(
+    ("state", "parameters", "hidden"),
+    [
+        ("PRE_LIVE", {}, 'The Event is PRE_LIVE and stays so: its film is not shown. Send "publish"'),
+        ("LIVE_PUBLISHED", {"publish": True}, "The Event is LIVE_PUBLISHED and stays so"),
+        ("PRE_LIVE", {"publish": True}, None),
+        ("PRE_VOD", {}, None),
+        ("VOD_PUBLIC", {}, None),
+    ],
+)
+async def test_the_answer_and_the_log_say_why_a_film_will_not_be_shown(
+    engine: httpx.AsyncClient, http: httpx.AsyncClient, state: str, parameters: dict[str, Any], hidden: str | None
+) -> None:
+    key = str((await add(http, eventState=state))["id"])
+    answer = await submit(engine, "vod_ingest", key, **parameters)
+    warned = answer.headers.get("warning", "").replace('\\"', '"')
+    log = (await engine.get(f"/engine/logs/{answer.json()['id']}")).json()
+    said = [line["message"] for line in log if line["severity_description"] == "WARN"]
+    if hidden is None:
+        assert (warned, said) == ("", [])
+    else:
+        assert hidden in warned
+        assert len(said) == 1
+        assert said[0].startswith(hidden)
+    shown = "VOD_INGESTING" if hidden is None and state != "VOD_PUBLIC" else state
+    assert (await event(http, key))["stateString"] == shown

@@ -87,6 +87,17 @@ class TestStart:
         ingesting = in_state(EventState.PRE_VOD).when(start(workflow=INGEST))
         ingesting.then(begun(workflow=INGEST), mp4(NONE, GENERATING), went(EventState.PRE_VOD, INGESTING))
 
+    @pytest.mark.parametrize("publish", [True, False])
+    def test_a_film_that_is_published_makes_an_event_that_was_never_live_one_on_demand(self, publish: bool) -> None:
+        given = in_state(EventState.PRE_LIVE).when(start(workflow=INGEST, publish=publish))
+        given.then(begun(workflow=INGEST, publish=publish), mp4(NONE, GENERATING), went(EventState.PRE_LIVE, INGESTING))
+
+    @pytest.mark.parametrize("command", [start(workflow=INGEST), start(publish=True), start(workflow=PACKAGE, publish=True)])
+    def test_without_publish_and_after_a_capture_it_stays_one_that_will_be_live(self, command: StartVodJob) -> None:
+        after = in_state(EventState.PRE_LIVE).when(command).after
+        assert after is not None
+        assert after.details.state is EventState.PRE_LIVE
+
     def test_packaging_leaves_the_mp4_as_it_is(self) -> None:
         packaging = in_state(PRIVATE, mp4(NONE, AVAILABLE)).when(start(workflow=PACKAGE, publish=True))
         packaging.then(begun(workflow=PACKAGE, publish=True))
