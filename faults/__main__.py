@@ -24,6 +24,7 @@ import uvloop
 from faults import (
     composing,
     floods,
+    frozen_kafka,
     fuzz,
     hostile,
     jobs,
@@ -48,7 +49,7 @@ _STAGES = (
     *((True, Servers.ALONE), (False, Servers.ALONE), (True, Servers.LINKED), (True, Servers.REPLICATED)),
     *((False, Servers.ON_SMALL_DISK), (False, Servers.CLOCKED)),
 )
-_MATRICES = (jobs, media, composing, on_air, playout, provisioning, syndication, pushes)
+_MATRICES = (jobs, media, composing, on_air, frozen_kafka, playout, provisioning, syndication, pushes)
 """Each has servers and processes of its own: `tried` runs it, `table` shows its results."""
 _NOT_QUICK = ("receiver-", "calm-")
 _COLUMNS = (

@@ -88,7 +88,9 @@ async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], N
     return results
 
 
-async def played(folder: Path, name: str, *, kafka: bool, servers: Servers, seed: int, effort: Effort) -> Result:
+async def played(
+    folder: Path, name: str, *, kafka: bool, servers: Servers, seed: int, effort: Effort, limits: Limits = LIMITS
+) -> Result:
     """One scenario."""
     dice, since = random.Random(seed), time.monotonic()
     async with PublishingPoints() as points, AirStage(folder, kafka=kafka, dice=dice, servers=servers) as stage:
@@ -111,7 +113,7 @@ async def played(folder: Path, name: str, *, kafka: bool, servers: Servers, seed
             name,
             load.tally,
             found,
-            judged(found, LIMITS),
+            judged(found, limits),
             scene.happened,
             await stage.parked(),
             sum(process.unexpected_ends for process in stage.all),

@@ -28,6 +28,7 @@ _NONE: Final = frozenset[int]()
 _RISE: Final = 60.0
 _PAUSE: Final = (0.5, 3.0)
 _TAKEOVER: Final = (8.0, 11.0)
+FROZEN: Final = 40.0
 _LONGEST: Final = max(LEASE, SHARE)
 _STALLED: Final = STALL + 8
 _LEAPS: Final = ("+3600", "+0", "-3600", "+0")
@@ -40,16 +41,17 @@ class Faults:
     """Of each kind there are so many: kills, freezes and orderly ends of each role, `sessions` more of those that have encoders;
     `points` for each way in which a point fails, and `both` where both fail at once."""
 
-    kills: int
-    freezes: int
-    ends: int
-    sessions: int
-    children: int
-    restarts: int
-    outages: int
-    points: int
-    both: int
-    leaps: int
+    kills: int = 0
+    freezes: int = 0
+    ends: int = 0
+    sessions: int = 0
+    children: int = 0
+    restarts: int = 0
+    outages: int = 0
+    points: int = 0
+    both: int = 0
+    leaps: int = 0
+    broker_freezes: int = 0
 
 
 @dataclass
@@ -78,6 +80,7 @@ class Scene:
         deck += [("stop PostgreSQL", partial(stage.restart_postgres, accident=False), _ALL)] * faults.restarts
         deck += [("kill PostgreSQL", partial(stage.restart_postgres, accident=True), _ALL)] * faults.restarts
         deck += [("Kafka outage", self._kafka, _NONE)] * (faults.outages if kafka else 0)
+        deck += [("freeze Kafka", self._freeze_kafka, _NONE)] * (faults.broker_freezes if kafka else 0)
         ill = [how for how in How if how is not How.WELL]
         for how in ill * faults.points:
             place = frozenset({stage.dice.randrange(POINTS)})
@@ -163,6 +166,13 @@ class Scene:
         await asyncio.to_thread(end)
         await asyncio.sleep(self.stage.dice.uniform(3, 8))
         await asyncio.to_thread(self.stage.broker.start)
+
+    async def _freeze_kafka(self) -> None:
+        """For so long that an Event which waited for it would be late."""
+        assert self.stage.broker is not None
+        self.stage.broker.freeze()
+        await asyncio.sleep(FROZEN)
+        self.stage.broker.thaw()
 
     async def _ill(self, places: frozenset[int], how: How) -> None:
         for place in places:

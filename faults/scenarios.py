@@ -247,6 +247,18 @@ async def standby_behind(scene: Scene) -> None:
     scene.notes.append(f"{head - kept} events lost after position {kept}, begun again after {since}")
 
 
+async def kafka_freezes(scene: Scene) -> None:
+    """Connections stay and nobody answers, for longer than consumers have patience; then it goes on as if nothing had been."""
+    broker = scene.stage.broker
+    assert broker is not None
+    for seconds in scene.effort.vanished:
+        broker.freeze()
+        await asyncio.sleep(seconds)
+        broker.thaw()
+        await scene.moment(8, 12)
+    scene.notes.append(f"frozen for {', '.join(f'{seconds:.0f} s' for seconds in scene.effort.vanished)}")
+
+
 async def kafka_vanishes(scene: Scene) -> None:
     link = scene.stage.broker_link
     for seconds in scene.effort.vanished:
@@ -288,6 +300,7 @@ _BOTH: Mapping[str, tuple[str, Callable[[Scene], Awaitable[None]]]] = {
 SCENARIOS: Sequence[Scenario] = (
     *(Scenario(name, meaning, True, act) for name, (meaning, act) in _BOTH.items()),
     Scenario("kafka", "Kafka stopped and restarted with its data, and killed", True, kafka_outage),
+    Scenario("frozen-kafka", "Kafka frozen past the patience of consumers, and thawed", True, kafka_freezes),
     Scenario("receivers", "receivers with six faults, all at once", True, faulty_receivers, FAULTY),
     *(Scenario(f"receiver-{one}", f"a faulty receiver: {one}", True, faulty_receivers, (one,)) for one in FAULTY),
     Scenario("fan-outs", _KILLED_IN_TURNS, True, one_fan_out_killed, jobs=True),

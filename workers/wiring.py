@@ -27,6 +27,7 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
 from workers.bucket_ports import BucketAddress
 from workers.checkpoint_ports import CheckpointPlaces
+from workers.kernel.fallback_feed import FallbackFeed
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
@@ -126,26 +127,29 @@ class WorkerContext:
     step_server: ForkServer | None = None
     """Starts the processes of steps; None: one of this process's own."""
 
-    def feed(self, kinds: frozenset[str], *, consumer: str | None = None) -> Feed:
-        """The events of these kinds: from Kafka where there is a broker, else from the log. Kafka's own programs know the consumer
-        as a group of its name."""
+    def feed(self, kinds: frozenset[str], *, consumer: str | None = None, on_air: bool = False) -> Feed:
+        """The events of these kinds: from Kafka where there is a broker, and from the log where there is none, or while it gives
+        nothing. What takes Events `on_air` or off always reads the log. Kafka's own programs know the consumer as a group of its
+        name."""
         log = LogFeed(self.database, self.log_watcher, kinds=kinds)
-        if self.kafka is None:
+        if self.kafka is None or on_air:
             return log
         from workers.adapters.kafka.feed import KafkaFeed
         from workers.adapters.kafka.topics import Topics
 
         topics = Topics()
         group = None if consumer is None else topics.group(consumer)
-        return KafkaFeed(self.kafka, topics, database=self.database, past=log, kinds=kinds, group=group)
+        broker = KafkaFeed(self.kafka, topics, database=self.database, past=log, kinds=kinds, group=group)
+        return FallbackFeed(broker, log, log_watcher=self.log_watcher, name=consumer)
 
-    def consumer(self, name: str, handler: Handler[Any]) -> Worker:
-        """One consumer in the installation, which gives the events of the handler's kinds to it in their order."""
+    def consumer(self, name: str, handler: Handler[Any], *, on_air: bool = False) -> Worker:
+        """One consumer in the installation, which gives the events of the handler's kinds to it in their order; `on_air` as in
+        `feed`."""
         from projections.consumers.leases import ShardLeases
         from workers.kernel.consumer import Consumer
 
         leases = ShardLeases(self.database, name, shards=1, member=new_id(), host=self.host)
-        feed = self.feed(self.kinds if handler.kinds is None else handler.kinds, consumer=name)
+        feed = self.feed(self.kinds if handler.kinds is None else handler.kinds, consumer=name, on_air=on_air)
         return Consumer(self.database, leases, feed=feed, handler=handler, tracer=self.tracer)
 
     def order_worker(self, consumer: str, carry_out: CarryOut, *, waker: Waker) -> Worker:
@@ -155,9 +159,9 @@ class WorkerContext:
 
         return OrderWorker(Orders(self.database, consumer), carry_out, waker=waker, tracer=self.tracer)
 
-    def signal(self, kinds: frozenset[str], *, topics: frozenset[str] = frozenset()) -> Signal:
-        """Says that there may be new events of these kinds, and which aggregates had one of these topics."""
-        if self.kafka is None:
+    def signal(self, kinds: frozenset[str], *, topics: frozenset[str] = frozenset(), on_air: bool = False) -> Signal:
+        """Says that there may be new events of these kinds, and which aggregates had one of these topics; `on_air` as in `feed`."""
+        if self.kafka is None or on_air:
             return LogSignal(self.database, self.log_watcher, kinds=kinds, topics=topics)
         return FeedSignal(self.database, self.feed(kinds), topics=topics)
 

@@ -106,6 +106,11 @@ def _consumers(seen: HealthFigures) -> Iterator[Attention]:
             yield _fault("consumers", text, f"medialedger consumers parked {one.name}")
         if (one.lag or 0) > _BEHIND:
             yield _look("consumers", f"{one.name} is {one.lag:,} events behind.")
+    reading = {one.name: max((member.reads_log_seconds or 0.0 for member in one.members), default=0.0) for one in seen.consumers}
+    names = [name for name, seconds in reading.items() if seconds]
+    if names:
+        verb, since = "reads" if len(names) == 1 else "read", _for(max(reading.values()))
+        yield _look("consumers", f"The broker gives nothing for {since}: {', '.join(names)} {verb} the log instead.")
 
 
 def _events(seen: HealthFigures) -> Iterator[Attention]:

@@ -38,6 +38,9 @@ class ConsumerMember(Wire):
     seen_at: Instant = Field(description="When it last renewed its leases.")
     failing_seconds: float | None = Field(description="For how long its work has only failed; null when it does not.")
     fault: str | None = Field(description="Why it fails; null when it does not.")
+    reads_log_seconds: float | None = Field(
+        description="For how long it reads the log because the broker gives nothing; null when it does not."
+    )
 
     @classmethod
     def of(cls, member: Member) -> ConsumerMember:
@@ -48,6 +51,7 @@ class ConsumerMember(Wire):
             seen_at=member.seen_at,
             failing_seconds=member.failing,
             fault=member.fault,
+            reads_log_seconds=member.reads_log,
         )
 
 

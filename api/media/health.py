@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from pydantic import Field
 
@@ -16,13 +18,16 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.version import four_part, product_version
 from api.kernel.wire import Wire
 from domain.kernel.errors import Unavailable
+from projections.consumers.queries import ConsumerQueries
 from projections.kernel.database import Database
 from projections.log.reader import head
 from workers.ports import Transcoder
 
 routes = Router("/health", tag="Health", surface=MEDIA)
 
+T = TypeVar("T")
 _OK = "ok"
+_NEEDED = ("api", "transcoding", "database")
 _NEVER_STORED = ("cache-control", "no-store")
 _RETRY = ("retry-after", "5")
 
@@ -33,6 +38,9 @@ class ServiceHealth(Wire):
     api: str = Field(description="ok.")
     transcoding: str = Field(description="ok, or what is wrong with the transcoder.")
     database: str = Field(description="ok, or what is wrong with the database.")
+    consumers: str = Field(
+        description="ok, or which consumers read the log because the broker gives nothing. That alone is not an answer of 503."
+    )
 
 
 class ServiceVersion(Wire):
@@ -51,29 +59,33 @@ class Health:
     def __init__(self, database: Database, transcoder: Transcoder, *, machine: str, seconds: float = 2.0) -> None:
         self.machine = machine
         self._database = database
+        self._consumers = ConsumerQueries(database)
         self._transcoder = transcoder
         self._seconds = seconds
 
     async def report(self) -> dict[str, str]:
-        transcoding, database = await asyncio.gather(self._transcoder.check(), self._check_database())
-        return {"api": _OK, "transcoding": transcoding or _OK, "database": database or _OK}
+        checks = self._transcoder.check(), self._asked(head(self._database)), self._asked(self._consumers.reading_log())
+        transcoding, (_, database), (reading_log, unknown) = await asyncio.gather(*checks)
+        consumers = f"{', '.join(reading_log)}: the log is read, because the broker gives nothing" if reading_log else unknown
+        return {"api": _OK, "transcoding": transcoding or _OK, "database": database or _OK, "consumers": consumers or _OK}
 
-    async def _check_database(self) -> str | None:
+    async def _asked(self, question: Awaitable[T]) -> tuple[T | None, str | None]:
+        """The answer of the database, or what is wrong with it."""
         try:
             async with asyncio.timeout(self._seconds):
-                await head(self._database)
+                return await question, None
         except TimeoutError:
-            return "the database does not answer"
+            return None, "the database does not answer"
         except Unavailable as fault:
-            return fault.what
-        return None
+            return None, fault.what
 
 
 @routes.get("/", READ, response_model=ServiceHealth)
 async def get_service_health(request: Request, health: Health) -> Response:
-    """Whether the API, the transcoder and the database work; 503, a problem with the same members, when one does not."""
+    """Whether the API, the transcoder and the database work; 503, a problem with the same members, when one does not.
+    Which consumers read the log because the broker gives nothing."""
     report = await health.report()
-    if all(state == _OK for state in report.values()):
+    if all(report[part] == _OK for part in _NEEDED):
         return Response(200, report, headers=(_NEVER_STORED,))
     response = problem(Failure(503, "The service cannot do its work.", "unhealthy", headers=(_NEVER_STORED, _RETRY)), request)
     response.body |= report

@@ -72,6 +72,9 @@ class Backlog:
         self._failing = of_consumer(
             "consumer_failing_seconds", "For how long the work of a consumer has only failed, in the worst of its processes"
         )
+        self._reads_log = of_consumer(
+            "consumer_reads_log_seconds", "For how long a consumer reads the log because Kafka gives nothing, 0 where it does not"
+        )
         self._shards = of_consumer("consumer_shards", "Parts that the work of a consumer is divided into")
         self._held = of_consumer("consumer_shards_held", "Those of them that a process has a valid lease on")
         self._notification_queue = Gauge(
@@ -138,10 +141,11 @@ class Backlog:
     async def _refresh_consumers(self) -> None:
         consumers = await self._consumers.all()
         members = await self._consumers.members()
-        for gauge in (self._position, self._lag, self._parked, self._failing, self._shards, self._held):
+        for gauge in (self._position, self._lag, self._parked, self._failing, self._reads_log, self._shards, self._held):
             gauge.clear()
         for name, processes in members.items():
             self._failing.labels(name).set(max(member.failing or 0.0 for member in processes))
+            self._reads_log.labels(name).set(max(member.reads_log or 0.0 for member in processes))
         for consumer in consumers:
             self._parked.labels(consumer.name).set(consumer.parked)
             self._shards.labels(consumer.name).set(consumer.shards)

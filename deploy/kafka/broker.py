@@ -157,9 +157,14 @@ class Broker:
             self._archive_draft.unlink(missing_ok=True)
 
     def freeze(self) -> None:
-        """As a machine that hangs: connections stay, and nobody answers. `kill` ends it."""
+        """As a machine that hangs: connections stay, and nobody answers. `thaw` and `kill` end it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen broker go on as if nothing had been."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def _format(self, command: Sequence[str]) -> None:
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)

@@ -26,11 +26,14 @@ INSERT INTO consumer_shards (consumer, shard, position) SELECT %s, generate_seri
 """
 _THAWED_IN_TIME = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 _SEEN = """
-INSERT INTO consumer_members (consumer, member, host, busy, failing_since, fault, warning, seen_at)
-VALUES (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), %s, %s, clock_timestamp())
+INSERT INTO consumer_members (consumer, member, host, busy, failing_since, fault, warning, reads_log_since, seen_at)
+VALUES (
+    %s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), %s, %s, clock_timestamp() - make_interval(secs => %s),
+    clock_timestamp()
+)
 ON CONFLICT (consumer, member) DO UPDATE
 SET busy = excluded.busy, failing_since = excluded.failing_since, fault = excluded.fault, warning = excluded.warning,
-    seen_at = excluded.seen_at
+    reads_log_since = excluded.reads_log_since, seen_at = excluded.seen_at
 """
 _FORGET = "DELETE FROM consumer_members WHERE consumer = %s AND seen_at < clock_timestamp() - 2 * make_interval(secs => %s)"
 _ALIVE = "SELECT count(*) FROM consumer_members WHERE consumer = %s AND seen_at > clock_timestamp() - make_interval(secs => %s)"
@@ -98,12 +101,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class MemberState:
-    """What operators see of a member: how much is under way, the fault that lasts, and what is less safe on its machine than it
-    could be, in a sentence."""
+    """What operators see of a member: how much is under way, the fault that lasts, what is less safe on its machine than it
+    could be, in a sentence, and since when, by `time.monotonic`, it reads the log instead of a broker."""
 
     busy: int = 0
     fault: Fault | None = None
     warning: str | None = None
+    reads_log_since: float | None = None
 
 
 IDLE: Final = MemberState()
@@ -178,7 +182,8 @@ class ShardLeases:
     def _seen(self, state: MemberState) -> tuple[object, ...]:
         fault = state.fault
         failing, what = (None, None) if fault is None else (time.monotonic() - fault.since, fault.what)
-        return (self.consumer, self.member, self._host, state.busy, failing, what, state.warning)
+        reading = None if state.reads_log_since is None else time.monotonic() - state.reads_log_since
+        return (self.consumer, self.member, self._host, state.busy, failing, what, state.warning, reading)
 
     async def release(self, shards: Iterable[int]) -> None:
         """Free shards for other members. Nothing may be under way for them any more."""

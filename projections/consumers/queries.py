@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from projections.consumers.leases import LEASE
 from projections.deliveries.queries import MOST_COUNTED
 from projections.kernel.database import Database
 from projections.log.reader import HEAD
@@ -27,15 +28,21 @@ CROSS JOIN LATERAL (
 ORDER BY c.consumer
 """
 _MEMBERS = """
-SELECT consumer, member, host, busy, seen_at, extract(epoch FROM clock_timestamp() - failing_since)::float8, fault
+SELECT consumer, member, host, busy, seen_at, extract(epoch FROM clock_timestamp() - failing_since)::float8, fault,
+    extract(epoch FROM clock_timestamp() - reads_log_since)::float8
 FROM consumer_members ORDER BY host, member
+"""
+_READING_LOG = f"""
+SELECT DISTINCT consumer FROM consumer_members
+WHERE reads_log_since IS NOT NULL AND seen_at > clock_timestamp() - make_interval(secs => {2 * LEASE})
+ORDER BY consumer
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """A process that runs a consumer; `busy` is how much it has under way. `failing` are the seconds for which its work has only
-    failed, with `fault`; None when it does not."""
+    failed, with `fault`; None when it does not. `reads_log` are those for which it reads the log instead of a broker."""
 
     id: UUID
     host: str
@@ -43,6 +50,7 @@ class Member:
     seen_at: datetime
     failing: float | None = None
     fault: str | None = None
+    reads_log: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,10 @@ class ConsumerQueries:
         for consumer, *member in await self._database.lists.rows(_MEMBERS):
             by_consumer[consumer].append(Member(*member))
         return by_consumer
+
+    async def reading_log(self) -> Sequence[str]:
+        """The names of the consumers that read the log because the broker gives nothing."""
+        return [name for (name,) in await self._database.rows(_READING_LOG)]
 
     async def exists(self, name: str) -> bool:
         return await self._database.row("SELECT FROM consumer_shards WHERE consumer = %s LIMIT 1", (name,)) is not None

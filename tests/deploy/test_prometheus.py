@@ -63,6 +63,7 @@ CASES: Final = {
     "MedialedgerAppendsWait": one("medialedger_append_queue_age_seconds", "3x60", "0.5x60"),
     "MedialedgerClockAhead": one("medialedger_log_ahead_of_clock_seconds", "3600x60", "0x60"),
     "MedialedgerConsumerFails": one('medialedger_consumer_failing_seconds{consumer="webhooks"}', "400x60", "100x60"),
+    "MedialedgerBrokerGivesNothing": one('medialedger_consumer_reads_log_seconds{consumer="webhooks"}', "90x60", "30x60"),
     "MedialedgerConsumerBehind": one('medialedger_consumer_lag_events{consumer="webhooks"}', "20000x60", "9000x60"),
     "MedialedgerConsumerNotRun": one(
         'medialedger_consumer_shards_held{consumer="work"}',

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import httpx
 
+from tests.platform.waiting import until
 from tests.workers.jobs.counted import tool
 from workers.adapters.encoders.encode_command import BITS
 
@@ -73,6 +74,21 @@ class Station:
 
     def state(self, point: str = "") -> str:
         return str(httpx.get(f"{self.url}{point}/status.php", timeout=60, verify=False).json().get("state"))
+
+
+def captured(http: httpx.Client, event: str, *, to: Path, state: str = "VOD_PUBLIC") -> Path:
+    """What the Event knows is enough for the job."""
+    order = {"job": {"workflow": "vod_capture"}, "parameters": {"content_id": event, "renditions": [96]}}
+    job = http.post("/engine/job", json=order, headers={"client": "admin"}).raise_for_status().json()["id"]
+
+    def shown() -> dict[str, Any]:
+        found: dict[str, Any] = http.get(f"/api/event/{event}").raise_for_status().json()
+        return found
+
+    until(lambda: shown()["stateString"] in (state, "VOD_ERROR"))
+    assert shown()["stateString"] == state, http.get(f"/engine/jobs/{job}").text
+    to.write_bytes(http.get(f"/media/{event}/{event}.mp4").raise_for_status().content)
+    return to
 
 
 def frame_numbers(file: Path | str) -> list[int]:

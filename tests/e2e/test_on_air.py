@@ -8,14 +8,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from domain.kernel.clock import iso, system_clock
 from tests.contract.encoder.ffmpeg_stage import children
-from tests.e2e.on_air import Station, frame_numbers
+from tests.e2e.on_air import Station, captured, frame_numbers
 from tests.e2e.processes import alive
 from tests.e2e.product import Product, Products, client, migrated_home
 from tests.npm_packages import shaka_player
@@ -60,11 +59,11 @@ async def test_a_test_picture_is_watched_live_and_afterwards(
         sent = (news.pictures(), news.pictures("-b"))
         assert sent[0] == sent[1]
         assert len(news.sessions()) == 1
-        captured = _captured(http, event, to=tmp_path / "film.mp4")
+        film_file = captured(http, event, to=tmp_path / "film.mp4")
         assert (news.pictures(), news.pictures("-b")) == sent, "something was sent after the stop"
         assert not children("ffmpeg", of=product.process.pid)
 
-        numbers = frame_numbers(captured)
+        numbers = frame_numbers(film_file)
         assert numbers == list(range(len(numbers))), "it is not whole"
         assert len(numbers) >= FPS * 5
         if theatre is None:
@@ -110,21 +109,6 @@ async def _plays(theatre: Theatre, package: str, manifests: Sequence[str], *, nu
     for manifest in manifests:
         seen, said = await theatre.play(f"{package}/{manifest}", shown=shown, home=homes / f"film-{manifest}")
         assert seen == [number for number, _ in shown], said
-
-
-def _captured(http: httpx.Client, event: str, *, to: Path) -> Path:
-    """What the Event knows is enough for the job."""
-    order = {"job": {"workflow": "vod_capture"}, "parameters": {"content_id": event, "renditions": [96]}}
-    job = http.post("/engine/job", json=order, headers={"client": "admin"}).raise_for_status().json()["id"]
-
-    def shown() -> dict[str, Any]:
-        found: dict[str, Any] = http.get(f"/api/event/{event}").raise_for_status().json()
-        return found
-
-    until(lambda: shown()["stateString"] in ("VOD_PUBLIC", "VOD_ERROR"))
-    assert shown()["stateString"] == "VOD_PUBLIC", http.get(f"/engine/jobs/{job}").text
-    to.write_bytes(http.get(f"/media/{event}/{event}.mp4").raise_for_status().content)
-    return to
 
 
 @pytest.mark.long

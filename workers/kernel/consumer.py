@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -21,7 +22,7 @@ from pydantic import ValidationError
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
 from domain.kernel.stream_name import StreamName
-from projections.consumers.leases import NOTHING, Assignment, LeaseLost, ShardLease, ShardLeases, shard_of
+from projections.consumers.leases import NOTHING, Assignment, LeaseLost, MemberState, ShardLease, ShardLeases, shard_of
 from projections.consumers.parked import ParkedRecords, park, stop_replay, unpark
 from projections.kernel.background_task import TRANSIENT, OperatorNeeded
 from projections.kernel.database import Database, unavailable
@@ -94,6 +95,10 @@ class Consumer(LeasedWorker, Generic[E]):
         await self._feed.close()
         if self._connection is not None:
             await self._connection.close()
+
+    @property
+    def _state(self) -> MemberState:
+        return replace(super()._state, reads_log_since=self._feed.reads_log_since)
 
     async def _turn(self) -> None:
         try:

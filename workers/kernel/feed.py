@@ -27,6 +27,11 @@ class Batch:
 class Feed(Protocol):
     """The access of one reader to the log."""
 
+    @property
+    def reads_log_since(self) -> float | None:
+        """Since when, by `time.monotonic`, the log is read because the broker gives nothing; None: it is not."""
+        ...
+
     async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
         """The records after these positions, one for each shard. Waits a moment when there are none; the batch may then be empty,
         and `through` the same as before. Never ends within a write, so it may be a little longer than `limit`. Raises `Unavailable`

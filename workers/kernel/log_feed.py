@@ -26,6 +26,8 @@ class LogFeed:
     """`kinds` are the aggregates whose events are read, None for all; `shards` is the number of shards of the consumer. `most`: so
     many bytes of one batch, or a whole write that is larger."""
 
+    reads_log_since: Final = None
+
     def __init__(
         self,
         database: Database,

@@ -21,6 +21,7 @@ def run(args: Namespace, api: RestApi) -> int:
 def _list(args: Namespace, api: RestApi) -> None:
     columns = (
         Column("name", field("name")),
+        Column("reads", _reads, wide=True),
         Column("position", lambda one: "reads no log" if one.get("position") is None else one["position"]),
         Column("behind", field("lag"), Kind.NUMBER),
         Column("processes", lambda one: len(_members(one)), Kind.NUMBER),
@@ -37,6 +38,12 @@ def _list(args: Namespace, api: RestApi) -> None:
 def _members(consumer: Document) -> list[dict[str, Any]]:
     members = consumer.get("members")
     return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
+
+
+def _reads(consumer: Document) -> str:
+    if consumer.get("position") is None:
+        return "tables"
+    return "log, not broker" if any(member.get("readsLogSeconds") for member in _members(consumer)) else "as set up"
 
 
 def _fault(consumer: Document) -> str | None:

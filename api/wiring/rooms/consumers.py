@@ -52,7 +52,10 @@ def _relay(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
 
 CONSUMERS = Room(
     name="consumers",
-    migrations=(Migration.read("0008 consumers", "consumers/schema.sql"),),
+    migrations=(
+        Migration.read("0008 consumers", "consumers/schema.sql"),
+        Migration.read("0061 readers of the log instead of a broker", "consumers/reads_log.sql"),
+    ),
     routes=_routes,
     services=_services,
     grants=(Grant("TABLE log_epochs", "SELECT"),),

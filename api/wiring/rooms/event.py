@@ -160,7 +160,7 @@ def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
     waker = Waker()
     handler = EncodingOrders(context.streams, mapper=context.mapper, wake=waker.wake)
-    consumer = context.consumer(CONSUMER, handler)
+    consumer = context.consumer(CONSUMER, handler, on_air=True)
     events = EventQueries(context.database)
     on_air = OnAirHandlers(context.executor, context.records, events=events, notes=context.logbook)
     return [consumer, context.order_worker(CONSUMER, ChannelOrders(on_air).carry_out, waker=waker)]

@@ -115,7 +115,7 @@ def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Wor
     from workers.provisioning.callbacks import CallbackListener
     from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
 
-    hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND})))
+    hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND}), on_air=True))
     handlers, service = provision_handlers(context), service_provisioner(context.outbound, home=context.home)
     reconciler = Reconciler(
         ProvisionQueries(context.database),
@@ -137,7 +137,7 @@ def _endings(context: WorkerContext, handlers: ProvisionHandlers) -> Sequence[Wo
 
     waker = Waker()
     handler = ProvisioningOrders(context.streams, mapper=context.mapper, wake=waker.wake)
-    consumer = context.consumer(CONSUMER, handler)
+    consumer = context.consumer(CONSUMER, handler, on_air=True)
     return [consumer, context.order_worker(CONSUMER, EndingOrders(handlers).carry_out, waker=waker)]
 
 

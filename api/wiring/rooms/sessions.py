@@ -59,7 +59,7 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
     check_transcoder(shared)
     files = _item_cache(context)
-    hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Publication.KIND})))
+    hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Publication.KIND}), on_air=True))
     member = new_id()
 
     def worker(kind: SessionKind, consumer: str) -> SessionWorker:

@@ -24,7 +24,7 @@ def _timekeeper(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
     from workers.timekeeper.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
 
     waker = Waker()
-    wakeups = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Composition.KIND}), topics=CHANGES_TIMES))
+    wakeups = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Composition.KIND}), topics=CHANGES_TIMES, on_air=True))
     wakeups.follow(lambda streams: waker.wake() if streams else None)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
     timekeeper = Timekeeper(

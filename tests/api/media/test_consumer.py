@@ -42,6 +42,7 @@ async def test_consumers_are_listed_with_their_lag_members_and_parked_records(ht
     member = {"id": str(MEMBER), "host": "studio-1", "busy": 2, "seenAt": "2031-01-02T12:00:00.000Z"} | {
         "failingSeconds": None,
         "fault": None,
+        "readsLogSeconds": None,
     }
     none = {"parked": 0, "oldestParkedAt": None}
     assert await listed(http) == [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from socket import gethostname
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -13,12 +15,13 @@ from psycopg.conninfo import make_conninfo
 from api.kernel.version import four_part, product_version
 from api.media.health import Health
 from api.wiring.core import Core
+from projections.consumers.leases import MemberState, ShardLeases
 from projections.kernel.database import Database
 from tests.api.serving import serving
 from tests.conftest import introduce
 from workers.adapters.ffmpeg import Ffmpeg, find
 
-WELL = {"api": "ok", "transcoding": "ok", "database": "ok"}
+WELL = {"api": "ok", "transcoding": "ok", "database": "ok", "consumers": "ok"}
 
 
 def report_of(answer: httpx.Response) -> dict[str, str]:
@@ -55,7 +58,25 @@ async def test_a_database_that_is_gone_is_503(inner: Core, database_url: str, po
             health = Health(gone, Ffmpeg(find("ffmpeg")), machine="m", seconds=0.2)
             async with serving(inner, database_url, lambda _: {Health: health}) as http:
                 answer = await http.get("/api/health/")
-    assert report_of(answer) == WELL | {"database": "the database does not answer"}
+    assert report_of(answer) == WELL | dict.fromkeys(("database", "consumers"), "the database does not answer")
+
+
+async def test_consumers_that_read_the_log_instead_of_the_broker_are_named_and_the_service_works(
+    http: httpx.AsyncClient, inner: Core
+) -> None:
+    for name in ("webhooks", "callback"):
+        leases = ShardLeases(inner.database, name, shards=1, member=uuid4())
+        await leases.start()
+        await leases.hold(MemberState(reads_log_since=time.monotonic() - 61))
+    answer = await http.get("/api/health/")
+    said = "callback, webhooks: the log is read, because the broker gives nothing"
+    assert (answer.status_code, answer.json()) == (200, WELL | {"consumers": said})
+    found = (await http.get("/api/health/overview/")).json()["attention"]
+    assert "The broker gives nothing for 1 min 1 s: callback, webhooks read the log instead." in [one["text"] for one in found]
+    members = [member for one in (await http.get("/api/consumer/")).json() for member in one["members"]]
+    assert [member["readsLogSeconds"] > 60 for member in members] == [True, True]
+    metrics = (await http.get("/metrics")).text
+    assert 'medialedger_consumer_reads_log_seconds{consumer="webhooks"} 61.' in metrics
 
 
 async def test_a_database_that_is_too_slow_is_503(inner: Core, database_url: str) -> None:

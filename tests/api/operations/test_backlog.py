@@ -44,6 +44,8 @@ async def test_metrics_of_consumers_have_their_name(http: httpx.AsyncClient, inn
         'parked_records{consumer="deliveries"}': "0.0",
         'consumer_failing_seconds{consumer="webhooks"}': "0.0",
         'consumer_failing_seconds{consumer="deliveries"}': "0.0",
+        'consumer_reads_log_seconds{consumer="deliveries"}': "0.0",
+        'consumer_reads_log_seconds{consumer="webhooks"}': "0.0",
         'consumer_shards{consumer="webhooks"}': "2.0",
         'consumer_shards{consumer="deliveries"}': "1.0",
         'consumer_shards_held{consumer="webhooks"}': "0.0",

@@ -7,7 +7,7 @@ import pytest
 
 from api.wiring.core import Core
 from projections.log.log_watcher import LogWatcher
-from tests.contract.feed.transports import Kafka, Log, Memory, Transport, relaying
+from tests.contract.feed.transports import Fallback, Kafka, Log, Memory, Transport, relaying
 from workers.adapters.kafka.topics import Topics
 
 
@@ -19,13 +19,15 @@ async def log_watcher(inner: Core) -> AsyncIterator[LogWatcher]:
     await growing.stop()
 
 
-@pytest.fixture(params=["memory", "log", "kafka"])
+@pytest.fixture(params=["memory", "log", "kafka", "fallback"])
 async def transport(request: pytest.FixtureRequest, inner: Core, log_watcher: LogWatcher) -> AsyncIterator[Transport]:
     log = Log(inner.database, log_watcher)
     if request.param == "memory":
         yield Memory(inner.database)
     elif request.param == "log":
         yield log
+    elif request.param == "fallback":
+        yield Fallback(inner.database, log_watcher)
     else:
         bootstrap, topics = request.getfixturevalue("kafka"), Topics(request.getfixturevalue("topics_prefix"))
         async with relaying(inner, log_watcher, bootstrap=bootstrap, topics=topics):

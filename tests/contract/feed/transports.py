@@ -24,6 +24,7 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
 from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.kernel.fallback_feed import FallbackFeed
 from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
@@ -41,6 +42,8 @@ class Transport(Protocol):
 
 class MemoryFeed:
     """The twin: the whole log in a list."""
+
+    reads_log_since = None
 
     def __init__(self, database: Database, kinds: Collection[str], *, shards: int, limit: int) -> None:
         self._database = database
@@ -64,6 +67,56 @@ class MemoryFeed:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+class MemoryBroker(MemoryFeed):
+    """The twin of a broker. `fault` is what it does instead of giving records."""
+
+    fault: str | None = None
+
+    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
+        match self.fault:
+            case "fails":
+                raise Unavailable("the broker refuses connections")
+            case "hangs":
+                await asyncio.Event().wait()
+            case "lags":
+                await asyncio.sleep(0)
+                return Batch((), min(after.values()))
+        return await super().fetch(after, limit=limit)
+
+    async def holds(self, after: Mapping[int, int]) -> bool:
+        if self.fault == "fails":
+            raise Unavailable("the broker refuses connections")
+        return self.fault is None
+
+
+class Fallback:
+    """The log beside a broker that comes and goes."""
+
+    def __init__(self, database: Database, log_watcher: LogWatcher) -> None:
+        self._database = database
+        self._log_watcher = log_watcher
+
+    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
+        broker = _ComesAndGoes(self._database, kinds, shards=shards, limit=limit)
+        log = Log(self._database, self._log_watcher).feed(kinds=kinds, shards=shards, limit=limit)
+        return FallbackFeed(broker, log, log_watcher=self._log_watcher, patience=0.01, look=0.01)
+
+
+class _ComesAndGoes(MemoryBroker):
+    """Gives three batches, then fails until somebody asks whether it is back."""
+
+    _given = 0
+
+    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
+        self._given += 1
+        self.fault = "fails" if self._given > 3 else None
+        return await super().fetch(after, limit=limit)
+
+    async def holds(self, after: Mapping[int, int]) -> bool:
+        self._given = 0
+        return True
 
 
 class Memory:

@@ -42,6 +42,8 @@ class KafkaFeed:
     """Reads from Kafka. `past` reads from the log what the topics no longer hold. `group` is the consumer group whose offsets are
     committed, so that Kafka's own programs show the lag; nothing in the product reads them."""
 
+    reads_log_since: Final = None
+
     def __init__(
         self,
         connection: KafkaConnection,
@@ -87,26 +89,42 @@ class KafkaFeed:
             self._give_up()
             raise
 
+    async def holds(self, after: Mapping[int, int]) -> bool:
+        """Return whether the brokers give what the topics hold, and the topics are filled up to these positions."""
+        try:
+            reading, _ = await self._open(after)
+            await self._in_thread(reading.poll)
+            relayed = await self._relayed()
+            await self._in_thread(partial(reading.through, relayed))
+        except BaseException:
+            self._give_up()
+            raise
+        return relayed >= min(after.values())
+
     async def close(self) -> None:
         self._past_until = 0
         self._give_up()
 
     async def _seek(self, after: Mapping[int, int], limit: int) -> Batch:
         """Find the position in the topics. Pages that they no longer hold are read from the log."""
-        self._give_up()
-        self._relay = relay_name(await cluster_id(self._connection))
-        self._checked = time.monotonic()
-        self._timeline = now = await timeline(self._database)
+        _, complete = await self._open(after)
         start, relayed = min(after.values()), await self._relayed()
-        moment = await self._moment(start)
-        reading = self._reading = TopicReader(self._partitions(after), after=after, shards=self._shards, timeline=now)
-        reading.hint_every, reading.most_waiting = self._hint_every, self._most_waiting
-        complete = await self._in_thread(partial(reading.seek, self._connection, moment=moment, group=self._group))
         if complete or start >= relayed:
             return Batch((), start)
         self._give_up()
         self._past_until = relayed
         return await self._past.fetch(after, limit=limit)
+
+    async def _open(self, after: Mapping[int, int]) -> tuple[TopicReader, bool]:
+        """Return a reader of the topics from these positions on, and whether the topics still hold all records from there."""
+        self._give_up()
+        self._relay = relay_name(await cluster_id(self._connection))
+        self._checked = time.monotonic()
+        self._timeline = now = await timeline(self._database)
+        moment = await self._moment(min(after.values()))
+        reading = self._reading = TopicReader(self._partitions(after), after=after, shards=self._shards, timeline=now)
+        reading.hint_every, reading.most_waiting = self._hint_every, self._most_waiting
+        return reading, await self._in_thread(partial(reading.seek, self._connection, moment=moment, group=self._group))
 
     def _partitions(self, after: Mapping[int, int]) -> list[TopicPartition]:
         numbers = self._topics.partitions(after.keys(), of=self._shards)

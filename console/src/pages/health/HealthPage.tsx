@@ -275,6 +275,7 @@ function Points({ onClose }: { onClose: () => void }) {
 
 function conditionOf(consumer: Consumer): StateWord {
   if (consumer.members.some((member) => (member.failingSeconds ?? 0) > 0)) return { word: "Fails", tone: "bad" };
+  if (consumer.members.some((member) => (member.readsLogSeconds ?? 0) > 0)) return { word: "Reads the log", tone: "warn" };
   if (consumer.parked > 0) return { word: "Has parked", tone: "bad" };
   if (consumer.held < consumer.shards) return { word: consumer.held === 0 ? "Nobody runs it" : "Runs in part", tone: consumer.position === null ? "neutral" : "bad" };
   return { word: "Runs", tone: "ok" };
