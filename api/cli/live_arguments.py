@@ -6,7 +6,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from uuid import UUID
 
-from api.cli.argument_types import event_id, position, utf8
+from api.cli.argument_types import event_id, position, positive, utf8
 from api.cli.arguments import OPERATE, Command
 from api.cli.output_arguments import add_consent, add_form
 
@@ -55,7 +55,11 @@ def _origin(parser: ArgumentParser) -> None:
         "--token",
         type=utf8,
         metavar="NAME",
-        help="print a token with which an encoder may write to this publishing point, and end",
+        help="print a token with which an encoder may write to this publishing point and a player read it, and end",
+    )
+    parser.add_argument("--hours", type=positive, default=12, metavar="N", help="how long the token is valid (default: 12 hours)")
+    parser.add_argument(
+        "--revoke", type=utf8, metavar="NAME", help="make all tokens of this publishing point void that were given so far, and end"
     )
     parser.add_argument(
         "--session", type=position, metavar="N", help="number of the session that the token is for (default: one after the last)"
@@ -95,7 +99,7 @@ ORIGIN = Command(
     "The built-in origin alone, for laptops and tests: `medialedger up` has one too. It listens at MEDIALEDGER_HOST and "
     "MEDIALEDGER_PORT, keeps recordings in MEDIALEDGER_ORIGIN_ROOT, and needs the master key of the installation whose encoders "
     "write to it.",
-    "medialedger origin\n  medialedger origin --token news",
+    "medialedger origin\n  medialedger origin --token news --hours 3\n  medialedger origin --revoke news",
     _origin,
     serves=True,
     about_machine=True,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from argparse import Namespace
+from datetime import datetime, timedelta
 from functools import partial
 
 from api.cli.descriptors import raise_descriptor_limit
@@ -18,18 +20,25 @@ from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.standalone_origin import build
 from api.wiring.startup import LOST_KEY, StartError
-from domain.configuration.ingest_token import LARGEST_SESSION, ingest_token
+from domain.configuration.point_token import LARGEST_SESSION, PointToken, Use
+from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyRing
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.keyfiles import first_master_key, has_master_key
 from workers.origin.names import is_point
-from workers.origin.recordings import Point
+from workers.origin.recordings import Point, PointState
 
 
 async def run(args: Namespace, settings: Settings) -> int:
     create_home(settings.home)
     if args.token is not None:
-        print_status(_token(settings, args.token, session=args.session))
+        text, until = _token(settings, args.token, session=args.session, hours=args.hours)
+        print_status(text)
+        print(f"for {args.token}, until {until:%Y-%m-%d %H:%M:%SZ}", file=sys.stderr)
+        return 0
+    if args.revoke is not None:
+        _point(settings, args.revoke).revoke(now=system_clock().timestamp())
+        print_status(f"all tokens of {args.revoke} that were given until now are void")
         return 0
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
@@ -63,15 +72,21 @@ def ready_text(settings: Settings) -> str:
     )
 
 
-def _token(settings: Settings, name: str, *, session: int | None) -> str:
+def _point(settings: Settings, name: str) -> Point:
     if not is_point(name):
         raise StartError("the name of a publishing point has 1 to 64 letters, digits, dots, dashes and underscores")
-    if session is None:
-        state = Point(settings.origin_root / name).state()
-        session = 0 if state is None else state.session + 1
-    if session > LARGEST_SESSION:
+    return Point(settings.origin_root / name)
+
+
+def _token(settings: Settings, name: str, *, session: int | None, hours: int) -> tuple[str, datetime]:
+    """The token, and when it expires."""
+    state, now = _point(settings, name).state() or PointState(), system_clock()
+    number = state.session + 1 if session is None else session
+    if number > LARGEST_SESSION:
         raise StartError("the number of a session has 63 bits")
-    return ingest_token(_keys(settings).ingest.present, point=name, session=session)
+    issued, until = max(int(now.timestamp()), int(state.revoked) + 1), now + timedelta(hours=hours)
+    token = PointToken(Use.HAND, issued, int(until.timestamp()), number)
+    return token.text(_keys(settings).ingest.present, point=name), until
 
 
 def _keys(settings: Settings) -> KeyRing:

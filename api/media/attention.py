@@ -124,6 +124,9 @@ def _events(seen: HealthFigures) -> Iterator[Attention]:
     if idle := seen.points.get("not_started", 0):
         yield _look("points", f"{_count(idle, 'publishing point')} of live Events {'has' if idle == 1 else 'have'} not started.")
 
+    for lost in seen.lost_recordings:
+        yield _fault("points", f"The recording of session {lost.session} at {lost.point} had to make room before it was captured.")
+
 
 def _jobs(seen: HealthFigures) -> Iterator[Attention]:
     if failed := seen.jobs.states.get("failed", 0):

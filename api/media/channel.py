@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from api.http.router import Router
-from api.kernel.auth import WRITE
+from api.kernel.auth import WRITE, Role
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Text, Wire
@@ -79,15 +79,20 @@ CHANNELS = Resource(ChannelKind, "/api/channel", Channel.of)
 (StandardRoutes(routes, CHANNELS, Channel).delete().list().by_id().by_reference())
 
 
-@routes.post("/", WRITE, response_model=Channel, respond=CHANNELS.respond)
+_TAKEN: Final = {409: "Another channel sends to this publishing point of the built-in origin"}
+
+
+@routes.post("/", WRITE, response_model=Channel, respond=CHANNELS.respond, errors=_TAKEN)
 async def add_channel(request: Request, body: AddChannelRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
     """Add a channel."""
-    return await handlers.register(ChannelKind, CHANNELS.values(body), invocation=request.invocation)
+    shares = Role.ADMIN in request.caller.roles
+    return await handlers.register(ChannelKind, CHANNELS.values(body), invocation=request.invocation, shares=shares)
 
 
-@routes.put("/{id}", WRITE, response_model=Channel, respond=CHANNELS.respond)
+@routes.put("/{id}", WRITE, response_model=Channel, respond=CHANNELS.respond, errors=_TAKEN)
 async def update_channel(
     request: Request, id: UUID, body: UpdateChannelRequest, handlers: ConfigurationHandlers
 ) -> Outcome[Record]:
     """Change a channel. A key or password that is null or absent keeps its value, "" clears it."""
-    return await handlers.amend(ChannelKind, id, values=CHANNELS.values(body), invocation=request.invocation)
+    shares = Role.ADMIN in request.caller.roles
+    return await handlers.amend(ChannelKind, id, values=CHANNELS.values(body), invocation=request.invocation, shares=shares)

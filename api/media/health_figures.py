@@ -83,6 +83,14 @@ class SessionCount(Wire):
     count: int = Field(description="How many.")
 
 
+class LostRecordingState(Wire):
+    """A recording at the built-in origin that had to make room before an Event was captured."""
+
+    point: str = Field(description="The name of the publishing point.")
+    session: int = Field(description="The number of the session.")
+    lost_at: Instant = Field(description="When it was removed.")
+
+
 class HealthFigures(Wire):
     """The state of the whole installation. Figures come from the database; disks are those of the answering machine."""
 
@@ -100,4 +108,7 @@ class HealthFigures(Wire):
     sessions: list[SessionCount] = Field(description="Sessions by kind and state.")
     unreadable_secrets: int = Field(
         description="Secrets that were encrypted with a master key that the product does not have any more."
+    )
+    lost_recordings: list[LostRecordingState] = Field(
+        description="Recordings at the built-in origin that had to make room in the last day, before they were captured."
     )

@@ -27,6 +27,7 @@ from api.media.health_figures import (
     HealthFigures,
     JobsState,
     LogState,
+    LostRecordingState,
     ProcessState,
     SessionCount,
     StepQueue,
@@ -43,6 +44,7 @@ from projections.kernel.builds import living
 from projections.kernel.database import Database
 from projections.log.extent import LAST, SERVER
 from projections.media_event.due import DueEvents
+from projections.publishing_points.lost_recordings import LostRecordings
 from projections.publishing_points.queries import PointStates
 from projections.records.queries import RecordQueries
 from projections.sessions.store import SessionQueries
@@ -88,6 +90,7 @@ class OverviewQueries:
     points: PointStates
     records: RecordQueries
     sessions: SessionQueries
+    lost: LostRecordings
     unsealed: Unsealed
 
 
@@ -169,6 +172,10 @@ class Overview:
             points=await self._from.points.counts(),
             sessions=[SessionCount(kind=kind, state=state, count=n) for kind, state, n, _ in await self._from.sessions.counts()],
             unreadable_secrets=await unreadable_secrets(lists),
+            lost_recordings=[
+                LostRecordingState(point=one.point, session=one.session, lost_at=one.lost_at)
+                for one in await self._from.lost.latest()
+            ],
             history=[],
         )
         missing = await asyncio.to_thread(self._missing)  # it asks programs for their version

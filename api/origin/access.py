@@ -9,6 +9,7 @@ from typing import Final
 from api.http.errors import BadRequest, HttpError
 from api.http.request import Request
 from api.published.readers import Readers
+from domain.configuration.point_token import PointToken
 from domain.kernel.errors import NotFound
 from workers.origin.limits import LONGEST_WINDOW
 from workers.origin.live_origin import LiveOrigin
@@ -24,7 +25,7 @@ class TokenNeeded(HttpError):
 
     def __init__(self) -> None:
         super().__init__(
-            "A write needs an ingest token of this publishing point: Authorization: Bearer …",
+            "A write needs a token of this publishing point that has not expired: Authorization: Bearer …",
             headers=(("www-authenticate", 'Bearer realm="ingest"'),),
         )
 
@@ -52,9 +53,9 @@ _STATUSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: the session of an encoder, with the DVR window that it asks for, in seconds."""
+    """Who writes, with the DVR window that is asked for, in seconds."""
 
-    session: int
+    token: PointToken
     window: float | None
 
 
@@ -77,16 +78,16 @@ class OriginAccess:
 
     def writer(self, origin: LiveOrigin, point: str, request: Request) -> Writer:
         """Raises `TokenNeeded`, and `BadRequest` for headers that contradict it."""
-        scheme, _, token = (_only(request, "authorization") or "").partition(" ")
-        session = origin.session(point, token.strip()) if scheme.lower() == "bearer" else None
-        if session is None:
+        scheme, _, text = (_only(request, "authorization") or "").partition(" ")
+        token = origin.token(point, text.strip()) if scheme.lower() == "bearer" else None
+        if token is None or not token.writes:
             raise TokenNeeded
-        if _only(request, "x-session") not in (None, str(session)):
+        if _only(request, "x-session") not in (None, str(token.session)):
             raise BadRequest.at("X-Session", "must be the session of the token")
         window = _only(request, "x-dvr-window")
         if window is not None and not (_SECONDS.fullmatch(window) and 1 <= float(window) <= LONGEST_WINDOW):
             raise BadRequest.at("X-Dvr-Window", f"must be seconds, from 1 to {LONGEST_WINDOW}")
-        return Writer(session, None if window is None else float(window))
+        return Writer(token, None if window is None else float(window))
 
     async def open(self, origin: LiveOrigin, path: str, *, request: Request) -> OpenMedia | None:
         """Whoever gets it closes it. Raises `Unavailable`."""

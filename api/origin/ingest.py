@@ -14,9 +14,9 @@ from workers.origin.refusals import UploadRefused
 routes = Router(surface=ORIGIN, tag="Origin")
 
 _ERRORS = {
-    401: "There is no ingest token of this publishing point and session",
+    401: "There is no token of this publishing point and session, or it has expired",
     408: "The body of a playlist or a segment comes too slowly",
-    409: "A later session has written to this publishing point, or the stream goes back in time",
+    409: "The session has ended, a later one has written, the token was revoked, or the stream goes back in time",
     413: "A playlist, a segment or the number of renditions is too large",
     415: "It is none of the formats that are taken",
     429: "More requests a second than a publishing point takes",
@@ -29,7 +29,7 @@ _ERRORS = {
 async def write_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
     """Take a playlist, a segment or a stream of fragments from an encoder.
 
-    Served where MEDIALEDGER_ORIGIN is on. Needs the ingest token of the encoder's session, `Authorization: Bearer …`. The first
+    Served where MEDIALEDGER_ORIGIN is on. Needs a token of the encoder's session, `Authorization: Bearer …`. The first
     write of a later session ends what earlier ones may write."""
     return await _take(request, name, file, access)
 
@@ -51,11 +51,11 @@ async def delete_live_file(request: Request, name: str, file: str, access: Origi
 
 @routes.delete("/live/{name}", OPEN, if_match=False, absent=404, status=204, errors={401: _ERRORS[401], 409: _ERRORS[409]})
 async def cancel_live_session(request: Request, name: str, access: OriginAccess) -> Response:
-    """End the session of the token: nothing more comes. Its recording stays."""
+    """End the session of the token for ever: nothing more is taken. Its recording stays."""
     origin = access.origin(name)
     writer = access.writer(origin, name, request)
     try:
-        await origin.ingest.end(name, writer.session)
+        await origin.ingest.end(name, writer.token)
     except UploadRefused as refused:
         raise Refusal(refused) from None
     return Response(204)
@@ -66,7 +66,7 @@ async def _take(request: Request, name: str, file: str, access: OriginAccess) ->
     writer = access.writer(origin, name, request)
     assert request.pieces is not None, "the route streams its body"
     try:
-        await origin.ingest.take(name, upload(file), session=writer.session, body=aiter(request.pieces), window=writer.window)
+        await origin.ingest.take(name, upload(file), writer=writer.token, body=aiter(request.pieces), window=writer.window)
     except UploadRefused as refused:
         raise Refusal(refused) from None
     return Response(201)

@@ -39,6 +39,8 @@ class Surroundings:
     """Host names of this server."""
     origin: LiveOrigin | None = None
     """The built-in origin; None: there is none in this process."""
+    point_name: Callable[[str], str | None] = lambda url: None
+    """The name of the publishing point of the built-in origin at a URL."""
     refused_targets: Mapping[Target, str] = field(default_factory=dict)
     """The publishing targets that this installation does not take, and why."""
     templates: Path | None = None

@@ -7,20 +7,27 @@ from re import compile as regex
 from typing import Final
 
 from api.wiring.settings import Settings
-from domain.configuration.ingest_token import ingest_token
-from domain.kernel.clock import system_clock
+from domain.configuration.point_token import PointToken, Use
+from domain.kernel.clock import Clock, system_clock
 from domain.kernel.encryption import IngestKeys
+from projections.kernel.database import Database
 from projections.kernel.sizes import GIB
+from projections.publishing_points.own_points import OwnPoints
+from projections.publishing_points.points import ChannelPointsReader
+from projections.records.queries import RecordQueries
 from workers.adapters.free_space import free_bytes
 from workers.adapters.media_directory import MediaDirectory
+from workers.origin.knowledge import Knowledge
 from workers.origin.limits import OriginLimits
 from workers.origin.live_origin import LiveOrigin
 
 _POINT: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})(?:[/?]|$)")
+ENCODER_SECONDS: Final = 600
+"""The time of a token that an encoder gets. Those of other people get the next one long before."""
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
-def live_origin(settings: Settings, keys: IngestKeys) -> LiveOrigin:
+def live_origin(settings: Settings, keys: IngestKeys, *, known: Knowledge | None = None) -> LiveOrigin:
     """The origin that accepts tokens of these keys."""
     return LiveOrigin(
         settings.origin_root,
@@ -29,7 +36,24 @@ def live_origin(settings: Settings, keys: IngestKeys) -> LiveOrigin:
         files=MediaDirectory(settings.origin_root),
         free=free_bytes,
         clock=system_clock,
+        known=known,
     )
+
+
+def own_points(settings: Settings, database: Database, records: RecordQueries) -> OwnPoints:
+    """What the database knows of the points of the built-in origin."""
+    return OwnPoints(database, ChannelPointsReader(database, records), point_name(settings), hours=settings.origin_hours)
+
+
+def point_name(settings: Settings) -> Callable[[str], str | None]:
+    """The name of the publishing point of the built-in origin at a URL; None where it is not at exactly its address."""
+    origins = [origin for origin in (own_origin(settings), settings.public_url) if origin is not None]
+
+    def name(url: str) -> str | None:
+        found = [_POINT.match(url.removeprefix(origin)) for origin in origins if url.startswith(f"{origin}/")]
+        return next((one[1] for one in found if one is not None), None)
+
+    return name
 
 
 def _limits(settings: Settings) -> OriginLimits:
@@ -54,12 +78,16 @@ def own_origin(settings: Settings) -> str | None:
     return base_url(settings.host, port=settings.port)
 
 
-def ingest_headers(origin: str | None, keys: IngestKeys) -> Callable[[str, int], Mapping[str, str]]:
+def ingest_headers(origin: str | None, keys: IngestKeys, *, clock: Clock) -> Callable[[str, int], Mapping[str, str]]:
     """The headers of a request to this URL in the session of this number. A token goes nowhere but to the origin at `origin`."""
 
     def headers(url: str, session: int) -> Mapping[str, str]:
         below = url.removeprefix(origin) if origin is not None and url.startswith(origin) else ""
         point = _POINT.match(below)
-        return {"Authorization": f"Bearer {ingest_token(keys.present, point=point[1], session=session)}"} if point else {}
+        if point is None:
+            return {}
+        now = int(clock().timestamp())
+        token = PointToken(Use.ENCODER, now, now + ENCODER_SECONDS, session)
+        return {"Authorization": f"Bearer {token.text(keys.present, point=point[1])}"}
 
     return headers

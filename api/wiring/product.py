@@ -29,9 +29,10 @@ from api.media.health_overview import SAMPLE_EVERY, Overview
 from api.origin.access import OriginAccess
 from api.published.files import PublishedFiles
 from api.speke.usage_recorder import UsageRecorder
+from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.media import media_files
-from api.wiring.origin import live_origin, own_origin
+from api.wiring.origin import live_origin, own_origin, own_points, point_name
 from api.wiring.publishing_targets import publishing_targets, refused_targets
 from api.wiring.quiet import order_quiet
 from api.wiring.services import ROUTES, authenticate, services
@@ -275,7 +276,8 @@ async def build(
     quiet = QuietMode()
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit)
     files = media_files(settings.media_directory, settings.media_bucket)
-    origin = live_origin(settings, core.ring.ingest) if settings.origin else None
+    known = own_points(settings, core.database, RecordQueries(core.database, RECORDS)) if settings.origin else None
+    origin = live_origin(settings, core.ring.ingest, known=known) if settings.origin else None
     workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles, quiet=quiet)
     provided = services(
         core,
@@ -286,6 +288,7 @@ async def build(
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
         media_served=files if settings.media_serve else None,
         origin=origin,
+        point_name=point_name(settings),
         targets=publishing_targets(settings, quiet),
         refused_targets=refused_targets(settings),
         templates=settings.home / "templates",

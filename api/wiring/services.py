@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -56,6 +56,7 @@ def services(
     siblings: Siblings | None = None,
     media_served: MediaSource | None = None,
     origin: LiveOrigin | None = None,
+    point_name: Callable[[str], str | None] = lambda url: None,
     targets: Targets | None = None,
     refused_targets: Mapping[Target, str] | None = None,
     templates: Path | None = None,
@@ -66,7 +67,8 @@ def services(
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
     `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
-    below `templates`, and players in the console may load from `console_media_origins`. `own_hosts` are names of this server."""
+    below `templates`; `point_name` knows the points of the built-in origin; players in the console may load from
+    `console_media_origins`. `own_hosts` are names of this server."""
     known = siblings or Alone(core.registry)
     surroundings = Surroundings(
         conninfo,
@@ -77,6 +79,7 @@ def services(
         siblings=known,
         media_served=media_served,
         origin=origin,
+        point_name=point_name,
         targets=targets or KnownTargets(GuardedClient),
         refused_targets=refused_targets or {},
         templates=templates,

@@ -88,7 +88,7 @@ def process_workers(
         files=files,
         outbound_allow=settings.outbound_allow,
         own_origin=own_origin(settings),
-        ingest_headers=ingest_headers(own_origin(settings), core.ring.ingest),
+        ingest_headers=ingest_headers(own_origin(settings), core.ring.ingest, clock=core.clock),
         encoder_devices=settings.encoder_devices,
         downloads=download_limits(settings),
         steps=settings.steps,

@@ -27,6 +27,8 @@ class PointPlan:
     resource: str = ""
     dvr_length: int | None = None
     """Seconds that its playlists reach back, where the point says so itself."""
+    provisioned: bool = False
+    """Whether a placeholder in its URL was filled. Who names a host gets no token of the built-in origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ def _plan(encoder: Encoder, index: int, *, options: EncoderOptions, hosts: Hosts
 
 def _point(encoder: int, index: int, found: tuple[str, str, int | None], *, hosts: Hosts) -> PointPlan:
     url, resource, dvr_length = found
-    return PointPlan(encoder, index, filled(url, hosts.get(resource, NO_HOST)), resource, dvr_length)
+    complete = filled(url, hosts.get(resource, NO_HOST))
+    return PointPlan(encoder, index, complete, resource, dvr_length, provisioned=complete != url)
 
 
 def _points(encoder: Encoder) -> Sequence[tuple[str, str, int | None]]:

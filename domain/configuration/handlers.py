@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from domain.configuration.profile import ProfileDocument
 from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.json_document import checked
 from domain.kernel.ports import Executor, Invocation, Outcome, Vault
 from domain.records.configured import ConfiguredRecord, SentConfiguration
 from domain.records.handlers import RecordHandlers
+from domain.records.kinds.channel import Channel
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.record import AmendRecord, Record, RegisterRecord
 
@@ -29,30 +31,62 @@ def without_secrets(
     return {**values, "configuration_json": configuration}, list(encrypted.values())
 
 
+class PointOwners(Protocol):
+    """Which channels send to which publishing points of the built-in origin."""
+
+    async def taken(self, text: str, *, channel: object) -> Sequence[str]:
+        """The points in a channel's configuration to which other channels send, and it has not sent so far."""
+        ...
+
+
 class ConfigurationHandlers:
-    """Add and change channels and flows.
+    """Add and change channels and flows. `shares`: the caller may let two channels send to one point of the built-in origin.
 
     The configuration is checked against its schema; its secrets are encrypted and stored apart from the text. `Malformed` names the
     place inside the configuration."""
 
-    def __init__(self, executor: Executor, vault: Vault) -> None:
+    def __init__(self, executor: Executor, vault: Vault, owners: PointOwners) -> None:
         self._executor = executor
         self._vault = vault
+        self._owners = owners
 
     async def register(
-        self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, invocation: Invocation, key: object = None
+        self,
+        kind: type[ConfiguredRecord],
+        values: Mapping[str, Any],
+        *,
+        invocation: Invocation,
+        key: object = None,
+        shares: bool = False,
     ) -> Outcome[Record]:
-        """A new record; with `key`, the record of this key, new or changed."""
+        """A new record; with `key`, the record of this key, new or changed. Raises `Conflict`."""
         new, key = key is None, key or new_id()
+        await self._check_points(kind, values, key=key, shares=shares)
         stored, secrets = self._without_secrets(kind, values, key=key)
         return await self._executor.execute(RegisterRecord(key, kind, stored, new=new, sealed=secrets), invocation=invocation)
 
     async def amend(
-        self, kind: type[ConfiguredRecord], key: object, *, values: Mapping[str, Any], invocation: Invocation
+        self,
+        kind: type[ConfiguredRecord],
+        key: object,
+        *,
+        values: Mapping[str, Any],
+        invocation: Invocation,
+        shares: bool = False,
     ) -> Outcome[Record]:
-        """Change the fields that `values` names."""
+        """Change the fields that `values` names. Raises `Conflict`."""
+        await self._check_points(kind, values, key=key, shares=shares)
         stored, secrets = self._without_secrets(kind, values, key=key)
         return await self._executor.execute(AmendRecord(key, kind, stored, sealed=secrets), invocation=invocation)
+
+    async def _check_points(self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object, shares: bool) -> None:
+        """An encoder gets a token of the point, so whoever names the point of another channel could write in its place."""
+        text = values.get("configuration_json")
+        if kind is not Channel or shares or text is None:
+            return
+        if taken := await self._owners.taken(text, channel=key):
+            points = ", ".join(taken)
+            raise Conflict(f"another channel sends to {points} of the built-in origin; only an admin lets two channels send there")
 
     def _without_secrets(
         self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object

@@ -132,7 +132,7 @@ class KeyedHash:
 
 
 class IngestKeys:
-    """The keys of ingest tokens (`domain.configuration.ingest_token`), derived from the master keys."""
+    """The keys of tokens of publishing points (`domain.configuration.point_token`), derived from the master keys."""
 
     def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
         self.use(*_present(master_key, previous))
@@ -193,7 +193,7 @@ def fingerprint(master_key: bytes) -> str:
 
 
 def ingest_key(master_key: bytes) -> bytes:
-    """The key of `domain.configuration.ingest_token`."""
+    """The key of `domain.configuration.point_token`."""
     return _derived(master_key, b"medialedger origin ingest 1")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -12,6 +12,7 @@ from secrets import token_hex
 from time import monotonic
 from typing import Final, TypeVar
 
+from domain.configuration.point_token import PointToken, Use
 from workers.kernel.fair_places import FairPlaces, NoPlace
 from workers.origin.fragment_stream import FragmentStream
 from workers.origin.fragments import Fragment, Init, read_fragment
@@ -26,6 +27,7 @@ from workers.origin.upload_body import UploadBody
 
 T = TypeVar("T")
 Body = AsyncIterator[bytes]
+Runs = Callable[[int], Awaitable[bool]]
 
 _BUFFER: Final = 256 * 1024
 _FENCE_EVERY: Final = 0.5
@@ -36,63 +38,76 @@ _THREADS: Final = 16
 
 
 class Ingest:
-    """`clock` gives Unix times."""
+    """`clock` gives Unix times; `runs` says whether a session of an encoder that the product started has not ended."""
 
-    def __init__(self, points: Points, *, limits: OriginLimits, room: Room, clock: Callable[[], float]) -> None:
+    def __init__(self, points: Points, *, limits: OriginLimits, room: Room, clock: Callable[[], float], runs: Runs) -> None:
         self._points = points
         self._limits = limits
         self._room = room
         self._clock = clock
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ingest")
+        self._runs = runs
         self._sessions: dict[str, int] = {}
+        self._revoked: dict[str, float] = {}
         self._streams: dict[tuple[str, str], object] = {}
         self._paces: dict[str, tuple[int, int]] = {}
         self.uploads = FairPlaces(limits.uploads)
         self.playlists = FairPlaces(limits.playlists)
         """Bytes of playlists in memory."""
 
-    async def take(self, point: str, upload: Upload, *, session: int, body: Body, window: float | None = None) -> None:
+    async def take(self, point: str, upload: Upload, *, writer: PointToken, body: Body, window: float | None = None) -> None:
         """One request. Raises `UploadRefused`."""
         self._keep_pace(point)
         least = None if upload.kind == "fragments" else self._limits.rate
         try:
             with UploadBody(body, places=self.uploads, point=point, least=least) as taken:
-                await self._take(point, upload, session=session, body=taken, window=window)
+                await self._take(point, upload, writer=writer, body=taken, window=window)
         except OSError as fault:
             if fault.errno in (28, 122):
                 raise UploadRefused(Why.FULL, "There is no room on the disk.") from None
             raise
 
-    async def _take(self, point: str, upload: Upload, *, session: int, body: UploadBody, window: float | None) -> None:
-        recording = await self._begin(point, session, window)
-        publishing = Publishing(self._points.get(point), session, patience=self._limits.patience)
+    async def _take(self, point: str, upload: Upload, *, writer: PointToken, body: UploadBody, window: float | None) -> None:
+        recording = await self._begin(point, writer, window)
+        publishing = Publishing(self._points.get(point), writer.session, patience=self._limits.patience)
         match upload.kind:
             case "playlist":
                 await self._playlist(publishing, upload, body, point=point)
             case "segment":
-                await self._segment(publishing, recording, upload, body, fence=_Fence(self, point, session))
+                await self._segment(publishing, recording, upload, body, fence=_Fence(self, point, writer))
             case _:
-                await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, session))
+                await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, writer))
 
-    async def end(self, point: str, session: int) -> None:
-        """The encoder has stopped."""
-        await self._begin(point, session, None)
-        await self._in_thread(partial(self._points.get(point).end, session, now=self._clock()))
+    async def end(self, point: str, writer: PointToken) -> None:
+        """The encoder has stopped: nothing more of this session is taken."""
+        await self._check(writer)
+        end = partial(self._points.get(point).end, writer.session, issued=writer.issued, now=self._clock())
+        await self._in_thread(end)
+        self._sessions[point] = max(writer.session + 1, self._sessions.get(point, -1))
 
-    def refused_now(self, point: str, session: int) -> bool:
-        return session < self._sessions.get(point, -1)
+    def refused_now(self, point: str, writer: PointToken) -> bool:
+        return writer.session < self._sessions.get(point, -1) or writer.issued <= self._revoked.get(point, 0)
 
-    async def look(self, point: str) -> None:
+    async def _check(self, writer: PointToken) -> None:
+        """Raises `UploadRefused` where the product started the encoder, and has ended its session."""
+        if writer.use is Use.ENCODER and not await self._runs(writer.session):
+            raise UploadRefused(Why.FENCED, "The session of this token has ended.")
+
+    async def look(self, point: str, writer: PointToken) -> None:
         """Whether another process has let a later session begin, or somebody has removed the recordings with the fence. What begins
         in this process meanwhile may not be in what is read."""
         before = self._sessions.get(point, -1)
         state = await self._in_thread(self._points.get(point).state)
         found, present = -1 if state is None else state.session, self._sessions.get(point, -1)
         self._sessions[point] = found if present == before else max(found, present)
+        self._revoked[point] = 0.0 if state is None else state.revoked
+        await self._check(writer)
 
-    async def _begin(self, point: str, session: int, window: float | None) -> Recording:
+    async def _begin(self, point: str, writer: PointToken, window: float | None) -> Recording:
+        await self._check(writer)
         await self._room.check(point)
-        begin = partial(self._points.get(point).begin, session, window=window, now=self._clock())
+        session = writer.session
+        begin = partial(self._points.get(point).begin, session, window=window, issued=writer.issued, now=self._clock())
         recording = await self._in_thread(begin)
         self._sessions[point] = max(session, self._sessions.get(point, -1))
         return recording
@@ -175,17 +190,17 @@ class _Fence:
     """Whether the session may still write. Looked at for every piece; what other processes do is seen twice a second, and before a
     refusal."""
 
-    def __init__(self, ingest: Ingest, point: str, session: int) -> None:
+    def __init__(self, ingest: Ingest, point: str, writer: PointToken) -> None:
         self._ingest = ingest
         self._point = point
-        self._session = session
+        self._writer = writer
         self._looked = monotonic()
 
     async def check(self) -> None:
-        if monotonic() - self._looked > _FENCE_EVERY or self._ingest.refused_now(self._point, self._session):
-            await self._ingest.look(self._point)
+        if monotonic() - self._looked > _FENCE_EVERY or self._ingest.refused_now(self._point, self._writer):
+            await self._ingest.look(self._point, self._writer)
             self._looked = monotonic()
-        if self._ingest.refused_now(self._point, self._session):
+        if self._ingest.refused_now(self._point, self._writer):
             raise replaced()
 
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from domain.configuration.ingest_token import read_ingest_token
+from domain.configuration.point_token import PointToken, read_point_token
 from domain.kernel.clock import Clock
 from domain.kernel.encryption import IngestKeys
 from workers.origin.ingest import Ingest
+from workers.origin.knowledge import Knowledge, NoDatabase
 from workers.origin.limits import OriginLimits
 from workers.origin.playback import Playback
 from workers.origin.recordings import Points
-from workers.origin.room import Awaited, Room
+from workers.origin.room import Room
 from workers.ports import MediaSource
 
 
-async def nothing_known() -> Mapping[tuple[str, int], bool]:
-    """Without the database nobody knows which recordings are still to be captured."""
-    return {}
-
-
-async def not_told(point: str, session: int) -> None:
-    return None
-
-
 class LiveOrigin:
-    """`keys` are those of ingest tokens. `files` reads below `root`; `free` gives a disk's free bytes."""
+    """`keys` are those of tokens. `files` reads below `root`; `free` gives a disk's free bytes. Without what is `known` of its
+    points it asks everybody for a token."""
 
     def __init__(
         self,
@@ -37,22 +30,24 @@ class LiveOrigin:
         files: MediaSource,
         free: Callable[[Path], int],
         clock: Clock,
-        awaited: Awaited = nothing_known,
-        lost: Callable[[str, int], Awaitable[None]] = not_told,
+        known: Knowledge | None = None,
     ) -> None:
         def now() -> float:
             return clock().timestamp()
 
         self._keys = keys
+        self._now = now
+        self.known: Knowledge = known or NoDatabase()
         points = Points(root)
-        self._room = Room(root, points=points, limits=limits, free=free, clock=now, awaited=awaited, lost=lost)
+        self._room = Room(root, points=points, limits=limits, free=free, clock=now, known=self.known)
         self.files = files
-        self.ingest = Ingest(points, limits=limits, room=self._room, clock=now)
+        self.ingest = Ingest(points, limits=limits, room=self._room, clock=now, runs=self.known.runs)
         self.playback = Playback(points, window=limits.window, clock=now)
 
-    def session(self, point: str, token: str) -> int | None:
-        """The session of an ingest token for this publishing point; None for any other text."""
-        found = [read_ingest_token(key, token, point=point) for key in self._keys.all]
+    def token(self, point: str, text: str) -> PointToken | None:
+        """The token for this publishing point that the text is, and that has not expired; else None."""
+        now = self._now()
+        found = [read_point_token(key, text, point=point, now=now) for key in self._keys.all]
         return next((one for one in found if one is not None), None)
 
     async def tidy(self) -> None:

@@ -35,12 +35,13 @@ _GRACE: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class PointState:
-    """`session` is the highest that has written, `recordings` how many there were, `numbers` the first number of each track
-    in the recording of that session."""
+    """`session` is the lowest that may write, `recordings` how many there were, `numbers` the first number of each track
+    in the recording of that session. Tokens that were issued until `revoked`, a Unix time, are void."""
 
     session: int = -1
     recordings: int = 0
     numbers: Mapping[str, int] = field(default_factory=dict)
+    revoked: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,35 +215,48 @@ class Point:
         finally:
             os.close(descriptor)
 
-    def check(self, session: int) -> PointState:
-        """Only under the lock the answer holds until what follows is done. Raises `UploadRefused`."""
+    def check(self, session: int, *, issued: float = inf) -> PointState:
+        """Only under the lock the answer holds until what follows is done. `issued` is when the token of the writer was. Raises
+        `UploadRefused`."""
         state = self.state() or PointState()
         if session < state.session:
             raise replaced()
+        if issued <= state.revoked:
+            raise UploadRefused(Why.FENCED, "This token was revoked.")
         return state
 
-    def begin(self, session: int, *, window: float | None, now: float) -> Recording:
+    def begin(self, session: int, *, window: float | None, now: float, issued: float = inf) -> Recording:
         """The recording of a session, from its first write on: no earlier session can write any more."""
         self._make()
         with self.locked():
-            state, found = self.check(session), self.recording(session)
+            state, found = self.check(session, issued=issued), self.recording(session)
             if session > state.session or not found.refresh():
                 found = self._new(session)
                 numbers = self._end_others(now)
                 (found.folder / INCOMING).mkdir(parents=True, exist_ok=True)
                 found.write(RecordingState(session, state.recordings, now, window=window))
                 numbers = {**state.numbers, **numbers}
-                put(self.folder / _STATE, asdict(PointState(session, state.recordings + 1, numbers)))
-            if found.state.ended is not None or (window is not None and window != found.state.window):
-                found.write(replace(found.state, ended=None, window=window or found.state.window))
+                put(self.folder / _STATE, asdict(PointState(session, state.recordings + 1, numbers, state.revoked)))
+            if window is not None and window != found.state.window:
+                found.write(replace(found.state, window=window))
             return self.recording(session)
 
-    def end(self, session: int, *, now: float) -> None:
+    def end(self, session: int, *, now: float, issued: float = inf) -> None:
+        """For ever: only a later session writes again. A second time it changes nothing."""
+        self._make()
         with self.locked():
-            self.check(session)
-            found = self.recording(session)
-            if found.refresh() and found.state.ended is None:
-                found.write(replace(found.state, ended=now))
+            found, state = self.recording(session), self.state() or PointState()
+            if state.session == session + 1 and found.refresh() and not (self.folder / str(session + 1)).is_dir():
+                return
+            state = self.check(session, issued=issued)
+            numbers = {**state.numbers, **self._end_others(now)}
+            put(self.folder / _STATE, asdict(replace(state, session=session + 1, numbers=numbers)))
+
+    def revoke(self, *, now: float) -> None:
+        """Make all tokens void that were issued until now."""
+        self._make()
+        with self.locked():
+            put(self.folder / _STATE, asdict(replace(self.state() or PointState(), revoked=now)))
 
     def trim(self, recording: Recording, *, before: float, window: float) -> int:
         """Remove the first segments of a recording that goes on: what came before a Unix time, but never of the live window. Gives

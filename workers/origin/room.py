@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, nextafter
 from pathlib import Path
@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Final
 
 from projections.kernel.sizes import shown
+from workers.origin.knowledge import IsAwaited, Knowledge
 from workers.origin.limits import OriginLimits
 from workers.origin.recordings import INCOMING, Point, Points, Recording
 from workers.origin.refusals import UploadRefused, Why
@@ -27,10 +28,6 @@ _STEPS: Final = 24
 _MORE: Final = 50
 """With this part of the limit more than is needed, so that it is not done for each segment."""
 _log = logging.getLogger(__name__)
-
-Awaited = Callable[[], Awaitable[Mapping[tuple[str, int], bool]]]
-"""Whether somebody waits to capture a recording, by the publishing point and the session; those of which nothing is known are
-absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Room:
     """What is there is counted every other second. `free` gives the free bytes of the disk of a folder.
 
     A publishing point that has more than its share makes way first, so that what one encoder sends removes nothing of another one.
-    `awaited` says of recordings whether somebody still waits to capture them; `lost` is told of such a one that had to go."""
+    What an Event still waits to capture goes last of all that is no live window."""
 
     def __init__(
         self,
@@ -59,16 +56,14 @@ class Room:
         limits: OriginLimits,
         free: Callable[[Path], int],
         clock: Callable[[], float],
-        awaited: Awaited,
-        lost: Callable[[str, int], Awaitable[None]],
+        known: Knowledge,
     ) -> None:
         self._root = root
         self._points = points
         self._limits = limits
         self._free = free
         self._clock = clock
-        self._awaited = awaited
-        self._lost = lost
+        self._known = known
         self._margin = limits.size // _MORE
         self._looked = float("-inf")
         self._full = _Full()
@@ -91,11 +86,11 @@ class Room:
 
     async def _look(self) -> None:
         if await asyncio.to_thread(self._over) > 0:
-            awaited = await self._awaited()
+            awaited = await self._known.awaited()
             lost: list[tuple[str, int]] = []
             self._full = await asyncio.to_thread(self._make_way, awaited, lost)
             for point, session in lost:
-                await self._lost(point, session)
+                await self._known.lost(point, session)
         else:
             self._full = _Full()
         self._looked = monotonic()
@@ -104,7 +99,7 @@ class Room:
         """Bytes that are to go."""
         return _Kept(self._all(), self._limits, self._free(self._root)).over
 
-    def _make_way(self, awaited: Mapping[tuple[str, int], bool], lost: list[tuple[str, int]]) -> _Full:
+    def _make_way(self, awaited: IsAwaited, lost: list[tuple[str, int]]) -> _Full:
         recordings = self._all()
         while True:
             kept = _Kept(recordings, self._limits, self._free(self._root))
@@ -115,17 +110,17 @@ class Room:
                 return _Full(frozenset(kept.greedy), kept.over > self._margin, sentence)
             recordings = self._all()
 
-    def _gives_way(self, kept: _Kept, awaited: Mapping[tuple[str, int], bool], lost: list[tuple[str, int]]) -> bool:
+    def _gives_way(self, kept: _Kept, awaited: IsAwaited, lost: list[tuple[str, int]]) -> bool:
         """Remove something; False: there is nothing. First what nobody waits for, wherever it is; then of the points with more than
         their share: what has ended, the oldest segments of what goes on, what somebody waits to capture, and last of all the live
         windows, where others need the room. A point with less is not looked at while one with more has anything left."""
         ended = sorted((found for found in kept.recordings if found[1].ended), key=lambda found: found[1].written)
-        if free := next((found for found in ended if awaited.get(_name(found)) is False), None):
+        if free := next((found for found in ended if awaited(*_name(found)) is False), None):
             return self._remove(*free, still=lambda one: one.ended, why="to make room")
         for point in kept.greedy:
             mine = [found for found in kept.recordings if found[0].folder.name == point]
             gone = [found for found in ended if found in mine]
-            if unknown := next((found for found in gone if _name(found) not in awaited), None):
+            if unknown := next((found for found in gone if awaited(*_name(found)) is None), None):
                 return self._remove(*unknown, still=lambda one: one.ended, why="to make room")
             if self._shorten(mine, by=kept.over_share(point), window=self._limits.window):
                 return True

@@ -17,6 +17,7 @@ from projections.job.backlog import JobBacklogQueries
 from projections.kernel.database import Database
 from projections.media_event.due import DueEvents
 from projections.media_event.queries import EventQueries
+from projections.publishing_points.lost_recordings import LostRecordings
 from projections.publishing_points.queries import PointStates
 from projections.records.queries import RecordQueries
 from projections.sessions.store import SessionQueries
@@ -64,6 +65,7 @@ def overview(database: Database, directories: Mapping[str, Path], *, clock: Cloc
         points=PointStates(database),
         records=RecordQueries(database, (Quiet,)),
         sessions=SessionQueries(lists),
+        lost=LostRecordings(database),
         unsealed=Unsealed(lists),
     )
     return Overview(

@@ -11,6 +11,7 @@ from domain.kernel.ids import new_id
 from projections.kernel.database import Database
 from projections.kernel.migrate import Migration
 from projections.provision.queries import ProvisionQueries
+from projections.publishing_points.lost_recordings import LostRecordings, remove_lost_recordings
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
 from projections.publishing_points.samples import CONSUMER
@@ -18,6 +19,7 @@ from projections.records.queries import RecordQueries
 
 if TYPE_CHECKING:
     from api.http.router import Router
+    from workers.retention import Removal
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -32,6 +34,7 @@ def _services(services: Services) -> Providers:
 
     get = services.get
     return {
+        LostRecordings: lambda: LostRecordings(get(Database)),
         PointStates: lambda: PointStates(get(Database)),
         ChannelPointsReader: lambda: ChannelPointsReader(get(Database), get(RecordQueries)),
         LiveStreams: lambda: LiveStreams(get(PointStates), get(ChannelPointsReader), hosts=get(ProvisionQueries)),
@@ -61,9 +64,19 @@ def _prober(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     ]
 
 
+def _removals() -> Sequence[Removal]:
+    from workers.retention import Removal
+
+    return [Removal("lost recordings", "session_days", remove_lost_recordings)]
+
+
 PUBLISHING_POINTS = Room(
     name="publishing_points",
-    migrations=(Migration.read("0017 publishing points", "publishing_points/schema.sql"),),
+    migrations=(
+        Migration.read("0017 publishing points", "publishing_points/schema.sql"),
+        Migration.read("0056 lost recordings", "publishing_points/lost_recordings.sql"),
+    ),
+    removals=_removals,
     routes=_routes,
     services=_services,
     worker_roles=(WorkerRole("prober", _prober),),

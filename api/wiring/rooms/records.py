@@ -37,6 +37,8 @@ from projections.kernel.migrate import Grant, Migration
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.media_event.queries import EventQueries
+from projections.publishing_points.point_owners import PointOwners
+from projections.publishing_points.points import ChannelPointsReader
 from projections.records.history import RecordHistory
 from projections.records.numbers import ArchiverStreamNumbers
 from projections.records.queries import RecordQueries
@@ -60,7 +62,8 @@ def _services(services: Services) -> Providers:
         PropertyQueries: lambda: PropertyQueries(get(Database)),
         RecordHistory: lambda: RecordHistory(get(Streams), get(RecordQueries), properties=get(PropertyQueries)),
         RecordHandlers: lambda: RecordHandlers(get(CommandExecutor), get(RecordHistory).at(None)),
-        ConfigurationHandlers: lambda: ConfigurationHandlers(get(CommandExecutor), get(Vault)),
+        ConfigurationHandlers: lambda: ConfigurationHandlers(get(CommandExecutor), get(Vault), get(PointOwners)),
+        PointOwners: lambda: PointOwners(get(Database), get(ChannelPointsReader), services.surroundings.point_name),
         ProfileHandlers: lambda: ProfileHandlers(get(RecordHandlers)),
         PropertyHandlers: lambda: PropertyHandlers(get(CommandExecutor), get(RecordQueries), properties=get(PropertyQueries)),
         ChapterPointHandlers: lambda: ChapterPointHandlers(

@@ -14,11 +14,13 @@ from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
 from domain.publication.aggregate import Publication
 from domain.publication.sources import ChannelSources
+from projections.clients.directory import ClientDirectory
 from projections.kernel.database import Database
 from projections.kernel.migrate import Migration
 from projections.media_event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
 from projections.publication.queries import PublicationQueries
+from projections.publishing_points.orderers import Orderers
 from projections.publishing_points.queries import PointStates
 from projections.sessions.store import SessionQueries
 
@@ -151,6 +153,7 @@ def _encoders(context: WorkerContext, cache: ItemCache) -> EncoderSessions:
             media_root=None if context.media_bucket else context.media_root,
             devices=context.encoder_devices,
             headers=context.ingest_headers,
+            permitted=Orderers(context.database, ClientDirectory(context.database, context.clock), context.clock).may_still,
         ),
         notes=context.logbook,
         points_fail=points_fail,

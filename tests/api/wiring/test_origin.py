@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from api.wiring.origin import ingest_headers
-from domain.configuration.ingest_token import read_ingest_token
+from domain.configuration.point_token import PointToken, Use, read_point_token
+from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
 
 KEYS = IngestKeys(bytes(32))
@@ -13,8 +14,13 @@ KEYS = IngestKeys(bytes(32))
 
 @pytest.mark.parametrize("below", ["", "/", "/video.m3u8", "/Streams(video.cmfv)", "?a=b"])
 def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None:
-    [token] = ingest_headers("http://127.0.0.1:8080", KEYS)(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
-    assert read_ingest_token(KEYS.present, token.removeprefix("Bearer "), point="news") == 7
+    headers = ingest_headers("http://127.0.0.1:8080", KEYS, clock=system_clock)
+    [token] = headers(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
+    now = system_clock().timestamp()
+    found = read_point_token(KEYS.present, token.removeprefix("Bearer "), point="news", now=now)
+    assert isinstance(found, PointToken)
+    assert (found.use, found.session, found.expires - found.issued) == (Use.ENCODER, 7, 600)
+    assert read_point_token(KEYS.present, token.removeprefix("Bearer "), point="news", now=now + 600) is None
 
 
 @pytest.mark.parametrize(
@@ -31,5 +37,5 @@ def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None
     ],
 )
 def test_nobody_else_gets_one(url: str) -> None:
-    assert ingest_headers("http://127.0.0.1:8080", KEYS)(url, 7) == {}
-    assert ingest_headers(None, KEYS)(url, 7) == {}
+    assert ingest_headers("http://127.0.0.1:8080", KEYS, clock=system_clock)(url, 7) == {}
+    assert ingest_headers(None, KEYS, clock=system_clock)(url, 7) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import pytest
 
 from domain.configuration.handlers import ConfigurationHandlers, ProfileHandlers
 from domain.kernel.cause import Cause
-from domain.kernel.errors import Malformed, NotFound, PreconditionFailed
+from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed
 from domain.kernel.ports import Invocation, Outcome
 from domain.records.handlers import RecordHandlers
 from domain.records.kinds.channel import Channel
@@ -25,6 +26,13 @@ ME = Invocation.by("me")
 REGISTERED, AMENDED = "channel.registered", "channel.amended"
 
 
+class Owners:
+    """Another channel sends to the point `news`."""
+
+    async def taken(self, text: str, *, channel: object) -> Sequence[str]:
+        return ["news"] if "/news" in text else []
+
+
 @pytest.fixture
 def memory() -> Memory:
     return Memory()
@@ -32,7 +40,7 @@ def memory() -> Memory:
 
 @pytest.fixture
 def configurations(memory: Memory) -> ConfigurationHandlers:
-    return ConfigurationHandlers(memory.executor, memory.vault)
+    return ConfigurationHandlers(memory.executor, memory.vault, Owners())
 
 
 @pytest.fixture
@@ -208,3 +216,17 @@ async def test_a_profile_configuration_that_does_not_fit_the_schema_is_refused(m
             await profiles.add_or_update(key, profile(configuration_json=text), invocation=ME)
         assert [error.field for error in malformed.value.errors] == ["configurationJson.request.resources[0].name"]
     assert memory.topics == []
+
+
+async def test_a_channel_does_not_send_to_the_point_of_another_unless_an_admin_says_so(
+    configurations: ConfigurationHandlers,
+) -> None:
+    """Its encoder would have got a token of that point."""
+    taken = {"name": "One", "configuration_json": '{"encoders": [], "to": "/news"}'}
+    with pytest.raises(Conflict, match="only an admin"):
+        await configurations.register(Channel, taken, invocation=ME)
+    added = await configurations.register(Channel, {"name": "One"}, invocation=ME)
+    with pytest.raises(Conflict, match="only an admin"):
+        await configurations.amend(Channel, added.aggregate.key, values=taken, invocation=ME)
+    await configurations.amend(Channel, added.aggregate.key, values=taken, invocation=ME, shares=True)
+    await configurations.amend(Channel, added.aggregate.key, values={"name": "Two"}, invocation=ME)

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from domain.configuration.ingest_token import ingest_token
+from domain.configuration.point_token import PointToken, Use
 from domain.kernel.encryption import ingest_key
 from tests.e2e.origin.pushing import make_film
 from tests.e2e.product import Product
@@ -29,7 +29,8 @@ class Live:
         self.url = f"{origin.address}/origin/live/{name}"
 
     def token(self, session: int) -> str:
-        return ingest_token(KEY, point=self.name, session=session)
+        now = int(time())
+        return PointToken(Use.HAND, now, now + 3600, session).text(KEY, point=self.name)
 
     def get(self, path: str) -> httpx.Response:
         return httpx.get(f"{self.url}/{path}", timeout=60, verify=False)

@@ -48,6 +48,7 @@ class Foreign:
     odd_point: dict[str, Any] = field(default_factory=dict)
     stops: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    orders: list[dict[str, Any]] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.Response:
         self.requests.append(f"{request.method} {request.path_qs}")
@@ -69,6 +70,7 @@ class Foreign:
             order = await request.json()
             if order["settings"].get("refuse"):
                 return web.json_response({"reason": f"{order['settings']['refuse']} {KEY}"}, status=422)
+            self.orders.append(order)
             self.sessions.setdefault(number, Session(order, time.monotonic()))
             return web.json_response({}, status=201)
         if session is None:

@@ -204,3 +204,49 @@ async def test_addresses_that_are_no_encoders(encoder: HttpEncoder, foreign: For
     with pytest.raises(EncoderFailed):
         await encoder.start(plan, channel="news", session=1, may_send=lambda: True)
     assert await encoder.check(plan) is not None
+
+
+async def test_it_is_given_the_next_tokens_before_those_that_it_has_end(client: GuardedClient, foreign: Foreign) -> None:
+    """And it repeats none of them in what it says."""
+    given: list[str] = []
+
+    def headers(url: str, session: int) -> dict[str, str]:
+        given.append(f"Bearer t0ken-number-{len(given)}")
+        return {"Authorization": given[-1]}
+
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), headers, lease=2.0, poll=0.02, renew=0.05)
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    order = foreign.sessions[9].order
+    await until(lambda: sum(line.startswith("PUT") for line in foreign.requests) >= 4)
+    assert foreign.orders[-1]["points"][0]["headers"]["Authorization"] not in (order["points"][0]["headers"]["Authorization"], None)
+    assert {**foreign.orders[-1], "points": []} == {**order, "points": []}
+    foreign.said = f'{{"state": "failed", "reason": "401 with {foreign.orders[-1]["points"][0]["headers"]["Authorization"]}"}}'
+    assert "t0ken" not in await run.ended()
+    await run.stop()
+
+
+async def test_it_ends_when_nobody_who_has_ordered_it_may_do_so_any_more(client: GuardedClient, foreign: Foreign) -> None:
+    """The key of the client was revoked that had pointed the channel to its own encoder: it wrote on."""
+    allowed = {"news"}
+
+    async def permitted(channel: str) -> bool:
+        return channel in allowed
+
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, permitted, lease=2.0, poll=0.02, renew=0.05)
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    allowed.clear()
+    assert "no key or role" in await run.ended()
+    await run.stop()
+    assert foreign.stops
+    with pytest.raises(EncoderFailed, match="no key or role"):
+        await encoder.start(http_plan(foreign), channel="news", session=10, may_send=lambda: True)
+    assert 10 not in foreign.sessions
+
+
+async def test_who_names_the_host_of_a_point_gets_no_token_for_it(encoder: HttpEncoder, foreign: Foreign) -> None:
+    plan = http_plan(foreign)
+    plan = replace(plan, points=[replace(plan.points[0], provisioned=True), *plan.points[1:]])
+    run = await encoder.start(plan, channel="news", session=9, may_send=lambda: True)
+    told = [point["headers"] for point in foreign.sessions[9].order["points"]]
+    assert ["Authorization" in headers for headers in told] == [False, *[True] * (len(told) - 1)]
+    await run.stop()

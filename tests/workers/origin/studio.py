@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from domain.configuration.point_token import PointToken, Use
 from domain.kernel.encryption import IngestKeys
 from tests.conftest import HandClock
 from tests.workers.origin.mp4 import AAC, AVC, Codec, fragment, init
 from workers.adapters.media_directory import MediaDirectory
+from workers.origin.knowledge import IsAwaited
 from workers.origin.limits import OriginLimits
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.names import upload
@@ -20,6 +22,10 @@ from workers.origin.playback import View
 LIVE = View(archive=False, up="")
 ARCHIVE = View(archive=True, up="../")
 CODECS: Mapping[str, Codec] = {"v": AVC, "a": AAC}
+
+
+def writer(session: int) -> PointToken:
+    return PointToken(Use.HAND, 2**32, 2**32 + 1, session)
 
 
 @dataclass(slots=True)
@@ -33,37 +39,37 @@ class Disk:
 
 
 class Studio:
-    """An origin at `root`. Where several have one root they are as several processes of one installation."""
+    """An origin at `root`, and what it knows. Where several have one root they are as several processes of one installation."""
 
     def __init__(self, root: Path, clock: HandClock, **limits: Any) -> None:
         self.root, self.clock, self.disk = root, clock, Disk()
-        self.awaited: dict[tuple[str, int], bool] = {}
-        self.lost: list[tuple[str, int]] = []
+        self.published: set[str] = set()
+        self.ended: set[int] = set()
+        self.to_capture: dict[tuple[str, int], bool] = {}
+        self.gone: list[tuple[str, int]] = []
         known = OriginLimits(**{"free": 0, "pace": 10**9, **limits})
         files = MediaDirectory(root)
-        self.origin = LiveOrigin(
-            root,
-            keys=IngestKeys(bytes(32)),
-            limits=known,
-            files=files,
-            free=self.disk,
-            clock=clock,
-            awaited=self._awaited,
-            lost=self._lost,
-        )
+        keys = IngestKeys(bytes(32))
+        self.origin = LiveOrigin(root, keys=keys, limits=known, files=files, free=self.disk, clock=clock, known=self)
 
-    async def _awaited(self) -> Mapping[tuple[str, int], bool]:
-        return self.awaited
+    async def is_published(self, point: str) -> bool:
+        return point in self.published
 
-    async def _lost(self, point: str, session: int) -> None:
-        self.lost.append((point, session))
+    async def runs(self, session: int) -> bool:
+        return session not in self.ended
+
+    async def awaited(self) -> IsAwaited:
+        return lambda point, session: self.to_capture.get((point, session))
+
+    async def lost(self, point: str, session: int) -> None:
+        self.gone.append((point, session))
 
     async def put(self, path: str, *content: bytes, session: int = 1, point: str = "news", window: float | None = None) -> None:
         async def body() -> AsyncIterator[bytes]:
             for piece in content:
                 yield piece
 
-        await self.origin.ingest.take(point, upload(path), session=session, body=body(), window=window)
+        await self.origin.ingest.take(point, upload(path), writer=writer(session), body=body(), window=window)
 
     async def master(self, view: View = LIVE) -> str | None:
         return await self.origin.playback.master("news", view)

@@ -220,20 +220,20 @@ async def test_a_live_window_takes_no_recording_of_a_smaller_point(tmp_path: Pat
 
 async def test_what_nobody_waits_for_goes_first_and_what_is_awaited_last(tmp_path: Path, clock: HandClock) -> None:
     studio = Studio(tmp_path / "origin", clock, size=1150 * KIB)
-    studio.awaited = {("a", 1): True, ("b", 1): False}
+    studio.to_capture = {("a", 1): True, ("b", 1): False}
     for point in "abcd":
         await recorded(studio, point)
         await studio.origin.tidy()
     assert [is_there(studio, point) for point in "abcd"] == [True, False, True, True], "b is younger than a"
     await recorded(studio, "a", session=2)
     await studio.origin.tidy()
-    assert (is_there(studio, "a", 1), is_there(studio, "a", 2), studio.lost) == (True, False, []), "of the second nothing is known"
+    assert (is_there(studio, "a", 1), is_there(studio, "a", 2), studio.gone) == (True, False, []), "of the second nothing is known"
     await recorded(studio, "a", session=3, count=2)
-    studio.awaited["a", 3] = True
+    studio.to_capture["a", 3] = True
     await studio.origin.tidy()
     assert (is_there(studio, "a", 1), is_there(studio, "a", 3)) == (True, True)
     await recorded(studio, "a", session=4, count=2)
-    studio.awaited["a", 4] = True
+    studio.to_capture["a", 4] = True
     await studio.origin.tidy()
-    assert (is_there(studio, "a", 1), studio.lost) == (False, [("a", 1)])
+    assert (is_there(studio, "a", 1), studio.gone) == (False, [("a", 1)])
     assert [is_there(studio, "a", session) for session in (3, 4)] == [True, True]

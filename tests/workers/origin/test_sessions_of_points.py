@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.workers.origin.studio import Studio, Track
+from domain.configuration.point_token import PointToken, Use
+from tests.workers.origin.mp4 import AVC, fragment, init
+from tests.workers.origin.studio import Studio, Track, writer
+from workers.origin.names import upload
 from workers.origin.recordings import Point
 from workers.origin.refusals import UploadRefused, Why
 
@@ -47,12 +52,12 @@ async def test_a_session_that_begins_while_the_disk_is_read_is_not_forgotten(
         return found
 
     monkeypatch.setattr(Point, "state", slowly)
-    looking = asyncio.create_task(studio.origin.ingest.look("news"))
+    looking = asyncio.create_task(studio.origin.ingest.look("news", writer(8)))
     await asyncio.to_thread(read.wait)
     await Track(studio, "v0", session=8).send()
     go_on.set()
     await looking
-    assert studio.origin.ingest.refused_now("news", 7)
+    assert studio.origin.ingest.refused_now("news", writer(7))
 
 
 async def test_a_recording_that_goes_on_again_is_not_removed(studio: Studio) -> None:
@@ -67,3 +72,81 @@ async def test_a_recording_that_goes_on_again_is_not_removed(studio: Studio) -> 
     await track.send(ended=True)
     assert point.remove(recording, still=lambda one: one.ended)
     assert segments(studio, 1) == 0
+
+
+async def test_a_session_that_was_ended_stays_ended(studio: Studio) -> None:
+    """Its token wrote again, and opened the recording anew."""
+    track = Track(studio, "v0")
+    await track.send()
+    for _ in range(2):
+        await studio.origin.ingest.end("news", writer(1))
+    assert "#EXT-X-ENDLIST" in await studio.media("v0")
+    again = Studio(studio.root, studio.clock)
+    for origin in (studio, again):
+        with pytest.raises(UploadRefused) as refused:
+            await origin.put("v0-1.m4s", b"x")
+        assert refused.value.why is Why.FENCED
+    [recording] = Point(studio.root / "news").recordings()
+    assert recording.state.ended is not None
+    await Track(studio, "v0", session=2).send()
+    assert segments(studio, 1) == segments(studio, 2) == 1
+    with pytest.raises(UploadRefused):
+        await studio.origin.ingest.end("news", writer(1))
+
+
+async def test_a_token_that_was_revoked_writes_no_more(studio: Studio) -> None:
+    """Also a stream that it has begun, in another process than that which revokes it."""
+    stream = fragments(studio, "news")
+    await stream.begun.wait()
+    Point(studio.root / "news").revoke(now=writer(1).issued)
+    with pytest.raises(UploadRefused) as refused:
+        await stream.task
+    assert refused.value.why is Why.FENCED
+    with pytest.raises(UploadRefused, match="revoked"):
+        await studio.put("v0.m3u8", b"#EXTM3U\n")
+    later = replace(writer(1), issued=writer(1).issued + 1)
+    await studio.origin.ingest.take("news", upload("v0.m3u8"), writer=later, body=told_once(b"#EXTM3U\n"))
+
+
+async def test_an_encoder_of_the_product_writes_as_long_as_its_session_runs(studio: Studio) -> None:
+    """Whoever had its token wrote on when the Event was stopped."""
+    encoder = replace(writer(7), use=Use.ENCODER)
+    stream = fragments(studio, "news", token=encoder)
+    await stream.begun.wait()
+    studio.ended.add(7)
+    with pytest.raises(UploadRefused, match="has ended"):
+        await stream.task
+    for ask in (
+        studio.origin.ingest.take("news", upload("v0.m3u8"), writer=encoder, body=told_once(b"#EXTM3U\n")),
+        studio.origin.ingest.end("news", encoder),
+    ):
+        with pytest.raises(UploadRefused, match="has ended"):
+            await ask
+    await studio.put("v0.m3u8", b"#EXTM3U\n", session=8)
+
+
+@dataclass
+class Streaming:
+    begun: asyncio.Event
+    task: asyncio.Task[None]
+
+
+def fragments(studio: Studio, point: str, *, token: PointToken | None = None) -> Streaming:
+    """A stream of fragments that goes on for ever."""
+    begun = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield init(AVC)
+        number = 0
+        while True:
+            yield fragment(float(number), lasts=1.0, data=b"media")
+            begun.set()
+            number += 1
+            await asyncio.sleep(0.01)
+
+    take = studio.origin.ingest.take(point, upload("Streams(v0)"), writer=token or writer(1), body=body())
+    return Streaming(begun, asyncio.create_task(take))
+
+
+async def told_once(content: bytes) -> AsyncIterator[bytes]:
+    yield content

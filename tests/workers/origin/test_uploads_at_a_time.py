@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import HandClock
 from tests.projections.log.helpers import until
-from tests.workers.origin.studio import Studio, Track
+from tests.workers.origin.studio import Studio, Track, writer
 from workers.origin import upload_body
 from workers.origin.names import upload
 from workers.origin.refusals import UploadRefused, Why
@@ -29,7 +29,7 @@ async def slow(
         begun.set()
         await ends.wait()
 
-    task = asyncio.create_task(studio.origin.ingest.take(point, upload(path), session=1, body=body()))
+    task = asyncio.create_task(studio.origin.ingest.take(point, upload(path), writer=writer(1), body=body()))
     await until(begun.is_set)
     yield task
     ends.set()

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Annotated, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -32,11 +33,16 @@ from workers.ports import EncoderFailed, EncoderStatistics, Outbound, OutboundFa
 LEASE: Final = 10.0
 """Seconds without a request after which the encoder stops by itself."""
 POLL: Final = 1.0
+RENEW: Final = 60.0
+"""Seconds between two orders with tokens, and two looks whether it is still permitted. A token lasts for ten times as long."""
 SECONDS: Final = 5.0
 """For each request."""
 _MOST: Final = 262_144
 
 Headers = Callable[[str, int], Mapping[str, str]]
+Permitted = Callable[[str], Awaitable[bool]]
+"""Whether those who have pointed a channel to the encoder, and sent an Event there, may still do so."""
+NOT_PERMITTED: Final = "Whoever has ordered it may not do so any more: its client has no key or role for it."
 _MOST_INPUTS: Final = 16
 _Count = Annotated[StrictInt, Field(ge=0, lt=2**53)]
 """What every reader of JSON reads exactly."""
@@ -71,14 +77,21 @@ class Status(Section):
     audio_inputs: tuple[AudioInputStatus, ...] | None = None
 
 
+async def everybody(channel: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class HttpEncoder:
-    """`headers`: those that the encoder sends to a publishing point, such as the token of the built-in origin."""
+    """`headers`: those that the encoder sends to a publishing point, such as the token of the built-in origin, which are told again
+    every `renew` seconds. `permitted` says whether those who have ordered it may still do so."""
 
     outbound: Outbound
     clock: Clock
     headers: Headers
+    permitted: Permitted = everybody
     lease: float = LEASE
+    renew: float = RENEW
     poll: float = POLL
     seconds: float = SECONDS
 
@@ -93,57 +106,92 @@ class HttpEncoder:
     ) -> RunningHttp:
         if programme is not None:
             raise EncoderFailed("An encoder of the type http plays no compositions.")
-        remote = self._remote(plan, session)
-        points = [
-            {"index": point.index, "url": point.url, "headers": {**self.headers(point.url, session), SESSION: str(session)}}
-            for point in plan.points
-        ]
-        if not points:
+        if not plan.points:
             raise EncoderFailed("It has no publishing point that is known.")
-        order = {"session": session, "channel": channel, "leaseSeconds": self.lease, "points": points, **_wishes(plan)}
+        if not await self.permitted(channel):
+            raise EncoderFailed(NOT_PERMITTED)
+        order = _Order(self, plan, channel=channel, session=session)
+        remote, body = order.made()
         if not may_send():
             raise EncoderFailed("This worker may not start it any more.")
+        running = partial(RunningHttp, self, plan, order=order, remote=remote, session=session, may_send=may_send)
         try:
-            await remote.begun(session, order)
+            await remote.begun(session, body)
         except asyncio.CancelledError:  # it may have begun
-            await RunningHttp(self, plan, remote=remote, session=session, may_send=may_send).stop(final=False)
+            await running().stop(final=False)
             raise
-        return RunningHttp(self, plan, remote=remote, session=session, may_send=may_send)
+        return running()
 
     async def check(self, plan: EncoderPlan) -> str | None:
         try:
-            await self._remote(plan, 0).asked("GET")
+            await self.remote(plan).asked("GET")
         except EncoderFailed as fault:
             return str(fault)
         return None
 
-    def _remote(self, plan: EncoderPlan, session: int) -> _Remote:
+    def remote(self, plan: EncoderPlan, *, headers: Sequence[Mapping[str, str]] = ()) -> _Remote:
+        """`headers` are those that it is told for its points."""
         try:
             settings = http_settings(plan)
         except Malformed as refusal:
             raise EncoderFailed(f"{refusal}.") from None
         if not settings.url:
             raise EncoderFailed("encoderSpecific.url: is required.")
-        points = [secrets_of_point(point.url, self.headers(point.url, session)) for point in plan.points]
+        points = [secrets_of_point(point.url, {}) for point in plan.points]
+        values = [secrets_of_point("", each) for each in headers]
         key = settings.api_key or ""
-        secrets = Secrets([key, *secrets_of_settings(plan.specific), *chain.from_iterable(points)])
+        secrets = Secrets([key, *secrets_of_settings(plan.specific), *chain.from_iterable((*points, *values))])
         return _Remote(self.outbound, settings.url, key=key, secrets=secrets, seconds=self.seconds)
+
+
+class _Order:
+    """What the encoder is told: made anew before the tokens in it end."""
+
+    def __init__(self, encoder: HttpEncoder, plan: EncoderPlan, *, channel: str, session: int) -> None:
+        self.channel = channel
+        self._encoder = encoder
+        self._plan = plan
+        self._session = session
+        self._told: list[Mapping[str, str]] = []
+
+    @property
+    def has_tokens(self) -> bool:
+        return any(self._told)
+
+    def made(self) -> tuple[_Remote, Mapping[str, object]]:
+        """Who is to be told, who repeats no token of the last two orders, and what."""
+        told = [{} if point.provisioned else self._encoder.headers(point.url, self._session) for point in self._plan.points]
+        self._told = [*self._told[-len(told) :], *told]
+        points = [
+            {"index": point.index, "url": point.url, "headers": {**headers, SESSION: str(self._session)}}
+            for point, headers in zip(self._plan.points, told, strict=True)
+        ]
+        body = {"session": self._session, "channel": self.channel, "leaseSeconds": self._encoder.lease, "points": points}
+        return self._encoder.remote(self._plan, headers=self._told), {**body, **_wishes(self._plan)}
 
 
 class RunningHttp:
     """A session of it. Its status is asked for as long as this worker may send."""
 
     def __init__(
-        self, encoder: HttpEncoder, plan: EncoderPlan, *, remote: _Remote, session: int, may_send: Callable[[], bool]
+        self,
+        encoder: HttpEncoder,
+        plan: EncoderPlan,
+        *,
+        order: _Order,
+        remote: _Remote,
+        session: int,
+        may_send: Callable[[], bool],
     ) -> None:
         self._encoder = encoder
         self._plan = plan
+        self._order = order
         self._remote = remote
         self._session = session
         self._may_send = may_send
         self._since = encoder.clock()
-        self._renewed = self._reached = time.monotonic()
-        """When it has answered last, and when a request may have reached it last."""
+        self._renewed = self._reached = self._ordered = time.monotonic()
+        """When it has answered last, when a request may have reached it last, and when it was given its tokens."""
         self._status = readable(Status, {})
         self._fault = ""
         self._stopped = False
@@ -212,6 +260,8 @@ class RunningHttp:
                 continue
             asked = time.monotonic()
             try:
+                if not await self._still_permitted(asked):
+                    return
                 reply = await self._asked()
             except EncoderFailed as fault:
                 self._fault = str(fault)
@@ -223,6 +273,20 @@ class RunningHttp:
             if self._status.state not in ("starting", "running"):
                 reason = self._remote.plain(self._status.reason or "").rstrip(".")
                 self._say(f"The encoder has ended{': ' + reason if reason else ''}.")
+
+    async def _still_permitted(self, now: float) -> bool:
+        """Give it the next tokens in time, as long as those may start it who have ordered it."""
+        if now - self._ordered < self._encoder.renew:
+            return True
+        if not await self._encoder.permitted(self._order.channel):
+            self._say(NOT_PERMITTED)
+            return False
+        self._ordered = now
+        if self._order.has_tokens:
+            self._remote, body = self._order.made()
+            with suppress(EncoderFailed):  # it is told the next ones in time, or says why it has ended
+                await self._remote.asked("PUT", self._session, body=body)
+        return True
 
     async def _asked(self) -> object:
         """Its status. Whoever cancels this does not know either whether the request has reached it."""

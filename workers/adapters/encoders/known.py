@@ -9,7 +9,7 @@ from pwd import struct_passwd
 from domain.configuration.encoding import FFMPEG, HTTP
 from domain.kernel.clock import Clock
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
-from workers.adapters.encoders.http import HttpEncoder
+from workers.adapters.encoders.http import HttpEncoder, Permitted, everybody
 from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
@@ -26,13 +26,15 @@ def encoders(
     media_root: Path | None,
     devices: bool = False,
     headers: Headers = no_headers,
+    permitted: Permitted = everybody,
     account: Callable[[Path], struct_passwd | None] = program_account,
 ) -> Mapping[str, Encoder]:
     """`media_root`: None where media are in a bucket. `devices`: whether encoders may read cameras and sound cards. `headers` are
-    those of a request to a publishing point, by its URL and the session."""
+    those of a request to a publishing point, by its URL and the session. `permitted` says of a channel whether those who have
+    ordered its encoders may still do so."""
     others: Mapping[str, EncoderPlugin] = loaded(ENCODERS, taken=(FFMPEG, HTTP))
     return {
         **{name: plugin(client=client) for name, plugin in others.items()},
         FFMPEG: FfmpegEncoder(find("ffmpeg"), client, Sources(media_root, client, devices), clock, headers, account),
-        HTTP: HttpEncoder(client, clock, headers),
+        HTTP: HttpEncoder(client, clock, headers, permitted),
     }

@@ -43,10 +43,11 @@ class Sending:
     dvr_length: int | None = None
     delete_segments: bool = False
 
-    def of(self, url: str, *, dvr_length: int | None = None) -> dict[str, str]:
-        """The headers of a request. The window is told only where the point or the Event has one."""
+    def of(self, url: str, *, dvr_length: int | None = None, token: bool = True) -> dict[str, str]:
+        """The headers of a request, with a `token` where the URL gets one. The window is told only where the point or the Event
+        has one."""
         window = min(dvr_length or self.dvr_length or 0, LONGEST_WINDOW)
-        return {**self.headers(url), SESSION: str(self.session)} | ({WINDOW: str(window)} if window else {})
+        return {**(self.headers(url) if token else {}), SESSION: str(self.session)} | ({WINDOW: str(window)} if window else {})
 
     def built_in(self, url: str) -> bool:
         """Whether it is one of the built-in origin."""
@@ -88,7 +89,7 @@ class PointRecord:
         )
 
     def headers(self, url: str) -> dict[str, str]:
-        return self.sending.of(url, dvr_length=self.plan.dvr_length)
+        return self.sending.of(url, dvr_length=self.plan.dvr_length, token=not self.plan.provisioned)
 
     async def pieces(self, data: Iterable[bytes]) -> AsyncIterator[bytes]:
         """Of a body, as long as it may be sent."""

@@ -1,0 +1,176 @@
+"""What the database knows of the publishing points of the built-in origin, in memory: which are published, which sessions of
+encoders run, and which recordings are still to be captured.
+
+It is asked for each segment, so it is read once for all that is asked within half a second, and not at all while nobody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Final
+from uuid import UUID
+
+from domain.media_event.values import COMPOSING, LIVE, EventState
+from projections.kernel.arrays import texts
+from projections.kernel.background_task import TRANSIENT, start_task
+from projections.kernel.database import Database
+from projections.media_event.view import STREAMING_STATES
+from projections.publishing_points.lost_recordings import LostRecordings
+from projections.publishing_points.points import ChannelPointsReader
+from projections.sessions.store import UNDER_WAY
+
+PointName = Callable[[str], str | None]
+"""The name of the publishing point of the built-in origin at a URL; None: it is none."""
+IsAwaited = Callable[[str, int], bool | None]
+"""Whether somebody still waits to capture a recording, by the publishing point and the session; None: nothing is known of it."""
+Recorded = Mapping[str, Sequence[tuple[int, bool]]]
+"""The last sessions of Events, in order, and whether their recordings are still to be captured, by the publishing point."""
+
+FRESH: Final = 0.5
+_LONGEST: Final = 1.0
+"""Seconds that an answer waits for the database."""
+_AGAIN: Final = 0.1
+"""Seconds before a session that is not known is looked for once more."""
+_KEPT: Final = 30.0
+_LIVE: Final = f"""
+SELECT coalesce(e.on_air_channel_id, e.channel_id), c.version, e.state, e.on_air_channel_id IS NOT NULL FROM event_view e
+JOIN record_view c ON c.kind = 'channel' AND c.id = coalesce(e.on_air_channel_id, e.channel_id)::text AND NOT c.deleted
+WHERE NOT e.deleted AND (e.state IN ({STREAMING_STATES}) OR e.on_air_channel_id IS NOT NULL)
+"""
+_SESSIONS: Final = "SELECT number FROM sessions WHERE kind = 'encoder' AND state = ANY(%s::text[])"
+_RECORDED: Final = """
+SELECT e.channel_id, c.version, e.state, (e.document::jsonb->'encoding'->>'session')::bigint FROM event_view e
+JOIN record_view c ON c.kind = 'channel' AND c.id = e.channel_id::text AND NOT c.deleted
+WHERE NOT e.deleted AND e.date_modified > now() - make_interval(hours => %s)
+    AND (e.document::jsonb->'encoding'->>'session')::bigint > 0
+"""
+_TO_CAPTURE: Final = (
+    LIVE
+    | COMPOSING
+    | {
+        EventState.SUSPENDED,
+        EventState.STOPPED,
+        EventState.INSTANT_VOD,
+        EventState.INSTANT_VOD_BACKUP,
+        EventState.PRE_VOD,
+        EventState.VOD_INGESTING,
+        EventState.VOD_ERROR,
+        EventState.LIVE_STARTING,
+        EventState.LIVE_STOPPING,
+    }
+)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    published: frozenset[str] = frozenset()
+    sessions: frozenset[int] = frozenset()
+    at: float = float("-inf")
+
+
+class OwnPoints:
+    """While the database does not answer, what was known last counts: a published stream goes on, and nothing is published then."""
+
+    def __init__(self, database: Database, channels: ChannelPointsReader, name: PointName, *, hours: int) -> None:
+        """Recordings are kept for so many `hours`."""
+        self._database = database
+        self._channels = channels
+        self._name = name
+        self._hours = hours
+        self._lost = LostRecordings(database)
+        self._known = _Known()
+        self._reading: asyncio.Task[None] | None = None
+        self._failing = False
+        self._recorded: Recorded = {}
+        self._recorded_at = float("-inf")
+
+    async def is_published(self, point: str) -> bool:
+        """Whether the Event on the air at this point, or else a live Event of its channel, is in the state LIVE_PUBLISHED."""
+        return point in (await self._fresh(FRESH)).published
+
+    async def runs(self, session: int) -> bool:
+        """Whether a session of an encoder that the product started has not ended; also where nobody knows."""
+        if session in (await self._fresh(FRESH)).sessions:
+            return True
+        return session in (await self._fresh(_AGAIN)).sessions or self._failing
+
+    async def awaited(self) -> IsAwaited:
+        """Which recordings an Event still waits to capture."""
+        if monotonic() - self._recorded_at > _KEPT:
+            with suppress(*TRANSIENT):
+                self._recorded, self._recorded_at = await self._read_recorded(), monotonic()
+        return partial(_is_awaited, self._recorded)
+
+    async def lost(self, point: str, session: int) -> None:
+        """A recording that was still to be captured had to go."""
+        _log.error("the recording of session %d at %s was removed to make room, before it was captured", session, point)
+        with suppress(*TRANSIENT):
+            await self._lost.add(point, session)
+
+    async def _fresh(self, seconds: float) -> _Known:
+        if monotonic() - self._known.at >= seconds:
+            if self._reading is None or self._reading.done():
+                self._reading = start_task(self._read(), what="reading of publishing points")
+            if not self._failing:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LONGEST):
+                        await asyncio.shield(self._reading)
+        return self._known
+
+    async def _read(self) -> None:
+        at = monotonic()
+        try:
+            async with asyncio.timeout(10 * _LONGEST):
+                published = await self._published()
+                numbers = await self._database.rows(_SESSIONS, (texts(list(UNDER_WAY)),))
+        except TRANSIENT:
+            self._failing = True
+            return
+        self._known = _Known(published, frozenset(number for (number,) in numbers), at)
+        self._failing = False
+
+    async def _published(self) -> frozenset[str]:
+        """Where Events of several channels send to one point, all of them have to be published."""
+        rows = await self._database.rows(_LIVE)
+        names = await self._names({channel: version for channel, version, _, _ in rows})
+        on_air, others = dict[str, bool](), dict[str, bool]()
+        for channel, _, state, sends in rows:
+            published = state == EventState.LIVE_PUBLISHED
+            for name in names.get(channel, ()):
+                if sends:
+                    on_air[name] = published and on_air.get(name, True)
+                else:
+                    others[name] = published or others.get(name, False)
+        return frozenset(name for name, published in (others | on_air).items() if published)
+
+    async def _names(self, versions: Mapping[UUID, int]) -> Mapping[UUID, frozenset[str]]:
+        found = await self._channels.of(versions)
+        return {
+            channel: frozenset(name for point in points.points if (name := self._name(point.url)) is not None)
+            for channel, points in found.items()
+        }
+
+    async def _read_recorded(self) -> Recorded:
+        rows = await self._database.rows(_RECORDED, (self._hours + 1,))
+        names = await self._names({channel: version for channel, version, _, _ in rows})
+        found: dict[str, list[tuple[int, bool]]] = {}
+        for channel, _, state, session in rows:
+            for name in names.get(channel, ()):
+                found.setdefault(name, []).append((session, state in _TO_CAPTURE))
+        return {name: sorted(sessions) for name, sessions in found.items()}
+
+
+def _is_awaited(recorded: Recorded, point: str, session: int) -> bool | None:
+    """An Event knows its last session. Those before it, down to the last one of the Event before, were its too."""
+    sessions = recorded.get(point, ())
+    at = bisect_left(sessions, (session, False))
+    return sessions[at][1] if at < len(sessions) else None

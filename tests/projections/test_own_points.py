@@ -1,0 +1,149 @@
+"""What is known of the publishing points of the built-in origin: published or not, by the Event on the air, also while the database
+does not answer; and who has ordered what an encoder does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from projections.publishing_points.lost_recordings import LostRecordings
+from projections.publishing_points.orderers import Orderers
+from projections.publishing_points.own_points import OwnPoints
+from projections.publishing_points.points import ChannelPointsReader
+from projections.records.queries import RecordQueries
+from tests.conftest import introduce
+
+OWN = "http://own.test/origin/live/"
+PRE_LIVE, LIVE_UNPUBLISHED, LIVE_PUBLISHED, STOPPED = 0, 1, 2, 4
+
+
+def named(url: str) -> str | None:
+    return url.removeprefix(OWN) if url.startswith(OWN) else None
+
+
+def sending_to(*urls: str) -> str:
+    places = ("primaryPublishingPoint", "secondaryPublishingPoint")
+    points = {place: {"publishingPointUrl": url} for place, url in zip(places, urls, strict=False)}
+    return json.dumps({"encoders": [{"name": "e", "streamingServer": {"streamingServerSpecific": points}}]})
+
+
+class Studio:
+    """Channels and Events, and what is known of their points at once."""
+
+    def __init__(self, http: httpx.AsyncClient, core: Core) -> None:
+        self.http, self.core = http, core
+
+    @property
+    def points(self) -> OwnPoints:
+        """Of a process that has just been started."""
+        channels = ChannelPointsReader(self.core.database, RecordQueries(self.core.database, RECORDS))
+        return OwnPoints(self.core.database, channels, named, hours=24)
+
+    async def channel(self, *urls: str, key: str | None = None) -> str:
+        headers = {} if key is None else {"API-KEY": key}
+        body = {"name": "One", "configurationJson": sending_to(*urls)}
+        return str((await self.http.post("/api/channel/", json=body, headers=headers)).raise_for_status().json()["id"])
+
+    async def event(self, channel: str, state: int, **values: Any) -> str:
+        body = {"title": "Match", "channelId": channel, "EventState": state, **values}
+        return str((await self.http.post("/api/event/", json=body)).raise_for_status().json()["id"])
+
+    async def session(self, event: str, number: int, *, state: str = "running") -> None:
+        sql = (
+            "INSERT INTO sessions (kind, key, shard, owner, wish, number, state, host, started_at, changed_at) "
+            "VALUES ('encoder', %s, 0, %s, 1, %s, %s, 'x', now(), now())"
+        )
+        await self.core.database.execute(sql, (f"channel of {event}", event, number, state))
+
+
+@pytest.fixture
+async def studio(http: httpx.AsyncClient, inner: Core) -> Studio:
+    return Studio(http, inner)
+
+
+@pytest.mark.parametrize("drm", [False, True])
+async def test_a_point_is_published_with_the_event_of_its_channel(studio: Studio, drm: bool) -> None:
+    channel = await studio.channel(f"{OWN}news", f"{OWN}news-b")
+    assert not await studio.points.is_published("news")
+    event = await studio.event(channel, LIVE_UNPUBLISHED, vodDrm=drm)
+    assert not await studio.points.is_published("news")
+    for state, published in ((LIVE_PUBLISHED, True), (STOPPED, False)):
+        (await studio.http.post("/api/event/", json={"id": event, "EventState": state})).raise_for_status()
+        points = studio.points
+        assert [await points.is_published(name) for name in ("news", "news-b", "other", "")] == [published, published, False, False]
+
+
+async def test_a_name_at_another_address_is_another_point(studio: Studio) -> None:
+    await studio.event(await studio.channel("http://other.test/origin/live/news", "http://own.test.evil/origin/live/news"), 2)
+    assert not await studio.points.is_published("news")
+
+
+async def test_what_was_published_stays_so_while_the_database_does_not_answer(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await studio.event(await studio.channel(f"{OWN}news"), LIVE_PUBLISHED)
+    known, fresh = studio.points, studio.points
+    assert await known.is_published("news")
+
+    async def away(*_: object) -> Any:
+        raise TimeoutError
+
+    monkeypatch.setattr(studio.core.database, "rows", away)
+    monkeypatch.setattr("projections.publishing_points.own_points.FRESH", 0.0)
+    assert await known.is_published("news")
+    assert await known.runs(7), "its token tells, until it ends"
+    assert not await known.is_published("rehearsal")
+    assert not await fresh.is_published("news"), "of which nothing was known is closed"
+
+
+async def test_sessions_of_encoders_run_until_they_have_ended(studio: Studio) -> None:
+    points = studio.points
+    assert not await points.runs(7)
+    await studio.session("a", 7)
+    assert await studio.points.runs(7)
+    await studio.session("b", 8, state="stopped")
+    assert not await studio.points.runs(8)
+
+
+async def test_a_recording_is_awaited_until_its_event_is_video_on_demand(studio: Studio) -> None:
+    channel = await studio.channel(f"{OWN}news")
+    first, second = [await studio.event(channel, STOPPED) for _ in range(2)]
+    for event, number in ((first, 10), (second, 20)):
+        encoding = "jsonb_build_object('encoding', jsonb_build_object('session', %s::bigint))"
+        statement = f"UPDATE event_view SET document = (document::jsonb || {encoding})::text WHERE id = %s"
+        await studio.core.database.execute(statement, (number, UUID(event)))
+    awaited = await studio.points.awaited()
+    assert [awaited("news", session) for session in (5, 10, 15, 20, 21)] == [True, True, True, True, None]
+    assert awaited("other", 10) is None
+    await studio.core.database.execute("UPDATE event_view SET state = 10 WHERE id = %s", (UUID(first),))
+    awaited = await studio.points.awaited()
+    assert [awaited("news", session) for session in (5, 10, 15, 20)] == [False, False, True, True]
+
+
+async def test_a_lost_recording_is_told_once(studio: Studio) -> None:
+    for _ in range(2):
+        await studio.points.lost("news", 7)
+    assert [(one.point, one.session) for one in await LostRecordings(studio.core.database).latest()] == [("news", 7)]
+    attention = (await studio.http.get("/api/health/overview/")).json()["attention"]
+    assert ["news" in one["text"] for one in attention if one["about"] == "points"] == [True]
+
+
+async def test_who_has_ordered_an_encoder_may_do_so_until_its_key_or_role_is_gone(studio: Studio) -> None:
+    key = await introduce(studio.core, "op", "operator")
+    channel = await studio.channel(f"{OWN}news", key=key)
+    orderers = Orderers(studio.core.database, studio.core.directory, studio.core.clock)
+    assert await orderers.may_still(channel)
+    (await studio.http.put("/api/client/op", json={"roles": ["viewer"]})).raise_for_status()
+    assert not await orderers.may_still(channel)
+    (await studio.http.put("/api/client/op", json={"roles": ["operator"]})).raise_for_status()
+    assert await orderers.may_still(channel)
+    (await studio.http.delete("/api/client/op/keys/op-1")).raise_for_status()
+    assert not await orderers.may_still(channel)
+    (await studio.http.put(f"/api/channel/{channel}", json={"name": "Two"})).raise_for_status()
+    assert await orderers.may_still(channel), "an admin answers for it now"
