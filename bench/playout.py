@@ -27,7 +27,6 @@ from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.step_account import program_account
 
 _SIZE = {"height": 360, "width": 640, "bitrate": 800_000, "fps": 25}
 _HOUR_MS = 3_600_000.0
@@ -71,9 +70,7 @@ async def _played(root: Path, *, seconds: float) -> _Seen:
     shelf.put(*_films(root), looped=True)
     client = GuardedClient([ip_network("127.0.0.0/8")])
     runner, url = await _receiver(seen)
-    encoder = FfmpegEncoder(
-        find("ffmpeg"), client, Sources(None, client), lambda: datetime.now(UTC), account=lambda program: program_account(program)
-    )
+    encoder = FfmpegEncoder(find("ffmpeg"), client, Sources(None, client), lambda: datetime.now(UTC))
     plan = EncoderPlan(0, "", "ffmpeg", {"renditions": [_SIZE], "keyFrameInterval": 1}, [PointPlan(0, 0, url)], encoder_options(""))
     began, used = time.monotonic(), _processor_seconds()
     run = await encoder.start(plan, channel="bench", session=1, may_send=lambda: True, programme=shelf.programme())

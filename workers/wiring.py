@@ -27,6 +27,7 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
 from workers.bucket_ports import BucketAddress
 from workers.checkpoint_ports import CheckpointPlaces
+from workers.kernel.confinement import NO_PLACES, Places
 from workers.kernel.fallback_feed import FallbackFeed
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
@@ -124,6 +125,8 @@ class WorkerContext:
     """The program that provisions templates; None: found where programs usually are."""
     checkpoints: CheckpointPlaces = field(default_factory=CheckpointPlaces)
     tracer: Tracer = UNTRACED
+    places: Places = NO_PLACES
+    """What steps and encoders may read and write beside what they need, and what is hidden from them."""
     step_server: ForkServer | None = None
     """Starts the processes of steps; None: one of this process's own."""
 

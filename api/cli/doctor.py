@@ -9,8 +9,10 @@ import stat
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +32,7 @@ from projections.vault.master_keys import UNREADABLE
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.ffmpeg import find
 from workers.adapters.free_space import LOW, free_bytes
+from workers.kernel.confinement import OPEN_FILES, OPEN_NETWORK
 from workers.kernel.media_programs import missing
 
 _OPEN: Final = 0o077
@@ -39,7 +42,14 @@ _SECONDS: Final = 5.0
 _LONG: Final = 60.0
 _SHOWN: Final = 100
 _PROGRAMS: Final = {"ffmpeg": "-version", "ffprobe": "-version", "packager": "--version"}
-_CONFINED: Final = "from workers.kernel.confinement import *; print(confine(Confinement(network=False)))"
+_PACKAGES: Final = ("api", "domain", "projections", "workers", "medialedger")
+_CONFINED: Final = "from workers.kernel.confinement import *; print(*confine(Confinement(network=False)), sep='\\n')"
+_REMEDIES: Final = {
+    OPEN_NETWORK: "steps of jobs keep the network: allow user namespaces, or run as root "
+    "(sysctl user.max_user_namespaces; in Docker its seccomp profile)",
+    OPEN_FILES: "steps of jobs can read what their user can: use a kernel with Landlock, 5.13 or newer "
+    "(landlock in its parameter lsm=; in Docker its seccomp profile)",
+}
 _STATE: Final = (
     "SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'), "
     "current_setting('synchronous_commit'), current_setting('full_page_writes'), clock_timestamp()"
@@ -71,6 +81,7 @@ async def _findings(settings: Settings) -> AsyncIterator[Finding]:
     for name, option in _PROGRAMS.items():
         yield await _program(name, option)
     yield await asyncio.to_thread(_sandbox)
+    yield await asyncio.to_thread(_packages, packages_distributions())
     yield _tracing(settings)
     if settings.kafka_bootstrap_servers is not None:
         yield await _kafka(settings.kafka_bootstrap_servers)
@@ -229,19 +240,32 @@ async def _program(name: str, option: str) -> Finding:
 
 
 def _sandbox() -> Finding:
-    """Whether a process can be without network, tried in one that ends at once."""
+    """What a process of steps can give up here, tried in one that ends at once."""
     command = [sys.executable, "-c", _CONFINED]
     try:
-        isolated = subprocess.run(command, timeout=_LONG, check=False, capture_output=True).stdout.strip() == b"True"  # noqa: S603
+        tried = subprocess.run(command, timeout=_LONG, check=False, capture_output=True, text=True)  # noqa: S603
+        lacks = list(filter(None, tried.stdout.splitlines())) if tried.returncode == 0 else list(_REMEDIES)
     except (OSError, subprocess.TimeoutExpired):
-        isolated = False
-    wrong = (
-        ""
-        if isolated
-        else "steps of jobs keep the network: allow user namespaces, or run as root "
-        "(sysctl user.max_user_namespaces; in Docker its seccomp profile)"
+        lacks = list(_REMEDIES)
+    wrong = "; ".join(_REMEDIES[lack] for lack in lacks)
+    return Finding(
+        "steps of jobs", "are less isolated than they could be" if wrong else "have no network and no secret files", wrong
     )
-    return Finding("steps of jobs", "run without network" if isolated else "are less isolated than they could be", wrong)
+
+
+def _packages(known: Mapping[str, Sequence[str]]) -> Finding:
+    """Whether another distribution has modules under a name of ours: whichever is removed first takes files of the other one along.
+    `known` are the distributions that provide each name."""
+    wrong = []
+    for name in _PACKAGES:
+        others = sorted({other for other in known.get(name, ()) if other.lower() != "medialedger"})
+        if others:
+            wrong.append(
+                f"{', '.join(others)} brings a package {name} too: install it in another environment, and medialedger again"
+            )
+        elif getattr(import_module(name), "__file__", None) is None:
+            wrong.append(f"files of the package {name} are missing: install medialedger again")
+    return Finding("packages", f"{', '.join(_PACKAGES)} are the product's own", "; ".join(wrong))
 
 
 async def _kafka(servers: str) -> Finding:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from api.kernel.shell_access import withdraw
+from api.kernel.shell_access import holder_text, withdraw
 from api.wiring.startup import StartError
 
 PUBLISHED = "published"
@@ -54,16 +54,17 @@ def lock_home(home: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = file.read().strip() or "unknown"
+            holder = file.readline().strip() or "unknown"
             raise StartError(f"medialedger is already running on this home (pid {holder}): {home}") from None
         file.truncate(0)
-        file.write(f"{os.getpid()}\n")
+        file.write(holder_text(os.getpid()))
         file.flush()
         withdraw(home)
         try:
             yield
         finally:
             withdraw(home)
+            file.truncate(0)
 
 
 def _lock_file(home: Path) -> TextIO:

@@ -25,6 +25,7 @@ from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings
 from domain.kernel.errors import Unavailable
 from projections.clients.changes import ClientChanges
+from workers.kernel.confinement import conceal
 from workers.kernel.fork_server import Start, next_start, set_title
 from workers.kernel.parent import end_with
 
@@ -145,6 +146,7 @@ def _known(roles: Sequence[str]) -> tuple[str, ...]:
 def main(orders: int, supervisor: int) -> int:
     collect_seldom()  # before most imports
     os.umask(0o077)
+    conceal()
     end_with(supervisor)
     for module in _PRELOADED:
         import_module(module)

@@ -3,8 +3,8 @@
 It is made at every start, in a file that only the owner of the home can read. Who can read that has the master key and the database
 as well, so the key opens nothing that is not open already.
 
-A command sends it to nobody but the process that holds the lock of the home and has announced its address. A process id alone says
-nothing: another process may have it by now, and another user's program the port.
+A command sends it to nobody but the process that has locked the home and announced its address. A process id alone says nothing:
+another process may have it by now, and another user's program the port.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ _LONGEST: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The product that runs on a home. `database` is the hash of an external database's address; empty for the embedded one."""
+    """The product that runs on a home. `database` is the hash of an external database's address; empty for the embedded one.
+    `network` is its network namespace: in another one the same address is another machine's."""
 
     pid: int
     url: str
     database: str
     secret: str = field(repr=False)
+    network: str
 
     def key(self, actor: str) -> str:
         return f"{actor}:{self.secret}"
@@ -50,11 +52,16 @@ def announce(home: Path, *, url: str, database: str | None) -> None:
     pid = os.getpid()
     if not _has_locked(pid, home):
         return
-    running = Running(pid, url, database_hash(database), secrets.token_urlsafe(_SECRET_BYTES))
+    running = Running(pid, url, database_hash(database), secrets.token_urlsafe(_SECRET_BYTES), _network())
     draft = home / f".running.{secrets.token_hex(8)}"
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(json.dumps(asdict(running)))
     os.replace(draft, _file(home))
+
+
+def holder_text(pid: int) -> str:
+    """What the process that locks a home writes into the file `lock`: its id, for people, and what no other process has had."""
+    return f"{pid}\n{_identity(pid)}\n"
 
 
 def withdraw(home: Path) -> None:
@@ -67,7 +74,7 @@ def withdraw(home: Path) -> None:
 def running_product(home: Path) -> Running | None:
     """None where none runs on this home and in this network, or where the caller may not know."""
     found = _announced(home)
-    return found if found is not None and _has_locked(found.pid, home) and _shares_network(found.pid) else None
+    return found if found is not None and _has_locked(found.pid, home) and found.network == _network() else None
 
 
 class ShellKeys:
@@ -104,7 +111,7 @@ def _read(home: Path) -> Running:
         if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
             raise ValueError("it is open to others")
         found: Any = json.loads(file.read(_LONGEST))
-    kinds = {"pid": int, "url": str, "database": str, "secret": str}
+    kinds = {"pid": int, "url": str, "database": str, "secret": str, "network": str}
     if not isinstance(found, dict) or {name: type(value) for name, value in found.items()} != kinds:
         raise ValueError("it is none of ours")
     if not found["secret"].isascii():
@@ -113,27 +120,21 @@ def _read(home: Path) -> Running:
 
 
 def _has_locked(pid: int, home: Path) -> bool:
-    """Whether this process holds the lock of the home. Nobody who asks is in the way of a start, as taking the lock would be."""
+    """Whether this process lives and has locked the home. Nobody who asks is in the way of a start, as taking the lock would be.
+    What a process has opened is closed to others, so the file says who took the lock: its end is the end of the lock."""
     try:
-        lock = os.stat(home / "lock")
-        for descriptor in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):  # the lock is one of the first
-            if _is(lock, f"/proc/{pid}/fd/{descriptor}") and "FLOCK" in Path(f"/proc/{pid}/fdinfo/{descriptor}").read_text():
-                return True
-    except OSError:
-        pass
-    return False
-
-
-def _is(file: os.stat_result, path: str) -> bool:
-    try:
-        return os.path.samestat(file, os.stat(path))
-    except OSError:
+        with open(os.open(home / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+            return file.read(_LONGEST) == holder_text(pid)
+    except (OSError, ValueError):
         return False
 
 
-def _shares_network(pid: int) -> bool:
-    """In another network namespace the same address is another machine's."""
-    try:
-        return os.path.samefile("/proc/self/ns/net", f"/proc/{pid}/ns/net")
-    except OSError:
-        return False
+def _identity(pid: int) -> str:
+    """The start of the machine and of the process: another process that gets the same id has another one. Raises `OSError`."""
+    started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]  # starttime of proc(5)
+    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {started}"
+
+
+def _network() -> str:
+    status = os.stat("/proc/self/ns/net")
+    return f"{status.st_dev}:{status.st_ino}"

@@ -1,9 +1,12 @@
-"""Limits of what workers fetch, from the settings."""
+"""Limits of what workers fetch, and of what their steps may open, from the settings."""
 
 from __future__ import annotations
 
 from api.wiring.settings import Settings
 from projections.kernel.sizes import GIB
+from workers.adapters.ffmpeg import find
+from workers.kernel.confinement import Places
+from workers.kernel.media_programs import MEDIA_PROGRAMS
 from workers.playout_ports import ItemLimits
 from workers.ports import DownloadLimits
 
@@ -21,3 +24,14 @@ def download_limits(settings: Settings) -> DownloadLimits:
 def playout_limits(settings: Settings) -> ItemLimits:
     """Of playouts."""
     return ItemLimits(size=settings.playout_gib * GIB, age=settings.playout_hours * 3600.0)
+
+
+def step_places(settings: Settings) -> Places:
+    """What steps and encoders may read and write beside what they need. Secrets are hidden, wherever the operator keeps them."""
+    secret = (settings.home, settings.master_key_file, settings.kafka_key_file)
+    return Places(
+        hidden=tuple(str(path.absolute()) for path in secret if path is not None),
+        run=tuple(str(program.resolve().parent) for program in map(find, MEDIA_PROGRAMS) if program is not None),
+        read=tuple(map(str, settings.step_reads)),
+        write=tuple(map(str, settings.step_writes)),
+    )

@@ -36,6 +36,10 @@ def path(text: str) -> Path:
         raise ValueError(f"a path, not {_quoted(text)}: there is no such user") from None
 
 
+def paths(text: str) -> tuple[Path, ...]:
+    return tuple(path(part.strip()) for part in text.split(",") if part.strip())
+
+
 _BUCKET = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
 
 

@@ -194,6 +194,12 @@ class Settings(ServingSettings):
     steps: Annotated[int, stripped(whole_number(1, 1000))] = Field(
         4, description="steps of jobs that a process runs at a time, for each queue that it works for"
     )
+    step_reads: Annotated[tuple[Path, ...], NoDecode, stripped(parsers.paths)] = Field(
+        (), description="files and directories that steps of jobs may read beside the media, comma-separated: what plug-ins need"
+    )
+    step_writes: Annotated[tuple[Path, ...], NoDecode, stripped(parsers.paths)] = Field(
+        (), description="the same for those that they may write to as well"
+    )
     terraform: Annotated[Path | None, stripped(parsers.path)] = Field(
         None, description="the program that provisions templates: terraform or tofu. Empty: found where programs usually are"
     )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from api.kernel.version import product_version
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, followups, notified, owners, removals
 from api.wiring.core import Core, core, prepare
-from api.wiring.limits import download_limits, playout_limits
+from api.wiring.limits import download_limits, playout_limits, step_places
 from api.wiring.master_keys import fitting_keys
 from api.wiring.origin import ingest_headers, own_origin
 from api.wiring.publishing_targets import publishing_targets, target_settings
@@ -103,6 +103,7 @@ def process_workers(
         media_bucket=settings.media_bucket,
         playout_limits=playout_limits(settings),
         terraform=settings.terraform,
+        places=step_places(settings),
         checkpoints=settings.checkpoints,
         quiet=quiet,
     )

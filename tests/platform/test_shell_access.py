@@ -66,12 +66,17 @@ def test_what_ended_leaves_no_key(tmp_path: Path) -> None:
     with lock_home(tmp_path):
         announce(tmp_path, url=URL, database=None)
         running = running_product(tmp_path)
-        kept = (tmp_path / "running.json").read_bytes()
+        kept, lock = ((tmp_path / name).read_bytes() for name in ("running.json", "lock"))
     assert running is not None
     assert not (tmp_path / "running.json").exists()
     (tmp_path / "running.json").touch(mode=0o600)
-    (tmp_path / "running.json").write_bytes(kept)  # as after a kill, when another process has the id by now
-    assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    (tmp_path / "running.json").write_bytes(kept)  # as after a kill
+    assert running_product(tmp_path) is None
+    number, start = lock.split(b"\n")[:2]
+    assert number == str(os.getpid()).encode(), "it is for people"
+    (tmp_path / "lock").write_bytes(lock)
+    assert running_product(tmp_path) is not None
+    (tmp_path / "lock").write_bytes(lock.replace(start, start + b"1"))  # when another process has the id by now
     assert running_product(tmp_path) is None
     assert ShellKeys(tmp_path).user(running.key("shell:maria")) is None
     (tmp_path / ".running.of-a-killed-start").touch()
@@ -135,8 +140,19 @@ def test_no_link_is_followed(home: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"pid": 1}', "\x00", "[" * 9_000, '{"pid": "../proc/1", "url": "", "database": "", "secret": ""}']
-    + [f'{{"pid": {os.getpid()}, "url": "http://127.0.0.1:1", "database": "", "secret": {each}}}' for each in ("1", '"\u00e9"')],
+    [
+        "",
+        "[]",
+        "{}",
+        '{"pid": 1}',
+        "\x00",
+        "[" * 9_000,
+        '{"pid": "../proc/1", "url": "", "database": "", "secret": "", "network": ""}',
+    ]
+    + [
+        f'{{"pid": {os.getpid()}, "url": "http://127.0.0.1:1", "database": "", "secret": {each}, "network": ""}}'
+        for each in ("1", '"\u00e9"')
+    ],
 )
 def test_a_damaged_file_is_none(home: Path, text: str) -> None:
     (home / "running.json").write_text(text)

@@ -11,14 +11,17 @@ import stat
 import sys
 import sysconfig
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from workers.adapters.ffmpeg import find
 from workers.adapters.system_account import AccountError, grant_traversal, open_private_directory, system_account
+from workers.kernel.confinement import NO_PLACES, Confinement, Places
 
 NAME: Final = "medialedger-steps"
 _OPEN_TO_OTHERS: Final = 0o007
+_SOUND: Final = ("/etc/asound.conf", "/etc/alsa")
 
 
 def step_account(media_root: Path, *, jobs: str, home: Path) -> tuple[pwd.struct_passwd | None, Sequence[int]]:
@@ -43,6 +46,25 @@ def program_account(program: Path) -> pwd.struct_passwd | None:
     if account is not None:
         grant_traversal(account, program)
     return account
+
+
+def program_confinement(program: Path, *, places: Places = NO_PLACES, devices: bool = False) -> Confinement:
+    """Of a program that reads what it is handed, and with `devices` the cameras and sound cards. Raises `AccountError`."""
+    account = program_account(program)
+    confinement = Confinement(
+        network=False,
+        run=(str(program.resolve().parent),),
+        read=_SOUND if devices else (),
+        write=_devices() if devices else (),
+        hidden=places.hidden,
+    )
+    if account is None:
+        return confinement
+    return replace(confinement, uid=account.pw_uid, gid=account.pw_gid, groups=os.getgrouplist(account.pw_name, account.pw_gid))
+
+
+def _devices() -> Sequence[str]:
+    return [str(path) for kind in ("video*", "dsp*", "snd") for path in Path("/dev").glob(kind)]
 
 
 def _make_media_root(root: Path, account: pwd.struct_passwd | None, *, closes: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Final
 from workers.jobs import stream_starts
 from workers.jobs.content_protection import FindProtection, answer, unprotected
 from workers.jobs.inputs import Inputs, provider
+from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.jobs.registry import installed
 from workers.jobs.step_processes import ProcessPool, step_fork_server
 from workers.jobs.stream_starts import FindStart, no_starts
-from workers.kernel.confinement import Confinement
+from workers.kernel.confinement import NO_PLACES, Confinement, Places
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.ports import DEFAULT_LIMITS, DownloadLimits
@@ -31,7 +33,7 @@ class StepProcessPool:
     """Two pools: a process cannot get the network back. The first process with network is started when a step needs it.
 
     `inputs` fetches what steps read, where the media root is no directory. `account`: of the processes, where root starts them;
-    `groups` are all of its groups. `fork_server`: one that others use too; None: its own."""
+    `groups` are all of its groups. `places`: those of this machine. `fork_server`: one that others use too; None: its own."""
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class StepProcessPool:
         lease_seconds: float = 30.0,
         account: struct_passwd | None = None,
         groups: Sequence[int] = (),
+        places: Places = NO_PLACES,
         metrics: WorkerMetrics | None = None,
         needs_network: Callable[[str, str], bool] | None = None,
         fork_server: ForkServer | None = None,
@@ -53,6 +56,17 @@ class StepProcessPool:
         self._own = server if fork_server is None else None
         self._inputs = inputs
         self._needs_network = needs_network or (lambda workflow, step: installed().needs_network(workflow, step))
+        confinement = Confinement(
+            network=False,
+            uid=None if account is None else account.pw_uid,
+            gid=0 if account is None else account.pw_gid,
+            groups=tuple(groups),
+            run=places.run,
+            read=(str(media_root.absolute()), *places.read),
+            write=(str(media_root.absolute() / JOBS), *places.write),
+            hidden=places.hidden,
+        )
+        uploads = [str(root) for root in [(targets or TargetSettings()).filesystem_root] if root is not None]
         self._pools = {
             network: ProcessPool(
                 fork_server=server,
@@ -63,9 +77,7 @@ class StepProcessPool:
                 downloads=downloads,
                 fetches=inputs is not None,
                 lease_seconds=lease_seconds,
-                confinement=Confinement(network)
-                if account is None
-                else Confinement(network, account.pw_uid, account.pw_gid, tuple(groups)),
+                confinement=replace(confinement, network=network, write=(*confinement.write, *(uploads if network else ()))),
                 eager=not network,
                 metrics=metrics or WorkerMetrics(),
             )
@@ -84,7 +96,7 @@ class StepProcessPool:
 
     @property
     def warning(self) -> str | None:
-        """What is less safe here than it could be, in a sentence, as far as processes have been started."""
+        """What is less safe here than it could be, in a text, as far as processes have been started."""
         return self._pools[False].warning
 
     def drain(self) -> None:

@@ -26,6 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from domain.job.values import Severity
 from projections.kernel.background_task import start_forever, start_task
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
+from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.kernel.confinement import Confinement, environment
 from workers.kernel.forked import Forked, ForkServer
@@ -40,7 +41,6 @@ _STARTING: Final = 60.0
 _PATIENCE: Final = 0.15
 _ENOUGH: Final = 0.5
 _LATER: Final = 0.5
-OPEN_NETWORK: Final = "steps have the network, also where they do not need it: this system allows no network namespace"
 _BEATS: Final = 6
 """Messages to each process within the time after which it takes the worker for dead."""
 _DRAIN: Final = 1.0
@@ -74,7 +74,7 @@ class ProcessPool:
         self._metrics = metrics
         self._confinement = confinement
         self._eager = eager
-        self._warned = False
+        self._warned: Sequence[str] = ()
         self._settings = {
             "kind": "settings",
             "media_root": str(media_root.absolute()),
@@ -85,6 +85,7 @@ class ProcessPool:
             "fetches": fetches,
             "lease_seconds": lease_seconds,
         }
+        self._media_root = media_root
         self._lease_seconds = lease_seconds
         self._idle: list[StepProcess] = []
         self._all: set[StepProcess] = set()
@@ -222,6 +223,7 @@ class ProcessPool:
             longest.process.set_exception(_NotStarted())
 
     async def _started(self) -> StepProcess:
+        await asyncio.to_thread(_make_folder, self._media_root / JOBS, mine=self._confinement.uid is None)
         process = await StepProcess.forked(self._fork_server, self._confinement)
         self._all = {item for item in self._all if not item.closed} | {process}
         try:
@@ -229,7 +231,7 @@ class ProcessPool:
                 raise _NotStarted
             async with asyncio.timeout(_STARTING):
                 process.send(self._settings)
-                self._warn_of_network(without=await process.ready())
+                self._warn(await process.ready())
         except (TimeoutError, _NotStarted):
             process.kill()
             raise _NotStarted from None
@@ -238,16 +240,18 @@ class ProcessPool:
             raise
         return process
 
-    def _warn_of_network(self, *, without: bool) -> None:
-        if not without and not self._warned:
-            self._warned = True
-            self._metrics.network_is_open()
-            _log.warning(OPEN_NETWORK)
+    def _warn(self, lacks: Sequence[str]) -> None:
+        """Once, of what processes of steps could not give up."""
+        for lack in lacks:
+            if lack not in self._warned:
+                self._warned = (*self._warned, lack)
+                self._metrics.confined_less(lack)
+                _log.warning(lack)
 
     @property
     def warning(self) -> str | None:
         """What is less safe here than it could be."""
-        return OPEN_NETWORK if self._warned else None
+        return "; ".join(self._warned) or None
 
     async def _beat(self) -> None:
         for process in self._all:
@@ -303,12 +307,12 @@ class StepProcess:
         if not self._writer.is_closing():
             self._writer.write(packed(frame))
 
-    async def ready(self) -> bool:
-        """Whether it is confined as it should be: not so where the system allows no network namespace."""
+    async def ready(self) -> Sequence[str]:
+        """What it could not give up, in sentences. Steps have not run in it yet, so it tells the truth."""
         frame = await self._next()
         if frame is None:
             raise _NotStarted
-        return frame.get("confined") is True
+        return [str(lack) for lack in frame.get("lacks", ())]
 
     async def ended(self, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
         """How the step ended; None when its process died."""
@@ -375,6 +379,14 @@ def _end_in(frame: Frame) -> Finished | Failed:
         return _FAILED.validate_python(frame.get("failed"))
     except ValidationError:
         return Failed("The step's process did not say how it ended.")
+
+
+def _make_folder(folder: Path, *, mine: bool) -> None:
+    """The folder that steps work in: they may write below it, and nowhere beside. Where they have an account of their own it is
+    made with that."""
+    if mine:
+        with suppress(OSError):  # the first step tells why
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def step_fork_server() -> ForkServer:

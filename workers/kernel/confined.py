@@ -1,7 +1,8 @@
 """`python -m workers.kernel.confined PARENT CONFINEMENT COMMAND…`: becomes a program that lives no longer than the worker that
 started it, and has given up what `confinement` names. Started by a worker, never by hand.
 
-It is less nice to others than steps of jobs are: what is on the air goes before what can be made later. It writes no files."""
+It is less nice to others than steps of jobs are: what is on the air goes before what can be made later. It writes no files, and
+reads those that it was handed as descriptors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a process gives up before it runs steps or an encoder: the account of root, new privileges, the network, and unlimited
-resources.
+"""What a process gives up before it runs steps or an encoder: the account of root, new privileges, the network, the files that it
+does not need, and unlimited resources.
 
 It reads files of strangers, and so do the programs that it starts. All of this is inherited by them and cannot be taken back.
 """
@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from workers.kernel import landlock
+
 GIB: Final = 1024**3
 MEMORY: Final = 4 * GIB
 """Address space of each process."""
@@ -27,24 +29,58 @@ NICE: Final = 10
 PROCESSOR_SECONDS: Final = 24 * 3600
 """For one step in the process itself. Programs have less: `workers.jobs.programs`."""
 
-_PR_SET_NO_NEW_PRIVS: Final = 38  # prctl(2)
+OPEN_NETWORK: Final = "steps have the network, also where they do not need it: this system allows no network namespace"
+OPEN_FILES: Final = "steps can read what their user can, the master key too if that is the product's: this kernel has no Landlock"
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
+"""Programs and libraries."""
+_FACTS: Final = (
+    *("/proc", "/sys/devices/system", "/dev/zero", "/dev/random", "/dev/urandom"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/etc/mime.types"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/gai.conf"),
+    *("/etc/services", "/etc/protocols", "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"),
+    *("/etc/pki/ca-trust", "/etc/ca-certificates", "/run/systemd/resolve", "/run/resolvconf"),
+)
+"""What programs read about the machine. Of /proc they get nothing of processes that are not confined with them."""
+_SINKS: Final = ("/dev/null", "/dev/full")
+_PR_SET_DUMPABLE: Final = 4  # prctl(2)
+_PR_SET_NO_NEW_PRIVS: Final = 38
 _CLONE_NEWUSER: Final = 0x10000000  # unshare(2)
 _CLONE_NEWNET: Final = 0x40000000
 _CAPABILITIES_3: Final = 0x20080522  # capset(2)
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Paths on this machine. What lies below `hidden` ones is a secret, unless another path names it. `run` has programs for media;
+    `read` and `write` are open to steps beside what they need."""
+
+    hidden: Sequence[str] = ()
+    run: Sequence[str] = ()
+    read: Sequence[str] = ()
+    write: Sequence[str] = ()
+
+
+NO_PLACES: Final = Places()
+
+
+@dataclass(frozen=True, slots=True)
 class Confinement:
-    """`uid` and `gid` of the account and its further `groups`; None: the user stays. `network`: whether it keeps the network."""
+    """`uid` and `gid` of the account and its further `groups`; None: the user stays. `network`: whether it keeps the network.
+    `run`, `read` and `write`: the files that it keeps beside programs, their libraries and what the system says of itself; nothing
+    that lies below a `hidden` path, unless another one names it."""
 
     network: bool
     uid: int | None = None
     gid: int = 0
     groups: Sequence[int] = ()
+    run: Sequence[str] = ()
+    read: Sequence[str] = ()
+    write: Sequence[str] = ()
+    hidden: Sequence[str] = ()
 
 
-def confine(to: Confinement, *, nice: int = NICE, memory: int = MEMORY, file: int = FILE) -> bool:
-    """Before the process has a second thread. Gives whether it is without network, where it should be. Raises `OSError`."""
+def confine(to: Confinement, *, nice: int = NICE, memory: int = MEMORY, file: int = FILE) -> Sequence[str]:
+    """Before the process has a second thread. Gives what it could not give up, in sentences. Raises `OSError`."""
     library = ctypes.CDLL(None, use_errno=True)
     os.umask(0o077)
     isolated = to.network or _without_network(library)
@@ -54,6 +90,14 @@ def confine(to: Confinement, *, nice: int = NICE, memory: int = MEMORY, file: in
         os.setresuid(to.uid, to.uid, to.uid)
     if library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs")
+    closed = landlock.restrict(
+        run=(*_SYSTEM, *_python(), *os.get_exec_path(), *to.run),
+        read=(*_FACTS, *to.read),
+        write=(*_SINKS, *to.write),
+        hidden=to.hidden,
+        network=to.network,
+    )
+    conceal()
     os.nice(nice)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_AS, memory)
@@ -61,7 +105,20 @@ def confine(to: Confinement, *, nice: int = NICE, memory: int = MEMORY, file: in
     _limit(resource.RLIMIT_NOFILE, DESCRIPTORS)
     if to.uid is not None:
         _limit(resource.RLIMIT_NPROC, PROCESSES)
-    return isolated
+    return [*([] if isolated else [OPEN_NETWORK]), *([] if closed else [OPEN_FILES])]
+
+
+def conceal() -> None:
+    """Close the memory, the environment and the open files of this process to other processes of its user, until it becomes
+    another program. Root may still look."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "the process cannot be concealed")
+
+
+def _python() -> Sequence[str]:
+    """Where Python is, with all that is installed, and the product."""
+    paths = (sys.prefix, sys.exec_prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable)), *sys.path)
+    return [path for path in dict.fromkeys(paths) if os.path.isabs(path)]
 
 
 def environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from workers.kernel.confinement import OPEN_FILES, OPEN_NETWORK
 from workers.kernel.playout_metrics import PlayoutMetrics
 from workers.kernel.point_metrics import PointMetrics
 from workers.kernel.provision_metrics import ProvisionMetrics
@@ -43,6 +44,11 @@ class WorkerMetrics:
             registry=registry,
         )
         self.quiet = Gauge("medialedger_quiet", "1: the installation is quiet, so nothing leaves it", registry=registry)
+        self._files = Gauge(
+            "medialedger_steps_with_files_without_need",
+            "1: steps can read all files that their user can, since the kernel has no Landlock",
+            registry=registry,
+        )
         self._attempts = Counter(
             "medialedger_delivery_attempts",
             "Attempts of deliveries, by what became of the delivery and the class of the answer's status",
@@ -77,8 +83,10 @@ class WorkerMetrics:
         if seconds is not None:
             self._run_seconds.labels(workflow, step).observe(seconds)
 
-    def network_is_open(self) -> None:
-        self._network.set(1)
+    def confined_less(self, lack: str) -> None:
+        """`lack`: what a process of steps could not give up, as `workers.kernel.confinement` says it."""
+        if gauge := {OPEN_NETWORK: self._network, OPEN_FILES: self._files}.get(lack):
+            gauge.set(1)
 
     def job_ended(self, workflow: str, *, outcome: str) -> None:
         self._jobs.labels(workflow, outcome).inc()

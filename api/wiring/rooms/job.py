@@ -270,6 +270,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
             lease_seconds=context.lease,
             account=account,
             groups=groups,
+            places=context.places,
             metrics=context.metrics,
             fork_server=context.step_server,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -80,11 +81,11 @@ def _pushes(context: WorkerContext) -> PushSessions:
     from workers.adapters.pushes.copied import Copying
     from workers.adapters.pushes.live_stream import LiveStreams
     from workers.adapters.pushes.rtmp_push import RtmpPusher
-    from workers.adapters.step_account import program_account
+    from workers.adapters.step_account import program_confinement
     from workers.sessions.pushes import PushSessions
     from workers.syndication.live_targets import OpenedLiveTargets
 
-    client = context.outbound
+    client, confinement = context.outbound, partial(program_confinement, places=context.places)
     assert isinstance(client, GuardedClient), "pushes are sent through the guard"
     return PushSessions(
         context.executor,
@@ -92,7 +93,7 @@ def _pushes(context: WorkerContext) -> PushSessions:
         EventQueries(context.database),
         sources=ChannelSources(context.records),
         targets=OpenedLiveTargets(target_contents(context)),
-        pusher=RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_account))),
+        pusher=RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), confinement))),
         notes=context.logbook,
     )
 
@@ -154,6 +155,7 @@ def _encoders(context: WorkerContext, cache: ItemCache) -> EncoderSessions:
             devices=context.encoder_devices,
             headers=context.ingest_headers,
             permitted=Orderers(context.database, ClientDirectory(context.database, context.clock), context.clock).may_still,
+            places=context.places,
         ),
         notes=context.logbook,
         points_fail=points_fail,

@@ -16,7 +16,6 @@ from workers.adapters.encoders.ffmpeg import FfmpegEncoder, no_headers
 from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.step_account import program_account
 from workers.ports import Encoder
 
 SEGMENT = 0.5
@@ -26,7 +25,7 @@ POINTS = ("one", "two")
 
 
 def ffmpeg_encoder(client: GuardedClient, *, media_root: Path | None = None, **given: Any) -> FfmpegEncoder:
-    given = {"headers": no_headers, "account": program_account, **given}
+    given = {"headers": no_headers, **given}
     return FfmpegEncoder(find("ffmpeg"), client, Sources(media_root, client=client), lambda: datetime.now(UTC), **given)
 
 

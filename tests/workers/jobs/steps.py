@@ -75,6 +75,7 @@ def inspects(context: Context) -> StepResult:
     place = Path(context.parameters.text)
     trials: dict[str, Callable[[], object]] = {
         "reads": place.read_bytes,
+        "opens": lambda: place.open("rb").close(),
         "lists": lambda: os.listdir(place),
         "writes": lambda: (place / "new").touch(),
         "connects": lambda: socket.create_connection((host, int(port)), timeout=10).close(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import resource
@@ -11,7 +12,9 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import IO, Any
 
 import pytest
 
@@ -20,25 +23,27 @@ from domain.kernel.ids import new_id
 from projections.job.queue import Run
 from tests.platform.waiting import ROOT
 from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
-from workers.adapters.step_account import NAME, step_account
+from workers.adapters.step_account import NAME, program_confinement, step_account
 from workers.adapters.system_account import system_account
 from workers.jobs import folders
 from workers.jobs.folders import NotOurs
 from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Finished
 from workers.jobs.step_process_pool import StepProcessPool
-from workers.jobs.step_processes import OPEN_NETWORK, step_fork_server
+from workers.jobs.step_processes import step_fork_server
 from workers.jobs.workspaces import OutputMissing, Workspaces
-from workers.kernel.confinement import DESCRIPTORS, FILE, MEMORY, NICE, PROCESSES
+from workers.kernel import landlock
+from workers.kernel.confined import arguments
+from workers.kernel.confinement import DESCRIPTORS, FILE, MEMORY, NICE, OPEN_FILES, OPEN_NETWORK, PROCESSES, environment
 from workers.kernel.forked import ForkServer
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts")
 AS_NOBODY = """
 import ctypes, os, pwd, resource, socket, sys
-from workers.kernel.confinement import Confinement, confine
+from workers.kernel.confinement import OPEN_NETWORK, Confinement, confine
 nobody = pwd.getpwnam("nobody")
 os.setgroups([]); os.setresgid(*[nobody.pw_gid] * 3); os.setresuid(*[nobody.pw_uid] * 3)
-confined = confine(Confinement(network=False))
+lacks = confine(Confinement(network=False, write=["/tmp"]))
 try:
     socket.socket().connect(("127.0.0.1", int(sys.argv[1])))
     reached = True
@@ -46,7 +51,8 @@ except OSError:
     reached = False
 open(sys.argv[2], "w").close()
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print(confined, reached, status["CapEff"].strip(), status["NoNewPrivs"].strip(), os.stat(sys.argv[2]).st_uid == os.getuid())
+own = os.stat(sys.argv[2]).st_uid == os.getuid()
+print(OPEN_NETWORK not in lacks, reached, status["CapEff"].strip(), status["NoNewPrivs"].strip(), own)
 """
 
 
@@ -322,3 +328,133 @@ def test_where_the_system_allows_no_network_namespace_the_pool_warns(tmp_path: P
     without = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
     ran = subprocess.run([*without, sys.executable, "-c", WARNED, str(tmp_path)], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == OPEN_NETWORK, ran.stderr
+
+
+ORDINARY = """
+import asyncio, json, os, sys
+from pathlib import Path
+from tests.without_landlock import without_landlock
+from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
+from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.confinement import Places, conceal
+
+async def main(home, layers, network):
+    media, installed = home / "media", home / "installed"
+    for folder in (media, installed):
+        folder.mkdir()
+    (media / "film.bin").write_text("x")
+    for secret in ("master.key", "running.json"):
+        (home / secret).write_text("secret")
+    if "landlock" not in layers:
+        without_landlock()
+    if "concealed" in layers:
+        conceal()
+    me = f"/proc/{os.getpid()}"
+    with plugin(installed, trial=TRIAL):
+        pool = StepProcessPool(
+            media_root=media, allow=[], places=Places(hidden=(str(home),)), needs_network=lambda *_: network
+        )
+        await pool.start()
+        async def seen(path, what):
+            ended = await pool.run(order("inspects", text=str(path)), Listener())
+            return ended.result.metadata[what]
+        found = {
+            "read": [await seen(path, "opens") for path in (media / "film.bin", "/proc/self/status", "/etc/hosts")],
+            "files": [await seen(path, "opens") for path in (home / "master.key", home / "running.json")],
+            "process": [await seen(path, "opens") for path in (f"{me}/environ", f"{me}/mem", f"{me}/cwd/etc/hosts")],
+            "lists": [await seen(path, "lists") for path in (media, home, home.parent)],
+            "writes": [await seen(path, "writes") for path in (media / ".jobs", media, home)],
+            "made": type(await pool.run(order("makes_files"), Listener())).__name__,
+            "warning": pool.warning or "",
+        }
+        await pool.stop()
+    print(json.dumps(found))
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2].split("+"), sys.argv[3] == "True"))
+"""
+needs_landlock = pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
+
+
+@pytest.fixture
+def ordinary_home(account: tuple[pwd.struct_passwd | None, Sequence[int]]) -> Iterator[Path]:
+    """A home of a user who is not root, where that user can reach it. For root it is the account of steps: it can reach Python."""
+    home = Path(mkdtemp(prefix="medialedger-ordinary-", dir="/tmp"))
+    if account[0] is not None:
+        os.chown(home, account[0].pw_uid, account[0].pw_gid)
+    yield home
+    rmtree(home, ignore_errors=True)
+
+
+def as_ordinary_user(home: Path, *, layers: str, network: bool) -> dict[str, Any]:
+    """What steps can do where root does not start the product: their processes are of the product's own user then."""
+    owner = home.stat()
+    user: dict[str, Any] = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    command = [sys.executable, "-c", ORDINARY, str(home), layers, str(network)]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": os.defpath, "MEDIALEDGER_ADMIN_API_KEY": "a-secret"}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd="/", timeout=120, **user)
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+@needs_landlock
+@pytest.mark.parametrize("layers", ["landlock+concealed", "landlock"])
+@pytest.mark.parametrize("network", [False, True], ids=["without network", "with network"])
+def test_a_step_of_an_ordinary_user_reaches_no_secret_of_the_product(ordinary_home: Path, network: bool, layers: str) -> None:
+    found = as_ordinary_user(ordinary_home, layers=layers, network=network)
+    assert (found["read"], found["made"]) == ([True] * 3, "Finished")
+    assert (found["files"], found["process"]) == ([False] * 2, [False] * 3)
+    assert found["lists"] == [True, False, False]
+    assert found["writes"] == [True, False, False]
+    assert OPEN_FILES not in found["warning"]
+
+
+@pytest.mark.parametrize("network", [False, True], ids=["without network", "with network"])
+def test_without_landlock_processes_stay_closed_and_a_warning_tells_of_files(ordinary_home: Path, network: bool) -> None:
+    found = as_ordinary_user(ordinary_home, layers="concealed", network=network)
+    assert (found["files"], found["process"]) == ([True] * 2, [False] * 3)
+    assert found["made"] == "Finished"
+    assert OPEN_FILES in found["warning"]
+
+
+@needs_landlock
+def test_a_program_of_an_encoder_reads_what_it_is_handed_and_no_other_file(tmp_path: Path) -> None:
+    """Files that any user may read, so that no account stands in for Landlock."""
+    cat = Path("/bin/cat").resolve()
+    public = Path(mkdtemp(prefix="medialedger-public-", dir="/tmp"))
+    public.chmod(0o755)
+    (public / "film").write_text("of the film")
+    (public / "film").chmod(0o644)
+
+    def shown(*names: object, handed: IO[str] | None = None) -> str:
+        command = arguments(program_confinement(cat), [str(cat), *map(str, names)], parent=os.getpid())
+        return subprocess.run(
+            command, env=environment(), stdin=handed, capture_output=True, text=True, timeout=120, check=False
+        ).stdout
+
+    try:
+        assert shown("/proc/sys/kernel/ostype") == "Linux\n"
+        assert shown(public / "film") == ""
+        with (public / "film").open() as film:
+            assert shown(handed=film) == "of the film"
+    finally:
+        rmtree(public)
+
+
+def test_a_directory_that_holds_a_secret_is_opened_without_it(tmp_path: Path) -> None:
+    """A home in the directory of the product, as after a `make run`, or beside a virtual environment."""
+    for name in ("product/module", "product/home/media", "product/home/venv", "product/other"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "product/key").touch()
+    (tmp_path / "product/link").symlink_to(tmp_path / "product/home")
+    secrets = [str(tmp_path / "product/home"), str(tmp_path / "product/key")]
+
+    def opened(name: str) -> dict[str, bool]:
+        return {
+            os.path.relpath(path, tmp_path): bool(rights & 1) for path, rights in landlock.visible(str(tmp_path / name), secrets)
+        }
+
+    assert opened("product") == {"product": False, "product/module": True, "product/other": True}
+    assert opened("product/other") == {"product/other": True}
+    assert opened("product/home/venv") == {"product/home/venv": True}, "it is named"
+    assert opened("product/home") == opened("product/key") == opened("product/link") == {}

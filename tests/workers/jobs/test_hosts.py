@@ -23,6 +23,7 @@ from tests.workers.test_ffmpeg import alive
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.step_processes import step_fork_server
+from workers.kernel import landlock
 from workers.kernel.forked import ForkServer
 
 SECRET = "S3cret"
@@ -93,7 +94,18 @@ async def test_a_step_gets_its_order_and_reports(hosts: StepProcessPool, root: P
 
 async def test_a_step_without_files_leaves_no_folder(hosts: StepProcessPool, root: Path) -> None:
     assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
-    assert not await asyncio.to_thread(root.exists)
+    assert await asyncio.to_thread(os.listdir, root / ".jobs") == []
+
+
+@pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
+async def test_a_media_root_that_was_mounted_anew_is_open_to_the_next_process(hosts: StepProcessPool, root: Path) -> None:
+    """A process keeps directories, not their names. One that meets another directory there runs no second step."""
+    first = await pid_of(hosts)
+    await asyncio.to_thread(root.rename, root.with_name("before"))
+    await asyncio.to_thread(root.mkdir)
+    assert isinstance(await hosts.run(order("makes_files"), Listener()), Failed)
+    assert isinstance(await hosts.run(order("makes_files"), Listener()), Finished)
+    assert await pid_of(hosts) != first
 
 
 async def test_a_process_is_reused_for_the_next_step(shared: StepProcessPool) -> None:

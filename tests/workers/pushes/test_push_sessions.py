@@ -47,7 +47,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.live_stream import LiveStreams
 from workers.adapters.pushes.rtmp_push import RtmpPusher
-from workers.adapters.step_account import program_account
+from workers.adapters.step_account import program_confinement
 from workers.kernel.wakeups import Waker
 from workers.live_ports import LiveIngest
 from workers.push_ports import Push, Pusher, PushFailed, PushRecord
@@ -212,7 +212,7 @@ async def member(
 @asynccontextmanager
 async def real_pusher(silent: float = 20.0) -> AsyncIterator[RtmpPusher]:
     client = GuardedClient(LOCAL)
-    yield RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_account), silent))
+    yield RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_confinement), silent))
     await client.close()
 
 

@@ -26,7 +26,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.live_stream import LiveStreams
 from workers.adapters.pushes.rtmp_push import RtmpPusher
-from workers.adapters.step_account import program_account
+from workers.adapters.step_account import program_confinement
 from workers.live_ports import LiveIngest
 from workers.push_ports import Push, PushFailed, PushRecord, Sound
 
@@ -69,7 +69,7 @@ class Pushed:
 @asynccontextmanager
 async def pushing(*urls: str, to: str, key: str = "a", sound: Sound = FIRST, silent: float = 20.0) -> AsyncIterator[Pushed]:
     client = GuardedClient(LOCAL)
-    pusher = RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_account), silent))
+    pusher = RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_confinement), silent))
     record = PushRecord()
     made: Pushed
 

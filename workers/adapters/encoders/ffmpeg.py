@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from pwd import struct_passwd
 from typing import Final
 
 from domain.configuration.encoder_settings import EncodeSettings, encode_settings
@@ -29,6 +27,7 @@ from workers.adapters.encoders.sources import OpenSource, Sources
 from workers.adapters.encoders.tracks import Segment, Timeline, Track, TrackPlan, Tracks
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.step_account import program_confinement
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
 from workers.kernel.media_programs import missing
@@ -51,7 +50,7 @@ def no_headers(url: str, session: int) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class FfmpegEncoder:
-    """`program` is ffmpeg, None where there is none. `account`: whose process it is where root starts it; may raise `AccountError`.
+    """`program` is ffmpeg, None where there is none. `confinement`: what it gives up; may raise `AccountError`.
     `sources` opens what is encoded. `stall`: seconds without media after which an encode counts as ended."""
 
     program: Path | None
@@ -59,7 +58,7 @@ class FfmpegEncoder:
     sources: Sources
     clock: Clock
     headers: Headers = no_headers
-    account: Callable[[Path], struct_passwd | None] = lambda _: None
+    confinement: Callable[[Path], Confinement] = program_confinement
     stall: float = STALL
     first_media: float = FIRST_MEDIA
     playout_patience: PlayoutPatience = PATIENCE
@@ -114,13 +113,9 @@ class FfmpegEncoder:
         if self.program is None:
             raise EncoderFailed(missing("ffmpeg"))
         try:
-            account = await asyncio.to_thread(self.account, self.program)
+            return self.program, await asyncio.to_thread(self.confinement, self.program)
         except (AccountError, OSError):
             raise EncoderFailed("The account of encoders cannot be used.") from None
-        if account is None:
-            return self.program, Confinement(network=False)
-        groups = await asyncio.to_thread(os.getgrouplist, account.pw_name, account.pw_gid)
-        return self.program, Confinement(network=False, uid=account.pw_uid, gid=account.pw_gid, groups=tuple(groups))
 
 
 class RunningFfmpeg:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from pwd import struct_passwd
 
 from domain.configuration.encoding import FFMPEG, HTTP
 from domain.kernel.clock import Clock
@@ -13,7 +13,8 @@ from workers.adapters.encoders.http import HttpEncoder, Permitted, everybody
 from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.step_account import program_account
+from workers.adapters.step_account import program_confinement
+from workers.kernel.confinement import NO_PLACES, Places
 from workers.kernel.plugins import loaded
 from workers.plugin_ports import ENCODERS, EncoderPlugin
 from workers.ports import Encoder
@@ -27,14 +28,15 @@ def encoders(
     devices: bool = False,
     headers: Headers = no_headers,
     permitted: Permitted = everybody,
-    account: Callable[[Path], struct_passwd | None] = program_account,
+    places: Places = NO_PLACES,
 ) -> Mapping[str, Encoder]:
     """`media_root`: None where media are in a bucket. `devices`: whether encoders may read cameras and sound cards. `headers` are
     those of a request to a publishing point, by its URL and the session. `permitted` says of a channel whether those who have
-    ordered its encoders may still do so."""
+    ordered its encoders may still do so. `places`: those of this machine."""
     others: Mapping[str, EncoderPlugin] = loaded(ENCODERS, taken=(FFMPEG, HTTP))
+    confinement = partial(program_confinement, places=places, devices=devices)
     return {
         **{name: plugin(client=client) for name, plugin in others.items()},
-        FFMPEG: FfmpegEncoder(find("ffmpeg"), client, Sources(media_root, client, devices), clock, headers, account),
+        FFMPEG: FfmpegEncoder(find("ffmpeg"), client, Sources(media_root, client, devices), clock, headers, confinement),
         HTTP: HttpEncoder(client, clock, headers, permitted),
     }

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from pwd import struct_passwd
 from typing import Final
 
 from projections.kernel.background_task import start_task
@@ -38,10 +36,10 @@ Put = Callable[[Queued], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Copying:
-    """`program` is ffmpeg, None where there is none. `account`: whose process it is where root starts it."""
+    """`program` is ffmpeg, None where there is none. `confinement`: what it gives up; may raise `AccountError`."""
 
     program: Path | None
-    account: Callable[[Path], struct_passwd | None]
+    confinement: Callable[[Path], Confinement]
 
     async def started(self, client: GuardedClient, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
         """Its tracks are known. Raises `PushFailed`, and as `Fetched` does."""
@@ -72,13 +70,9 @@ class Copying:
 
     async def _confinement(self, program: Path) -> Confinement:
         try:
-            account = await asyncio.to_thread(self.account, program)
+            return await asyncio.to_thread(self.confinement, program)
         except (AccountError, OSError):
             raise EncoderFailed("the account of encoders cannot be used.") from None
-        if account is None:
-            return Confinement(network=False)
-        groups = await asyncio.to_thread(os.getgrouplist, account.pw_name, account.pw_gid)
-        return Confinement(network=False, uid=account.pw_uid, gid=account.pw_gid, groups=tuple(groups))
 
 
 @dataclass

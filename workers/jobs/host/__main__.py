@@ -31,9 +31,11 @@ def _run_steps(start: Start) -> None:
     confinement = Confinement(**start.order)
     if confinement.network:
         import_module("workers.adapters.outbound_http")
-    confined = confine(confinement)
+    lacks = confine(confinement)
     os.chdir("/")
-    StepHost(Channel(socket.socket(fileno=channel)), installed(), confined=confined).serve()
+    StepHost(
+        Channel(socket.socket(fileno=channel)), installed(), lacks=lacks, places=(*confinement.read, *confinement.write)
+    ).serve()
 
 
 if __name__ == "__main__":

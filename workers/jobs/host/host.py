@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_network
@@ -44,12 +44,16 @@ _GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
 
 
 class StepHost:
-    """Runs steps in the main thread, which signals and programs of steps need, and reads messages in another thread."""
+    """Runs steps in the main thread, which signals and programs of steps need, and reads messages in another thread.
 
-    def __init__(self, channel: Channel, registry: Registry, *, confined: bool) -> None:
+    `lacks`: what the process could not give up. `places`: the files that it has kept; a directory that another is mounted over, or
+    that was made anew, is not one of them any more."""
+
+    def __init__(self, channel: Channel, registry: Registry, *, lacks: Sequence[str] = (), places: Sequence[str] = ()) -> None:
         self._channel = channel
         self._registry = registry
-        self._confined = confined
+        self._lacks = lacks
+        self._places = {place: _identity(place) for place in places}
         self._orders: SimpleQueue[tuple[StepOrder, Cancellation]] = SimpleQueue()
         self._answers: SimpleQueue[Frame] = SimpleQueue()
         self._asked = 0
@@ -69,7 +73,10 @@ class StepHost:
             if os.getpid() != self._pid:
                 os._exit(0)  # a fork of this process, made by the step, that returned from it
             name = type(ended).__name__.lower()
-            self._channel.send({"kind": "ended", "fit": _alone(), "seconds": seconds, name: ended})
+            self._channel.send({"kind": "ended", "fit": _alone() and self._keeps_places(), "seconds": seconds, name: ended})
+
+    def _keeps_places(self) -> bool:
+        return all(_identity(place) == known for place, known in self._places.items())
 
     def _listen(self) -> None:
         try:
@@ -83,7 +90,7 @@ class StepHost:
             case "settings":
                 self._environment = _environment(frame, self._fetch if frame["fetches"] else None)
                 self._channel.patience = frame["lease_seconds"]
-                self._channel.send({"kind": "ready", "confined": self._confined})
+                self._channel.send({"kind": "ready", "lacks": list(self._lacks)})
             case "order":
                 self._cancellation = Cancellation()
                 self._orders.put((_ORDER.validate_python(frame["order"]), self._cancellation))
@@ -167,6 +174,14 @@ def _description(error: BaseException) -> str:
     with suppress(Exception):
         message = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _identity(place: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(place)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _adopt_orphans() -> None:
