@@ -14,7 +14,7 @@ from api.http.errors import BadRequest
 from api.http.response import Response
 from api.http.router import Router
 from api.http.seats import OwnSeats, Seats
-from api.http.sse import AWAY, SILENCE, Subscriber, SubscriberLimit, event_stream
+from api.http.sse import AWAY, Subscriber, SubscriberLimit, event_stream
 from api.http.streaming import EVENT_STREAM
 from api.kernel.auth import READ, Role
 from api.kernel.request import Request
@@ -35,6 +35,8 @@ _MOST: Final = 300
 _OF_CLIENT: Final = 250
 _LIFE: Final = 300.0
 """Seconds after which a stream is to be asked for again: a key that was revoked must not read for ever."""
+_SILENCE: Final = 2.0
+"""Seconds without a change after which a beat is sent: a screen that hears nothing for 5 seconds calls itself not connected."""
 _LISTED: Final = 100
 _AUDITORS: Final = frozenset({Role.AUDITOR, Role.ADMIN})
 _OF_AUDITORS: Final = frozenset({Client.KIND, ContentKey.KIND})
@@ -58,7 +60,7 @@ class ChangesQuery(Wire):
 class ChangeStreams:
     """The streams of one process. `life` is in seconds."""
 
-    def __init__(self, feed: ChangeFeed, *, seats: Seats | None = None, life: float = _LIFE, silence: float = SILENCE) -> None:
+    def __init__(self, feed: ChangeFeed, *, seats: Seats | None = None, life: float = _LIFE, silence: float = _SILENCE) -> None:
         self._feed = feed
         self._life = life
         self._silence = silence

@@ -1,4 +1,5 @@
 import { render } from "preact";
+import { forgetBrokenStyles } from "./kernel/build";
 import { followChanges } from "./kernel/changes";
 import { followKeys } from "./kernel/keys";
 import { followOtherTabs, resumeSession } from "./kernel/session";
@@ -8,6 +9,7 @@ import { App } from "./shell/App";
 import "./theme/index.css";
 
 startTheme();
+forgetBrokenStyles();
 startClock();
 followKeys();
 followOtherTabs();

@@ -33,7 +33,7 @@ async def test_the_log_is_filtered_followed_and_saved(signed_in: Page, http: htt
     rows = signed_in.locator(".audit-list tbody tr")
     await expect(rows.first).to_contain_text("Film of the night")
     before = await rows.count()
-    await expect(signed_in.locator(".live-badge")).to_have_text("Live")
+    await expect(signed_in.locator(".live-badge")).to_have_text("Up to date")
     change(http, sealed, "title", "Film of the week", request=f"week-{sealed}")
     await expect(rows.first).to_contain_text("Film of the week")
     assert await rows.count() > before

@@ -46,7 +46,7 @@ async def test_the_list_follows_changes_of_others(signed_in: Page, http: httpx.C
     name = f"Live {uuid4()}"
     await signed_in.goto(f"{_origin(signed_in)}/console/events?search={name.split()[1]}")
     await expect(signed_in.get_by_text("No Events")).to_be_visible()
-    await expect(signed_in.locator(".live-badge")).to_have_text("Live")
+    await expect(signed_in.locator(".live-badge")).to_have_text("Up to date")
     event = _event(http, name)
     await expect(signed_in.get_by_role("link", name=name)).to_be_visible()
     _to_state(http, event, 2)

@@ -97,7 +97,7 @@ async def test_new_versions_appear_and_erased_ones_say_so(signed_in: Page, http:
     await signed_in.goto(f"{product.address}/console/events/{event}/history")
     text = signed_in.locator(".slider-text")
     await expect(text).to_contain_text("Version 1 of 1")
-    await expect(signed_in.locator(".live-badge")).to_have_text("Live")
+    await expect(signed_in.locator(".live-badge")).to_have_text("Up to date")
     change(http, event, "title", "Another guest", request=f"live-{uuid4()}")
     newest = len(entries(http, event))
     await expect(text).to_contain_text(f"Version {newest} of {newest}")

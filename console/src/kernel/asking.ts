@@ -3,7 +3,9 @@
 import { Failure } from "./failure";
 import { writing } from "./writes";
 
-/** A server that has not answered for so long is said to be silent, and asked anew by a poll. */
+/** A poll says of a server that has not answered for so long that it is silent. Its answer counts all the same. */
+const SILENT = 10_000;
+/** A server that has not answered for so long is asked anew by a poll. */
 const PATIENCE = 60_000;
 /** So long a change waits for the answer to a write, which may have made it. */
 const WRITE_PATIENCE = 5000;
@@ -15,7 +17,7 @@ interface Told<T> {
 }
 
 export class Asking<T> {
-  #open: { end: AbortController; since: number } | null = null;
+  #open: { end: AbortController; since: number; isSilent: boolean } | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #over = false;
 
@@ -28,7 +30,7 @@ export class Asking<T> {
   now(): void {
     if (this.#over) return;
     this.#open?.end.abort();
-    const open = { end: new AbortController(), since: Date.now() };
+    const open = { end: new AbortController(), since: Date.now(), isSilent: false };
     const told = (tell: () => void): void => {
       if (this.#open !== open) return;
       this.#open = null;
@@ -44,9 +46,13 @@ export class Asking<T> {
 
   /** Unless an answer is waited for. */
   poll(): void {
-    if (this.#open !== null && Date.now() - this.#open.since < PATIENCE) return;
-    if (this.#open !== null) this.told.failed(new Failure(0, "The server does not answer."));
-    this.now();
+    const open = this.#open;
+    const waited = open === null ? PATIENCE : Date.now() - open.since;
+    if (open !== null && !open.isSilent && waited >= SILENT) {
+      open.isSilent = true;
+      this.told.failed(new Failure(0, "The server does not answer."));
+    }
+    if (waited >= PATIENCE) this.now();
   }
 
   /** After a while; further changes meanwhile are one question with it. An answer that is waited for may be from before the change. */

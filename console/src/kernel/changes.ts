@@ -1,8 +1,9 @@
 /** The stream of changes: one EventSource for the whole console. It is shut while the page is hidden, and goes on where it was. */
 
-import { computed, effect, signal } from "@preact/signals";
-import { resumeSession, session } from "./session";
+import { batch, computed, effect, signal } from "@preact/signals";
+import { may, resumeSession, session } from "./session";
 import { watchSilence } from "./silence";
+import { holdClock, serverTime } from "./time";
 
 export interface Change {
   position: number;
@@ -22,22 +23,41 @@ export interface ChangeFilter {
   types?: readonly string[];
 }
 
-export type Liveness = "connecting" | "live" | "paused" | "away" | "lost" | "full";
+/** `barred`: the roles may not read the stream. */
+export type Liveness = "connecting" | "live" | "paused" | "away" | "lost" | "full" | "barred";
 type Listener = (change: Change | null) => void;
+/** Each kind of news that somebody waits for: changes that match, and the return of what was lost. */
+interface Follower {
+  filter: ChangeFilter | null;
+  listener: Listener;
+}
 
 const ADDRESS = "/api/changes/stream";
-const WAITS = [1000, 2000, 5000, 10_000, 30_000];
+/** Milliseconds without a message after which the connection is lost. A living stream has a beat every 2 seconds. */
+const LONGEST = 4500;
+const WAITS = [1000, 2000, 3000];
+const WAIT_WHEN_FULL = 30_000;
+type Loss = "away" | "lost" | "full";
 const state = signal<Liveness>("connecting");
-const listeners = new Map<Listener, ChangeFilter>();
+const heardAt = signal(serverTime());
+const followers = new Set<Follower>();
 
 /** How the stream is. Only `live` means that what is shown is as it is now. */
 export const liveness = computed(() => state.value);
+/** The time of the server up to which what is shown was true; null while it is true, or is being asked. */
+export const oldSince = computed(() => (session.value && isLoss(state.value) ? heardAt.value : null));
 
 let source: EventSource | null = null;
 let position: number | null = null;
 let attempts = 0;
 let again: ReturnType<typeof setTimeout> | undefined;
-const silence = watchSilence(lost);
+/** What the connection was lost by, until it is back. */
+let loss: Loss | null = null;
+const silence = watchSilence(() => lost(), LONGEST);
+
+function isLoss(liveness: Liveness): liveness is Loss {
+  return liveness === "away" || liveness === "lost" || liveness === "full";
+}
 
 export function matches(filter: ChangeFilter, change: Change): boolean {
   return (
@@ -49,32 +69,52 @@ export function matches(filter: ChangeFilter, change: Change): boolean {
 
 /** Calls `listener` with each change that matches, and with null when anything may have changed. Returns a function that ends it. */
 export function onChange(filter: ChangeFilter, listener: Listener): () => void {
-  listeners.set(listener, filter);
-  return () => void listeners.delete(listener);
+  return followed({ filter, listener });
+}
+
+/** Calls `listener` when a connection that was lost is back: then everything is read again. Returns a function that ends it. */
+export function onReturn(listener: () => void): () => void {
+  return followed({ filter: null, listener });
+}
+
+function followed(follower: Follower): () => void {
+  followers.add(follower);
+  return () => void followers.delete(follower);
 }
 
 /** Follows the session: streams while somebody is logged in and the page is seen. */
 export function followChanges(): () => void {
   const seen = (): void => (document.hidden ? close("paused") : session.peek() ? open() : undefined);
+  const onLine = (): void => (clearTimeout(again), session.peek() ? open() : undefined);
+  const offLine = (): void => (session.peek() && source ? lost() : undefined);
   document.addEventListener("visibilitychange", seen);
+  addEventListener("online", onLine);
+  addEventListener("offline", offLine);
   const stop = effect(() => {
     if (session.value) open();
     else {
       close("connecting");
-      position = null;
+      position = loss = null;
     }
   });
+  const stopHolding = effect(() => holdClock(oldSince.value));
   return () => {
     document.removeEventListener("visibilitychange", seen);
+    removeEventListener("online", onLine);
+    removeEventListener("offline", offLine);
     stop();
+    stopHolding();
     close("connecting");
   };
 }
 
+/** A connection that was lost stays so until something comes. */
 function open(): void {
   if (source !== null || document.hidden) return;
   clearTimeout(again);
-  state.value = "connecting";
+  if (!may("viewer", "operator", "auditor")) return void (state.value = "barred");
+  if (state.peek() !== "live") state.value = loss ?? "connecting";
+  if (position === null && loss === null) heardAt.value = serverTime();
   const opened = new EventSource(position === null ? ADDRESS : `${ADDRESS}?after=${position}`);
   source = opened;
   silence.heard();
@@ -85,36 +125,59 @@ function open(): void {
       act(parsed(message));
     });
   opened.onmessage = (message) => {
+    if (source !== opened) return;
     silence.heard();
     const change = parsed(message) as unknown as Change;
     position = change.position;
-    listeners.forEach((filter, listener) => matches(filter, change) && listener(change));
+    current();
+    followers.forEach(({ filter, listener }) => filter && matches(filter, change) && listener(change));
   };
   on("open", (said) => {
     attempts = 0;
-    if (state.peek() === "lost" || position === null) everything(); // what was read before the stream began may be older
+    if (position === null && loss === null) anythingChanged(); // what was read before the stream began may be older
     position ??= said.position ?? null;
-    state.value = "live";
+    current();
   });
   on("beat", (said) => {
     position = said.position ?? position;
-    state.value = "live";
+    current();
   });
   on("reset", (said) => {
     position = said.position ?? null;
-    everything();
+    current();
+    anythingChanged();
   });
-  on("away", () => (state.value = "away"));
-  on("full", () => (state.value = "full"));
+  on("away", () => (state.value = loss = "away"));
+  on("full", () => {
+    close("full");
+    again = setTimeout(open, WAIT_WHEN_FULL);
+  });
+  for (const name of ["behind", "renew"]) {
+    on(name, (said) => {
+      position = said.position ?? position;
+      close(state.peek());
+      open();
+    });
+  }
   opened.onerror = () => {
     if (source !== opened) return;
-    if (opened.readyState !== EventSource.CLOSED) {
-      silence.heard();
-      if (state.peek() === "live") state.value = "connecting";
-      return; // the browser connects again, with Last-Event-ID
+    if (opened.readyState === EventSource.CLOSED) {
+      lost();
+      return void resumeSession(); // the server refuses it: the session may have ended
     }
-    lost();
+    if (state.peek() === "live") state.value = "connecting"; // the browser connects again, with Last-Event-ID; nothing is heard until then
   };
+}
+
+/** What is shown is as it is now. After a loss everything is read again. */
+function current(): void {
+  const wasLost = loss !== null;
+  loss = null;
+  batch(() => {
+    heardAt.value = serverTime();
+    state.value = "live";
+  });
+  if (wasLost) followers.forEach(({ filter, listener }) => filter === null && listener(null));
 }
 
 /** The stream has ended or is dead: it is opened anew in a while. */
@@ -122,7 +185,6 @@ function lost(): void {
   const wait = WAITS[Math.min(attempts++, WAITS.length - 1)]!;
   close(state.peek() === "full" ? "full" : "lost");
   again = setTimeout(() => session.peek() && open(), wait);
-  if (attempts === 2) void resumeSession();
 }
 
 function close(next: Liveness): void {
@@ -131,10 +193,11 @@ function close(next: Liveness): void {
   source?.close();
   source = null;
   state.value = next;
+  if (isLoss(next)) loss = next;
 }
 
-function everything(): void {
-  listeners.forEach((_, listener) => listener(null));
+function anythingChanged(): void {
+  followers.forEach(({ filter, listener }) => filter && listener(null));
 }
 
 function parsed(message: Event): { position?: number } {

@@ -58,9 +58,17 @@ function fieldsOf(errors: unknown): FieldProblem[] {
   return errors.filter((each): each is FieldProblem => typeof each?.field === "string" && typeof each?.message === "string");
 }
 
+export const END_BEFORE_START = "The end must be after the start.";
+
+/** Throws what a form says of an end that is not after its start. What is no time is left to the server. */
+export function checkOrder(start: number | null, end: number | null, field: string): void {
+  if (start !== null && end !== null && end <= start) throw new Failure(400, "It cannot be saved like this.", [{ field, message: END_BEFORE_START }]);
+}
+
 /** Whatever was thrown, as a `Failure`. A `TypeError` of `fetch` means that no answer came. */
 export function asFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
   if (thrown instanceof TypeError) return new Failure(0, "The server cannot be reached.");
+  if (thrown instanceof DOMException && thrown.name === "TimeoutError") return new Failure(0, "The server does not answer.");
   return new Failure(0, thrown instanceof Error ? thrown.message : String(thrown));
 }

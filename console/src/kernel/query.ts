@@ -1,21 +1,31 @@
 /** A question to the API: shows what is known, asks again when something changes, and says when an answer is stale or failed. */
 
-import { type ReadonlySignal, useSignal } from "@preact/signals";
+import { type ReadonlySignal, computed, signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
 import { Asking } from "./asking";
 import { type Failure, asFailure } from "./failure";
-import { type ChangeFilter, liveness, onChange } from "./changes";
+import { type ChangeFilter, liveness, oldSince, onChange, onReturn } from "./changes";
 
 export interface Query<T> {
   /** Names the question. */
   key: string | null;
   /** The last answer; undefined before the first. */
   data: ReadonlySignal<T | undefined>;
+  /** The answer where it is of now; undefined where it is not known: for what would mislead when it is old. */
+  current: ReadonlySignal<T | undefined>;
   failure: ReadonlySignal<Failure | null>;
   loading: ReadonlySignal<boolean>;
-  /** What is shown is not of now: the key has changed, or the last question failed. */
+  /** What is shown is not of now: the key has changed, the last question failed, or the connection is lost. */
   stale: ReadonlySignal<boolean>;
   /** Ask again now. */
+  refresh: () => void;
+  /** Called by a part that shows the failure in its own place, as an effect. Other failures are told above the page. */
+  tells: () => () => void;
+}
+
+/** A question that failed, and whose failure no part of the page shows. */
+export interface Unread {
+  failure: Failure;
   refresh: () => void;
 }
 
@@ -31,13 +41,18 @@ export interface QueryOptions {
 const QUIET = 250;
 const KEPT = 60;
 const answers = new Map<string, unknown>();
+const failed = signal<readonly Unread[]>([]);
+export const unread = computed(() => failed.value);
 
 /** `key` names the question: another key is another question, null is none. `ask` is given a signal that ends it. */
 export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promise<T>, options: QueryOptions = {}): Query<T> {
   const data = useSignal<T | undefined>(key === null ? undefined : (answers.get(key) as T | undefined));
   const failure = useSignal<Failure | null>(null);
   const loading = useSignal(key !== null);
-  const stale = useSignal(false);
+  const late = useSignal(data.peek() !== undefined);
+  const stale = useComputed(() => late.value || (oldSince.value !== null && data.value !== undefined));
+  const current = useComputed(() => (late.value || oldSince.value !== null ? undefined : data.value));
+  const tellers = useSignal(0);
   const asking = useRef(ask);
   asking.current = ask;
 
@@ -49,12 +64,12 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
         keep(key, answer);
         data.value = answer;
         failure.value = null;
-        loading.value = stale.value = false;
+        loading.value = late.value = false;
       },
       failed: (thrown) => {
         failure.value = asFailure(thrown);
         loading.value = false;
-        stale.value = data.peek() !== undefined;
+        late.value = data.peek() !== undefined;
       },
     });
   }, [key]);
@@ -68,11 +83,13 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
     }
     const known = answers.get(key) as T | undefined;
     if (known !== undefined) data.value = known;
-    stale.value = data.peek() !== undefined;
+    late.value = data.peek() !== undefined;
     failure.value = null;
     question.now();
     return () => question.end();
   }, [question]);
+
+  useEffect(() => (question ? onReturn(() => question.now()) : undefined), [question]);
 
   const quiet = useRef(QUIET);
   quiet.current = options.quiet ?? QUIET;
@@ -88,7 +105,19 @@ export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promi
     return () => clearInterval(timer);
   }, [options.every, question]);
 
-  return { key, data, failure, loading, stale, refresh };
+  useSignalEffect(() => {
+    const own = failure.value;
+    if (own === null || own.isAbsent || tellers.value > 0) return;
+    const each: Unread = { failure: own, refresh };
+    failed.value = [...failed.peek(), each];
+    return () => void (failed.value = failed.peek().filter((other) => other !== each));
+  });
+  const tells = useCallback(() => {
+    tellers.value = tellers.peek() + 1;
+    return () => void (tellers.value = tellers.peek() - 1);
+  }, []);
+
+  return { key, data, current, failure, loading, stale, refresh, tells };
 }
 
 function keep(key: string, answer: unknown): void {

@@ -12,6 +12,7 @@ export interface Session {
 }
 
 const PATH = "/console/session";
+const PATIENCE = 10_000;
 const current = signal<Session | null | undefined>(undefined);
 const ended = signal(false);
 const unreachable = signal<Failure | null>(null);
@@ -29,7 +30,7 @@ let expiry: ReturnType<typeof setTimeout> | undefined;
 /** Ask the server who is logged in. */
 export async function resumeSession(): Promise<void> {
   try {
-    const response = await fetch(PATH, { credentials: "same-origin", headers: { accept: "application/json" } });
+    const response = await fetch(PATH, { credentials: "same-origin", headers: { accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE) });
     if (!response.ok && response.status !== 401 && response.status !== 404) throw failureOf(response.status, undefined);
     unreachable.value = null;
     const isAnswer = response.ok && (response.headers.get("content-type") ?? "").includes("json");

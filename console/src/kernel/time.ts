@@ -3,11 +3,22 @@
 import { computed, signal } from "@preact/signals";
 
 const SKEW = 2000;
+export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const offset = signal(0);
 const tick = signal(Date.now());
+const held = signal<number | null>(null);
 
-/** The time of the server, in milliseconds, moved every second while the page is seen. */
-export const now = computed(() => tick.value + offset.value);
+/** The time of the server, in milliseconds, moved every second while the page is seen. It stands still while there is no connection. */
+export const now = computed(() => held.value ?? tick.value + offset.value);
+
+/** The time of the server at this moment, by the clock of the browser. */
+export const serverTime = (): number => Date.now() + offset.peek();
+
+/** Stops `now` at a time; null lets it go on. */
+export function holdClock(at: number | null): void {
+  if (at === null) tick.value = Date.now();
+  held.value = at;
+}
 
 /** Counts the seconds. Returns a function that ends it. */
 export function startClock(): () => void {
@@ -55,6 +66,27 @@ export function short(at: Date, reference = new Date(now.value)): string {
   if (day(at) === day(reference)) return clock(at);
   const date = at.getFullYear() === reference.getFullYear() ? day(at).slice(5) : day(at);
   return `${date} ${clock(at)}`;
+}
+
+/** For a field of type `datetime-local`, in local time. */
+export function localText(at: string | number | null): string {
+  if (at === null || at === "") return "";
+  const date = new Date(at);
+  return `${day(date)}T${clock(date)}`;
+}
+
+/** The instant of such a field; null when it is empty. */
+export function instantOf(text: string): string | null {
+  const at = text === "" ? NaN : Date.parse(text);
+  return Number.isNaN(at) ? null : new Date(at).toISOString();
+}
+
+/** `Thu 2031-05-01 20:15 UTC+2`: such a field in words, as the zone is at that time. */
+export function localWords(text: string): string {
+  const at = text === "" ? NaN : Date.parse(text);
+  if (Number.isNaN(at)) return "";
+  const date = new Date(at);
+  return `${WEEKDAYS[date.getDay()]} ${day(date)} ${clock(date)} ${zone(date)}`;
 }
 
 /** `45 s`, `12 min`, `3 h 20 min`, `5 d 4 h`. */

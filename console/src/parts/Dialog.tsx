@@ -1,9 +1,10 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useOpening } from "../kernel/here";
 import { toastFailure } from "../kernel/toasts";
 import { Button } from "./Button";
+import { ConnectionBand } from "./Connection";
 import { Toasts } from "./Toasts";
 
 /** Those that are open, the topmost last. */
@@ -20,19 +21,21 @@ interface DialogProps {
   place?: "center" | "side";
 }
 
-/** A modal `<dialog>`: the browser keeps the focus inside and gives it back; Esc and a click beside it close it. */
+/** A modal `<dialog>`: the browser keeps the focus inside; afterwards it is where it was before. Esc and a click beside it close it. */
 export function Dialog({ title, open, onClose, children, actions, place = "center" }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   const beside = useRef(false); // a click begins and ends beside it: a selection of text may begin or end inside
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
     if (!open || !dialog) return;
+    const opener = openerNow();
     dialog.showModal();
     dialogs.value = [...dialogs.peek(), heading];
     return () => {
       dialogs.value = dialogs.peek().filter((each) => each !== heading);
       dialog.close();
+      giveBack(opener);
     };
   }, [open]);
   if (!open) return null;
@@ -50,6 +53,7 @@ export function Dialog({ title, open, onClose, children, actions, place = "cente
       onClick={(event) => event.target === element.current && beside.current && onClose()}
     >
       <div class="dialog-inside">
+        {dialogs.value.at(-1) === heading && <ConnectionBand />}
         <header class="dialog-head">
           <h2 id={heading}>{title}</h2>
           <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
@@ -60,6 +64,44 @@ export function Dialog({ title, open, onClose, children, actions, place = "cente
       {dialogs.value.at(-1) === heading && <Toasts />}
     </dialog>
   );
+}
+
+/** What has the focus, and how to find it again where its page has drawn it anew meanwhile. */
+interface Opener {
+  element: Element | null;
+  selector: string | null;
+}
+
+/** Of a dialog that has just been closed: the next one may take its place. */
+let pending: Opener | null = null;
+
+function openerNow(): Opener {
+  const element = document.activeElement;
+  return pending !== null && element === document.body ? pending : { element, selector: selectorOf(element) };
+}
+
+/** By what names an element on its page: a row or a block of an Event, a link, a button with its text. */
+function selectorOf(element: Element | null): string | null {
+  if (!(element instanceof HTMLElement)) return null;
+  if (element.id !== "") return `#${CSS.escape(element.id)}`;
+  for (const name of ["data-event", "data-index", "href", "aria-label"]) {
+    const value = element.getAttribute(name);
+    if (value !== null) return `${element.localName}[${name}="${CSS.escape(value)}"]`;
+  }
+  return null;
+}
+
+/** The focus goes back to what opened a dialog; where that is gone, to the content of the page. Whoever has moved it meanwhile keeps it. */
+function giveBack(opener: Opener): void {
+  const { element, selector } = (pending = opener);
+  requestAnimationFrame(() => {
+    if (pending === opener) pending = null;
+    const has = document.activeElement;
+    if (has && has !== document.body && has.isConnected) return;
+    const top = [...document.querySelectorAll<HTMLDialogElement>("dialog[open]")].at(-1);
+    const again = element?.isConnected && element !== document.body ? element : selector === null ? null : (top ?? document).querySelector(selector);
+    (again instanceof HTMLElement ? again : (top ?? document.getElementById("main")))?.focus({ preventScroll: true });
+  });
 }
 
 /** A dialog at the right edge: details of a row, without leaving the list. */

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Failure, asFailure } from "../kernel/failure";
 import { useHere } from "../kernel/here";
+import { localWords } from "../kernel/time";
 import { toastFailure } from "../kernel/toasts";
 import { Button } from "./Button";
 
@@ -66,6 +67,27 @@ export function Field({ label, name, value, onInput, type = "text", lines, optio
         </p>
       )}
     </div>
+  );
+}
+
+/** A field for a local time. The browser may show 12 hours: below it stands the time in 24, with the zone of that day. */
+export function TimeField({ hint, ...field }: Omit<FieldProps, "type" | "lines" | "options">) {
+  const words = localWords(field.value);
+  return (
+    <Field
+      {...field}
+      type="datetime-local"
+      hint={
+        words === "" ? (
+          hint
+        ) : (
+          <>
+            {words}
+            {hint && <>. {hint}</>}
+          </>
+        )
+      }
+    />
   );
 }
 

@@ -1,7 +1,7 @@
 /** Small parts that have no state of their own, or little. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Failure } from "../kernel/failure";
 import type { Query } from "../kernel/query";
 import type { Tone } from "../kernel/states";
@@ -68,11 +68,27 @@ export function FailureNote({ failure, retry }: { failure: Failure; retry?: () =
 export function Answered<T>({ query, children }: { query: Query<T>; children: (data: T) => ComponentChildren }) {
   const data = query.data.value;
   const failure = query.failure.value;
+  useEffect(query.tells, [query.tells]);
   return (
     <>
       {failure && <FailureNote failure={failure} retry={query.refresh} />}
-      {data !== undefined ? children(data) : failure ? null : <Skeleton />}
+      {data !== undefined ? <div class={failure ? "answer old" : "answer"}>{children(data)}</div> : failure ? null : <Skeleton />}
     </>
+  );
+}
+
+/** In the place of a value that could not be read, or only before: says so. Nothing where it is known. */
+export function NoAnswer({ query }: { query: Query<unknown> }) {
+  useEffect(query.tells, [query.tells]);
+  const failure = query.failure.value;
+  if (failure === null || failure.isAbsent) return null;
+  return (
+    <span class="no-answer" role="status" title={failure.detail}>
+      No answer{" "}
+      <button type="button" class="link" onClick={query.refresh}>
+        Try again
+      </button>
+    </span>
   );
 }
 

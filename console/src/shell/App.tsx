@@ -1,11 +1,12 @@
 import { effect } from "@preact/signals";
-import { LocationProvider, Router, Route, lazy, useLocation } from "preact-iso";
+import { LocationProvider, Router, Route, useLocation } from "preact-iso";
 import { useEffect } from "preact/hooks";
+import { oldSince } from "../kernel/changes";
 import { forgetAnswers } from "../kernel/query";
 import { BASE, to } from "../kernel/router";
-import { may, resumeSession, session, sessionFailure } from "../kernel/session";
+import { may, resumeSession, session, sessionFailure, type Role } from "../kernel/session";
 import { PAGES, type Page, type PageProps } from "../pages";
-import { EmptyState, FailureNote, PageHead, PageToasts, Skeleton } from "../parts";
+import { EmptyState, FailureNote, PageHead, PageToasts, Skeleton, loaded } from "../parts";
 import { Boundary } from "./Boundary";
 import { Frame } from "./Frame";
 import { Login } from "./Login";
@@ -14,6 +15,9 @@ const ROUTES = PAGES.map((page) => ({ page, component: guarded(page) }));
 
 effect(() => {
   if (session.value === null) forgetAnswers();
+});
+effect(() => {
+  document.documentElement.toggleAttribute("data-old", oldSince.value !== null);
 });
 
 /** The console: the login, or the frame with the page of the address. */
@@ -60,7 +64,7 @@ function Pages() {
 
 /** A page for those who may see it. Made once for each page: the router mounts a page anew whose component is another one. */
 function guarded(page: Page) {
-  const Shown = lazy(page.load);
+  const Shown = loaded(page.load, page.title);
   return function Guarded({ params }: PageProps) {
     if (may(...page.roles)) return <Shown params={params} />;
     return page.path === "/" ? <Home /> : <NotAllowed page={page} />;
@@ -81,9 +85,14 @@ function NotAllowed({ page }: { page: Page }) {
   return (
     <>
       <PageHead title={page.title} />
-      <EmptyState title="Your role does not open this page">It needs one of the roles {[...page.roles, "admin"].join(", ")}.</EmptyState>
+      <EmptyState title="Your role does not open this page">{needed(page.roles)}</EmptyState>
     </>
   );
+}
+
+function needed(roles: readonly Role[]): string {
+  const all = [...new Set<Role>([...roles, "admin"])];
+  return all.length === 1 ? `It needs the role ${all[0]}.` : `It needs one of the roles ${all.join(", ")}.`;
 }
 
 function NoSuchPage() {

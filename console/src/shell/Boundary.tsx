@@ -5,7 +5,7 @@ interface State {
   thrown: unknown;
 }
 
-/** Shows an error of a page in its place; the rest of the console goes on. A part of an older build that is gone needs a new start. */
+/** Shows an error of a page in its place; the rest of the console goes on. */
 export class Boundary extends Component<{ children: ComponentChildren }, State> {
   override state: State = { thrown: null };
 
@@ -22,7 +22,6 @@ export class Boundary extends Component<{ children: ComponentChildren }, State> 
         <p>
           <strong>This page cannot be shown.</strong> {text}
         </p>
-        <p class="faint">After an update of the server the console must be loaded again.</p>
         <Button kind="primary" icon="refresh" onClick={() => location.reload()}>
           Load again
         </Button>

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useKey } from "../kernel/keys";
 import { useLocation } from "../kernel/router";
+import { ConnectionBand, UnreadNote } from "../parts";
 import { Header } from "./Header";
 import { KeysDialog } from "./KeysDialog";
 import { Navigation } from "./Navigation";
@@ -44,9 +45,11 @@ export function Frame({ children }: { children: ComponentChildren }) {
         Skip to the content
       </a>
       <Header menu={menu} onMenu={() => setMenu(!menu)} onKeys={() => setKeys(true)} onSearch={() => setSearch(true)} />
+      <ConnectionBand />
       <Navigation open={menu} />
       {menu && <div class="shade" onClick={() => setMenu(false)} />}
       <main id="main" ref={main} tabIndex={-1}>
+        <UnreadNote />
         {children}
       </main>
       <Search open={search} onClose={() => setSearch(false)} />

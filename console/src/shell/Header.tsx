@@ -1,4 +1,4 @@
-import { liveness, type Liveness } from "../kernel/changes";
+import { liveness, oldSince, type Liveness } from "../kernel/changes";
 import { to } from "../kernel/router";
 import { logout, session } from "../kernel/session";
 import { nextTheme, theme } from "../kernel/theme";
@@ -9,11 +9,12 @@ import { Mark } from "./Mark";
 
 const LIVENESS: Record<Liveness, readonly [word: string, tone: string, about: string]> = {
   connecting: ["Connecting", "busy", "The stream of changes is being opened."],
-  live: ["Live", "ok", "What you see follows every change."],
+  live: ["Up to date", "ok", "What you see follows every change."],
   paused: ["Paused", "off", "This page is hidden."],
   away: ["Database away", "warn", "The database does not answer. What you see may be old."],
   lost: ["Not connected", "bad", "The connection is lost. What you see may be old. The console tries again by itself."],
   full: ["No live updates", "warn", "All places of the stream of changes are taken. The console tries again by itself."],
+  barred: ["No live updates", "off", "Your role may not see changes. What you see was true when it was read."],
 };
 const THEMES = { system: ["system", "Theme of the system"], light: ["sun", "Light theme"], dark: ["moon", "Dark theme"] } as const;
 
@@ -63,6 +64,13 @@ function Live() {
 }
 
 function WallClock() {
+  if (oldSince.value !== null) {
+    return (
+      <span class="wall-clock faint" title="The time of the server is not known.">
+        –:–:–
+      </span>
+    );
+  }
   const at = new Date(now.value);
   return (
     <span class="wall-clock" title={absolute(at)}>

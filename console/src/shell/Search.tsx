@@ -47,6 +47,7 @@ function Box({ onClose }: { onClose: () => void }) {
   }, [typed]);
   useEffect(() => document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }), [chosen, id]);
   const remote = useQuery(asked === "" ? null : `search ${asked}`, (signal) => remoteHits(asked, signal));
+  useEffect(remote.tells, [remote.tells]);
   const isCurrent = asked === typed.trim() && !remote.loading.value && !remote.stale.value;
   const hits = typed.trim() === "" ? [...recent.value] : [...pageHits(typed), ...(isCurrent ? (remote.data.value ?? []) : [])];
   const at = Math.min(chosen, Math.max(0, hits.length - 1));

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api, dataOf, type Failure } from "../../kernel/api";
-import { onChange, type ChangeFilter } from "../../kernel/changes";
+import { onChange, onReturn, type ChangeFilter } from "../../kernel/changes";
 import { asFailure } from "../../kernel/failure";
 import type { Entry } from "./words";
 
@@ -147,6 +147,8 @@ export function useLog(filters: Filters, ascending: boolean, mayFollow: () => bo
       clearTimeout(timer);
     };
   }, [key, catchUp]);
+
+  useEffect(() => onReturn(() => (ascending ? again() : void catchUp())), [again, catchUp]);
 
   const more = useCallback(() => {
     const now = latest.current;

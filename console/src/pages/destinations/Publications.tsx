@@ -5,7 +5,7 @@ import { useQuery } from "../../kernel/query";
 import { eventPath, jobPath, useQueryState } from "../../kernel/router";
 import { jobState, PUBLICATION_STATES, stateWord } from "../../kernel/states";
 import { toast } from "../../kernel/toasts";
-import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Facts, FilterBar, JsonView, Pager, Progress, Time, type Column } from "../../parts";
+import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Facts, FilterBar, JsonView, NoAnswer, Pager, Progress, Time, type Column } from "../../parts";
 import { titleOr, useTitles, type Titles } from "../events/titles";
 import { useRunning } from "../jobs/progress";
 import { ORDERS, check, ordersOf, send, type Order } from "./orders";
@@ -145,6 +145,8 @@ function Upload({ of }: { of: Publication }) {
   const jobs = useQuery(`upload ${of.id}`, (signal) => dataOf(api.GET("/engine/jobs", { params: { query }, signal })), { changes: { aggregates: ["job"] } });
   const job = jobs.data.value?.[0];
   const running = useRunning(job?.queue_state === "started");
+  if (jobs.failure.value) return <NoAnswer query={jobs} />;
+  if (jobs.data.value === undefined) return <span class="faint">…</span>;
   if (job === undefined) return <span class="faint">no job: a destination that is not active gets none</span>;
   const seen = running.value.get(job.id);
   return (

@@ -1,5 +1,3 @@
-import { lazy } from "preact-iso";
-import { Suspense } from "preact/compat";
 import { useMemo, useState } from "preact/hooks";
 import { PAGES, type PageProps } from "..";
 import { answered, api, type Answer, dataOf, found, ifMatch, type MediaEvent } from "../../kernel/api";
@@ -8,24 +6,24 @@ import { eventPath, to, useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
 import { EVENT_STATES, isOnAir, MP4_STATES, stateWord } from "../../kernel/states";
 import { now, running } from "../../kernel/time";
-import { Answered, Badge, Button, EmptyState, JsonView, PageHead, Panel, Skeleton, Tabs, Time } from "../../parts";
+import { Answered, Badge, Button, EmptyState, JsonView, PageHead, Panel, Tabs, Time, loaded } from "../../parts";
 import { GuardedConfirm, type Seen } from "./GuardedConfirm";
 import { Playhead } from "./Playhead";
 import { StateActions } from "./StateActions";
 import type { TabProps } from "./tabs/props";
 import "./event.css";
 
-const Player = lazy(() => import("./player/Player"));
+const Player = loaded(() => import("./player/Player"));
 const TABS = [
-  { key: "overview", title: "Overview", show: lazy(() => import("./tabs/Overview")) },
-  { key: "playback", title: "Playback", show: lazy(() => import("./tabs/Playback")) },
-  { key: "chapters", title: "Chapters", show: lazy(() => import("./tabs/Chapters")) },
-  { key: "assets", title: "Assets", show: lazy(() => import("./tabs/Assets")) },
-  { key: "jobs", title: "Jobs", show: lazy(() => import("./tabs/Jobs")) },
-  { key: "sessions", title: "Sessions", show: lazy(() => import("./tabs/Sessions")) },
-  { key: "publications", title: "Publications", show: lazy(() => import("./tabs/Publications")) },
-  { key: "provisioning", title: "Provisioning", show: lazy(() => import("./tabs/Provisioning")) },
-  { key: "deliveries", title: "Deliveries", show: lazy(() => import("./tabs/Deliveries")) },
+  { key: "overview", title: "Overview", show: loaded(() => import("./tabs/Overview")) },
+  { key: "playback", title: "Playback", show: loaded(() => import("./tabs/Playback")) },
+  { key: "chapters", title: "Chapters", show: loaded(() => import("./tabs/Chapters")) },
+  { key: "assets", title: "Assets", show: loaded(() => import("./tabs/Assets")) },
+  { key: "jobs", title: "Jobs", show: loaded(() => import("./tabs/Jobs")) },
+  { key: "sessions", title: "Sessions", show: loaded(() => import("./tabs/Sessions")) },
+  { key: "publications", title: "Publications", show: loaded(() => import("./tabs/Publications")) },
+  { key: "provisioning", title: "Provisioning", show: loaded(() => import("./tabs/Provisioning")) },
+  { key: "deliveries", title: "Deliveries", show: loaded(() => import("./tabs/Deliveries")) },
   { key: "json", title: "JSON", show: Json },
 ] as const;
 /** The player stands above these, and goes on from one to the next. */
@@ -65,10 +63,8 @@ function Shown({ answer: { data: event, etag }, refresh }: { answer: Answer<Medi
       </PageHead>
       <Tabs label="Of this Event" tabs={TABS} chosen={tab.key} onChoose={(key) => set({ tab: key === "overview" ? "" : key })} controls="event-tab" />
       <div id="event-tab" role="tabpanel" aria-label={tab.title} class="stack event-tab" data-tab={tab.key}>
-        <Suspense fallback={<Skeleton />}>
-          {WITH_PLAYER.has(tab.key) && <Player key={event.id} event={event} playhead={playhead} />}
-          <Tab event={event} etag={etag} playhead={playhead} changed={refresh} />
-        </Suspense>
+        {WITH_PLAYER.has(tab.key) && <Player key={event.id} event={event} playhead={playhead} />}
+        <Tab key={tab.key} event={event} etag={etag} playhead={playhead} changed={refresh} />
       </div>
     </>
   );

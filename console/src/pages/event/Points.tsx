@@ -1,7 +1,7 @@
 import { api, dataOf } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { Answered, Badge } from "../../parts";
-import { pointWord } from "./signal";
+import { pointWord, UNKNOWN } from "./signal";
 
 /** What the servers of its publishing points told in the last seconds. */
 export function usePoints(id: string) {
@@ -16,6 +16,7 @@ export function Points({ id }: { id: string }) {
 }
 
 export function PointList({ id, points }: { id: string; points: ReturnType<typeof usePoints> }) {
+  const isKnown = points.current.value !== undefined;
   return (
     <Answered query={points}>
       {(found) => {
@@ -25,7 +26,7 @@ export function PointList({ id, points }: { id: string; points: ReturnType<typeo
           <ul class="points">
             {urls.map((each) => (
               <li key={`${each.encoderIndex}/${each.publishingPointIndex}`}>
-                <Badge state={pointWord(each)} title={each.state} />
+                <Badge state={isKnown ? pointWord(each) : UNKNOWN} title={each.state} />
                 <span class="point-url">
                   {each.name && (
                     <>

@@ -1,21 +1,26 @@
-import type { Schemas } from "../../kernel/api";
+import type { MediaEvent, Schemas } from "../../kernel/api";
 import type { StateWord } from "../../kernel/states";
 
 type Point = Schemas["PublishingPointHealth"];
 
-/** What comes at the publishing points of an Event, in a word. Null: it has none. */
-export function signalOf(points: Schemas["PublishingPoints"] | undefined): StateWord | null {
-  const urls = points?.urls ?? [];
-  if (urls.length === 0) return null;
+export const UNKNOWN: StateWord = { word: "Unknown", tone: "neutral" };
+export const SIGNAL_UNKNOWN: StateWord = { word: "Signal unknown", tone: "neutral" };
+
+/** What comes at the publishing points of an Event that is on the air, in a word. `points` are those of now; undefined: nobody could say. */
+export function signalOf(event: Pick<MediaEvent, "id" | "channelId">, points: Schemas["LiveStreamHealth"] | undefined): StateWord {
+  if (event.channelId === null) return { word: "No channel", tone: "bad" };
+  if (points === undefined) return SIGNAL_UNKNOWN;
+  const urls = points[event.id]?.urls ?? [];
+  if (urls.length === 0) return { word: "No publishing point", tone: "warn" };
   const good = urls.filter((each) => each.hasStarted && each.receivingData).length;
   if (good === urls.length) return { word: "Signal", tone: "ok" };
   if (good > 0) return { word: `Signal at ${good} of ${urls.length}`, tone: "warn" };
-  if (urls.every((each) => each.state === "unknown")) return { word: "Signal unknown", tone: "neutral" };
+  if (urls.every((each) => each.state === "unknown")) return SIGNAL_UNKNOWN;
   return { word: "No signal", tone: "bad" };
 }
 
 export function pointWord(point: Point): StateWord {
-  if (point.state === "unknown") return { word: "Unknown", tone: "neutral" };
+  if (point.state === "unknown") return UNKNOWN;
   if (!point.hasStarted) return { word: point.state, tone: "warn" };
   return point.receivingData ? { word: "Receiving", tone: "ok" } : { word: "No data", tone: "bad" };
 }

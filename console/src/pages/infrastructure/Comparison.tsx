@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { api, dataOf } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
-import { Answered, Badge, Field } from "../../parts";
+import { Answered, Badge, Field, NoAnswer } from "../../parts";
 
 /** Whether a profile, as it is saved, has the resources that a channel names. */
 export function Comparison({ profile }: { profile: string }) {
@@ -13,6 +13,7 @@ export function Comparison({ profile }: { profile: string }) {
   return (
     <>
       <Field label="Compare it, as it is saved, with a channel" name="channel" value={channel} onInput={setChannel} options={options} />
+      <NoAnswer query={channels} />
       {channel !== "" && (
         <Answered query={compared}>
           {(said) => (

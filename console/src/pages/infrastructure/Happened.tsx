@@ -18,7 +18,7 @@ export function Happened({ event, info }: { event: MediaEvent; info: Info }) {
   const log = useQuery(`log of ${event.id} ${info.stateString}`, (signal) => readLog(event.id, signal), { changes, every: info.state === 1 || info.state === 5 ? 3000 : 60_000 });
   return (
     <>
-      {WITH_REASON.has(info.state) && <Reason entries={log.data.value ?? []} />}
+      {WITH_REASON.has(info.state) && <Reason entries={log.current.value ?? []} />}
       {may("auditor") ? <States info={info} /> : <p class="hint">Its states over time need the role auditor.</p>}
       <Answered query={log}>
         {(entries) =>

@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { oldSince } from "../../kernel/changes";
 import { useQueryState } from "../../kernel/router";
 import { absolute, clock } from "../../kernel/time";
 import { Button, Check, EmptyState, FilterBar, JsonView, type Filter } from "../../parts";
@@ -51,7 +52,7 @@ export function JobLog({ log }: { log: Log }) {
         <Check label="Follow the end" checked={follow} onChange={setFollow} />
       </FilterBar>
       <p class="faint" role="status">
-        {WORDS[log.following.value]} · {matching.length.toLocaleString("en")} of {records.length.toLocaleString("en")} records
+        {WORDS[oldSince.value !== null && log.following.value !== "ended" ? "lost" : log.following.value]} · {matching.length.toLocaleString("en")} of {records.length.toLocaleString("en")} records
         {log.left.value > 0 && `, ${log.left.value.toLocaleString("en")} earlier ones are left out`}
       </p>
       <div class="log" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label="Log of the job">

@@ -1,10 +1,10 @@
 import "./job.css";
 import { useState } from "preact/hooks";
 import { Failure, answered, api, dataOf, type Schemas } from "../../kernel/api";
-import { useQuery } from "../../kernel/query";
+import { type Query, useQuery } from "../../kernel/query";
 import { eventPath, jobPath, to, useGo, useQueryState } from "../../kernel/router";
 import { jobState } from "../../kernel/states";
-import { Answered, Badge, CopyButton, EmptyState, Facts, JsonView, PageHead, Panel, Skeleton, Tabs, Time } from "../../parts";
+import { Answered, Badge, CopyButton, EmptyState, Facts, JsonView, PageHead, Panel, Tabs, Time } from "../../parts";
 import type { PageProps } from "..";
 import { titleOr, useTitles } from "../events/titles";
 import { contentOf } from "../jobs/columns";
@@ -62,7 +62,7 @@ function Found({ id }: { id: number }) {
   if (job.failure.value?.isAbsent) return <Unknown id={String(id)} />;
   return (
     <Answered query={job}>
-      {({ data, etag }) => <Whole job={data} etag={etag} tasks={tasks.data.value?.tasks} onDone={job.refresh} />}
+      {({ data, etag }) => <Whole job={data} etag={etag} tasks={tasks} onDone={job.refresh} />}
     </Answered>
   );
 }
@@ -78,10 +78,12 @@ async function read(id: number, signal: AbortSignal): Promise<{ data: Schemas["S
   }
 }
 
+type Tasks = Query<Schemas["JobTasks"]>;
+
 interface WholeProps {
   job: Job;
   etag: string | null;
-  tasks: readonly JobTask[] | undefined;
+  tasks: Tasks;
   onDone: () => void;
 }
 
@@ -103,7 +105,7 @@ function Whole({ job, etag, tasks, onDone }: WholeProps) {
         <span>{job.workflow}</span>
         <span class="faint">accepted</span> <Time at={job.created_at} />
       </PageHead>
-      {job.queue_state === "completed" && job.failed && <Reason job={job} tasks={tasks} />}
+      {job.queue_state === "completed" && job.failed && <Reason job={job} tasks={tasks.data.value?.tasks} />}
       <Tabs
         label="Parts of the job"
         tabs={[
@@ -137,13 +139,13 @@ function Reason({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefine
   );
 }
 
-function Overview({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefined }) {
+function Overview({ job, tasks }: { job: Job; tasks: Tasks }) {
   const [whole, setWhole] = useState(false);
   const content = contentOf(job);
   return (
     <>
-      <Panel title="Tasks">{tasks === undefined ? <Skeleton lines={3} /> : <TaskGraph tasks={tasks} />}</Panel>
-      <Panel title="Attempts">{tasks === undefined ? <Skeleton lines={3} /> : <Attempts tasks={tasks} />}</Panel>
+      <Panel title="Tasks"><Answered query={tasks}>{(found) => <TaskGraph tasks={found.tasks} />}</Answered></Panel>
+      <Panel title="Attempts"><Answered query={tasks}>{(found) => <Attempts tasks={found.tasks} />}</Answered></Panel>
       <div class="panels">
         <Panel title="About">
           <Facts
@@ -159,7 +161,7 @@ function Overview({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefi
             ]}
           />
         </Panel>
-        <Panel title="Files">{tasks === undefined ? <Skeleton lines={2} /> : <Files tasks={tasks} />}</Panel>
+        <Panel title="Files"><Answered query={tasks}>{(found) => <Files tasks={found.tasks} />}</Answered></Panel>
       </div>
       <Panel
         title="Parameters"

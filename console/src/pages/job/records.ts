@@ -3,7 +3,8 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Schemas } from "../../kernel/api";
-import { watchSilence } from "../../kernel/silence";
+import { onReturn } from "../../kernel/changes";
+import { ENGINE_SILENCE, watchSilence } from "../../kernel/silence";
 
 export type LogRecord = Schemas["LogRecord"];
 export type Following = "reading" | "following" | "ended" | "lost" | "full" | "away";
@@ -41,7 +42,7 @@ export function useJobLog(id: number, mark: string): Log {
     const silence = watchSilence(() => {
       end();
       follow("lost");
-    });
+    }, ENGINE_SILENCE);
     /** From the beginning of the log. */
     const follow = (as: Following): void => {
       const opened = new EventSource(`/engine/logs/${id}/stream`);
@@ -75,7 +76,13 @@ export function useJobLog(id: number, mark: string): Log {
       };
     };
     follow("reading");
+    const stop = onReturn(() => {
+      if (log.following.peek() === "ended") return;
+      end();
+      follow("reading");
+    });
     return () => {
+      stop();
       clearTimeout(timer);
       end();
     };

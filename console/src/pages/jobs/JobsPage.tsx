@@ -39,8 +39,8 @@ export default function JobsPage() {
     every: 15_000,
   });
   const workflows = useQuery("workflows", (signal) => dataOf(api.GET("/engine/workflows", { params: { header: NO_CLIENT }, signal })));
-  const counted = counts.data.value as unknown as Counts | undefined;
-  const first = useFirst(counted);
+  const counted = counts.current.value as unknown as Counts | undefined;
+  const first = useFirst(counted, counts.failure.value !== null);
   const chosen = TABS.find((each) => each.key === values["state"])?.key ?? first;
   const filters = useMemo<readonly Filter[]>(
     () => [
@@ -80,12 +80,12 @@ export default function JobsPage() {
 }
 
 /** What is shown first: what has failed, if anything has. It stays so while the page is open. */
-function useFirst(counted: Counts | undefined): string | undefined {
+function useFirst(counted: Counts | undefined, isUnknown: boolean): string | undefined {
   const [first, setFirst] = useState<string | undefined>();
   useEffect(() => {
     if (first === undefined && counted !== undefined) setFirst(counted["failed"] ? "failed" : "total");
   }, [counted]);
-  return first;
+  return first ?? (isUnknown ? "total" : undefined);
 }
 
 function countOf(key: string, counted: Counts): number {

@@ -2,7 +2,8 @@
 
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { watchSilence } from "../../kernel/silence";
+import { onReturn } from "../../kernel/changes";
+import { ENGINE_SILENCE, watchSilence } from "../../kernel/silence";
 import { duration } from "../../kernel/time";
 
 export interface TaskSeen {
@@ -110,10 +111,12 @@ export function useRunning(wanted: boolean): ReadonlySignal<ReadonlyMap<number, 
         running.value = progresses.seen(frame.tasks, performance.now());
       };
     };
-    const silence = watchSilence(follow);
+    const silence = watchSilence(follow, ENGINE_SILENCE);
     follow();
     document.addEventListener("visibilitychange", follow);
+    const stop = onReturn(follow);
     return () => {
+      stop();
       document.removeEventListener("visibilitychange", follow);
       end();
       running.value = new Map();

@@ -1,18 +1,18 @@
-import { lazy } from "preact-iso";
 import { useMemo, useRef } from "preact/hooks";
 import { api, found, type MediaEvent } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { eventPath } from "../../kernel/router";
 import { EVENT_STATES, isOnAir, stateWord } from "../../kernel/states";
 import { now, running } from "../../kernel/time";
-import { Answered, Badge, Drawer, Facts, Time } from "../../parts";
+import { Answered, Badge, Drawer, Facts, Time, loaded } from "../../parts";
 import { EncoderSessions } from "../event/EncoderSessions";
 import { Playhead } from "../event/Playhead";
 import { PointList, usePoints } from "../event/Points";
+import { signalOf } from "../event/signal";
 import { StateActions } from "../event/StateActions";
 import { lanes } from "./lanes";
 
-const Player = lazy(() => import("../event/player/Player"));
+const Player = loaded(() => import("../event/player/Player"));
 
 interface EventDrawerProps {
   id: string;
@@ -38,6 +38,7 @@ export function EventDrawer({ id, onClose, all }: EventDrawerProps) {
             </h3>
             <p class="page-line">
               <Badge state={stateWord(EVENT_STATES, data.state)} title={data.stateString} />
+              {isOnAir(data.state) && data.channelId === null && <Badge state={signalOf(data, undefined)} />}
               {isOnAir(data.state) && data.actualLiveStart && <Running since={data.actualLiveStart} />}
             </p>
             <StateActions event={data} etag={etag} changed={event.refresh} />

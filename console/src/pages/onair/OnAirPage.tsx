@@ -4,7 +4,7 @@ import { useKey } from "../../kernel/keys";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
 import { duration, now } from "../../kernel/time";
-import { Answered, Button, EmptyState, PageHead } from "../../parts";
+import { Answered, Button, EmptyState, NoAnswer, PageHead } from "../../parts";
 import { EventDrawer } from "./EventDrawer";
 import { lanes, type Lane, type Placed } from "./lanes";
 import { TimeLine } from "./TimeLine";
@@ -46,8 +46,13 @@ export default function OnAirPage() {
       <PageHead title="On air" actions={<ViewControls view={view} />}>
         {events.data.value && <Summary events={events.data.value.events} at={view.at} open={open} />}
       </PageHead>
+      {points.failure.value && (
+        <p class="page-line">
+          Signals: <NoAnswer query={points} />
+        </p>
+      )}
       <Answered query={events}>
-        {(found) => <Lanes found={found} view={view} points={points.data.value ?? {}} open={open} stale={events.failure.value !== null} />}
+        {(found) => <Lanes found={found} view={view} points={points.current.value} open={open} stale={events.stale.value} />}
       </Answered>
       {values["event"] && <EventDrawer key={values["event"]} id={values["event"]} onClose={() => set({ event: "" })} all={events.data.value?.events ?? []} />}
     </>
@@ -67,7 +72,7 @@ async function read(window: { from: string; to: string }, signal: AbortSignal): 
 interface LanesProps {
   found: Shown;
   view: View;
-  points: Schemas["LiveStreamHealth"];
+  points: Schemas["LiveStreamHealth"] | undefined;
   open: (id: string) => void;
   stale: boolean;
 }

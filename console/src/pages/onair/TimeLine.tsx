@@ -1,6 +1,7 @@
 import type { RefObject } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Schemas } from "../../kernel/api";
+import { oldSince } from "../../kernel/changes";
 import { EVENT_STATES, stateWord, type Tone } from "../../kernel/states";
 import { clock, day, duration, now, running, zone } from "../../kernel/time";
 import { type Lane, type Placed, ticks } from "./lanes";
@@ -15,7 +16,8 @@ const SLIP = 5;
 interface TimeLineProps {
   lanes: readonly Lane[];
   view: View;
-  points: Schemas["LiveStreamHealth"];
+  /** Of now; undefined: nobody could say. */
+  points: Schemas["LiveStreamHealth"] | undefined;
   open: (id: string) => void;
   stale: boolean;
 }
@@ -93,7 +95,7 @@ export function TimeLine({ lanes, view, points, open, stale }: TimeLineProps) {
               <li key={time} class="line" aria-hidden="true" style={{ left: `${at(time)}%` }} />
             ))}
             {lane.placed.map((placed) => (
-              <Bar key={placed.event.id} placed={placed} from={from} span={span} points={points[placed.event.id]} open={open} />
+              <Bar key={placed.event.id} placed={placed} from={from} span={span} points={points} open={open} />
             ))}
             <NowLine from={from} span={span} />
           </ul>
@@ -135,7 +137,7 @@ interface BarProps {
   placed: Placed;
   from: number;
   span: number;
-  points: Schemas["PublishingPoints"] | undefined;
+  points: Schemas["LiveStreamHealth"] | undefined;
   open: (id: string) => void;
 }
 
@@ -143,10 +145,10 @@ function Bar({ placed, from, span, points, open }: BarProps) {
   const { event, start, end, row, standing, overlaps } = placed;
   const left = Math.max(0, ((start - from) / span) * 100);
   const right = Math.min(100, ((end - from) / span) * 100);
-  const signal = standing === "onair" || standing === "over" ? signalOf(points) : null;
+  const signal = standing === "onair" || standing === "over" ? signalOf(event, points) : null;
   const state = stateWord(EVENT_STATES, event.state);
   const times = `${clock(new Date(start))} to ${placed.open ? "open end" : clock(new Date(end))}`;
-  const classes = ["bar", `tone-${toneOf(placed, state.tone)}`, standing, overlaps.length > 0 && "overlapping", placed.open && "open-end", start < from && "cut"];
+  const classes = ["bar", `tone-${toneOf(placed, state.tone)}`, standing, signal !== null && event.channelId === null && "without-channel", overlaps.length > 0 && "overlapping", placed.open && "open-end", start < from && "cut"];
   return (
     <li class="slot" style={{ left: `${left}%`, width: `${Math.max(right - left, 0)}%`, top: `${row * 3.5 + 0.25}rem` }}>
       <button type="button" class={classes.filter(Boolean).join(" ")} data-event={event.id} onClick={() => open(event.id)}>
@@ -172,6 +174,7 @@ function Bar({ placed, from, span, points, open }: BarProps) {
 function Standing({ placed, word }: { placed: Placed; word: string }) {
   const { standing, start, event } = placed;
   const at = now.value;
+  if (oldSince.value !== null) return <span>{`${word} when last seen`}</span>;
   if (standing === "onair") return <span>{`${word} ${running(at - start)}`}</span>;
   if (standing === "over") return <span>{`${word}, over by ${duration(at - Date.parse(event.scheduledEnd!))}`}</span>;
   if (standing === "late") return <span>{`Late ${duration(at - start)}`}</span>;

@@ -3,6 +3,7 @@ import type shaka from "shaka-player";
 import { api, found, type MediaEvent } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
 import { isOnAir, isVod } from "../../../kernel/states";
+import { reloadForNewBuild } from "../../../kernel/build";
 import { clock } from "../../../kernel/time";
 import { Answered, Button, EmptyState } from "../../../parts";
 import { type Playhead, timeText } from "../Playhead";
@@ -107,6 +108,12 @@ function Position({ playhead }: { playhead: Playhead }) {
   );
 }
 
+/** The player may be of an older build, which is gone. */
+async function orNewBuild(thrown: unknown): Promise<never> {
+  await reloadForNewBuild();
+  throw thrown;
+}
+
 interface Playing {
   playhead: Playhead;
   servers: Record<string, string>;
@@ -119,7 +126,7 @@ function played(video: HTMLVideoElement, source: Source, { playhead, servers, sa
   let over = false;
   const moved = (): void => void (playhead.seconds.value = video.currentTime);
   const begin = async (): Promise<void> => {
-    const { default: library } = (await import("shaka-player/dist/shaka-player.compiled-es2021.js")) as unknown as { default: typeof shaka };
+    const { default: library } = (await import("shaka-player/dist/shaka-player.compiled-es2021.js").catch(orNewBuild)) as unknown as { default: typeof shaka };
     if (over) return;
     library.polyfill.installAll();
     if (!library.Player.isBrowserSupported()) return say("This browser has no Media Source Extensions.");

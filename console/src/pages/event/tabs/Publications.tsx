@@ -4,7 +4,7 @@ import { useQuery } from "../../../kernel/query";
 import { may } from "../../../kernel/session";
 import { isOnAir, PUBLICATION_STATES, stateWord } from "../../../kernel/states";
 import { toast } from "../../../kernel/toasts";
-import { Answered, Badge, Button, Check, Confirm, DataTable, EmptyState, Panel, Time, type Column } from "../../../parts";
+import { Answered, Badge, Button, Check, Confirm, DataTable, EmptyState, NoAnswer, Panel, Time, type Column } from "../../../parts";
 import { size as sizeWord } from "../../jobs/progress";
 import { ORDERS, check, ordersOf, send, type Order } from "../../destinations/orders";
 import { PublishDialog } from "../../destinations/PublishDialog";
@@ -159,6 +159,7 @@ function Sent({ publication }: { publication: Publication }) {
     { every: 5000 },
   );
   const size = publication.details?.["size"];
+  if (statistics.failure.value) return <NoAnswer query={statistics} />;
   const bytes = statistics.data.value?.bytes ?? (typeof size === "number" ? size : null);
   if (bytes === null) return <span class="faint">–</span>;
   return (

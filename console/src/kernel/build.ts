@@ -1,0 +1,31 @@
+/** Which build of the console the browser has, and which one the server. After an update the files of the older one are gone. */
+
+import { runsGoingOn } from "./runs";
+
+const ENTRY = /\/console\/assets\/index-[^"']+\.js/;
+const RELOADED = "medialedger reloaded for";
+
+/** Loads the page again, at the same address, if the server has another build; not while writes go on, and once for each build. */
+export async function reloadForNewBuild(): Promise<boolean> {
+  const theirs = await entryOfServer();
+  const ours = ENTRY.exec([...document.scripts].map((each) => each.src).join(" "))?.[0];
+  if (runsGoingOn.peek().length > 0 || theirs === undefined || theirs === ours || sessionStorage.getItem(RELOADED) === theirs) return false;
+  sessionStorage.setItem(RELOADED, theirs);
+  location.reload();
+  return true;
+}
+
+/** Takes away each style sheet that could not be loaded: one that stands in the document counts as loaded the next time. */
+export function forgetBrokenStyles(): void {
+  const broken = (event: Event): void => void (event.target instanceof HTMLLinkElement && event.target.rel === "stylesheet" && event.target.remove());
+  document.addEventListener("error", broken, { capture: true });
+}
+
+async function entryOfServer(): Promise<string | undefined> {
+  try {
+    const response = await fetch("/console/", { cache: "no-store", signal: AbortSignal.timeout(10_000) });
+    return response.ok ? ENTRY.exec(await response.text())?.[0] : undefined;
+  } catch {
+    return undefined;
+  }
+}
