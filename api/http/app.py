@@ -27,6 +27,7 @@ from api.http.reply import NO_BODY, reply
 from api.http.request import Request, Scope
 from api.http.response import Response, is_stream
 from api.http.router import Router, RouteSpec
+from api.http.status_line import REASON
 from api.http.streaming import OpenStreams, Send, close_stream
 from api.http.surface import Surface
 from api.http.unsent import PIECE, UnsentBodies
@@ -243,6 +244,8 @@ class Application:
             start["headers"].append((b"connection", b"close"))
         if payload is not None and is_stream(response.body):
             await close_stream(response.body)
+        if response.reason is not None and (reason := scope.get("extensions", {}).get(REASON)) is not None:
+            reason(scope, response.reason)
         await send(start)
         if payload is None:
             await self._streams.send(response, request, receive=receive, send=send)

@@ -23,6 +23,7 @@ from uvicorn.server import ServerState
 from api.http.connection_limits import Connections
 from api.http.incoming import LINGER, LONG_BODY, REST
 from api.http.proxies import forwarded_scheme
+from api.http.status_line import REASON, WithReason
 from api.http.unsent import EXTENSION
 
 _TURNS: Final = 10
@@ -192,7 +193,12 @@ class LimitedConnection(HttpToolsProtocol):
         """The first byte of a head may come with the end of the request before."""
         super().on_message_begin()
         self._long_body = False
-        self.scope["extensions"] = {EXTENSION: self.give_up, LONG_BODY: self._allow_long, LINGER: self._linger}  # type: ignore[dict-item]
+        self.scope["extensions"] = {
+            EXTENSION: self.give_up,  # type: ignore[dict-item]
+            LONG_BODY: self._allow_long,  # type: ignore[dict-item]
+            LINGER: self._linger,  # type: ignore[dict-item]
+            REASON: self._word,  # type: ignore[dict-item]
+        }
         if self._head_since is None:
             self._head_since = self.loop.time()
         self._head_bytes = max(self._head_bytes, 1)
@@ -317,6 +323,12 @@ class LimitedConnection(HttpToolsProtocol):
 
     def _allow_long(self) -> None:
         self._long_body = self._streams = True
+
+    def _word(self, scope: Any, reason: bytes) -> None:
+        """Give the status line of the response to a request these words."""
+        cycle = next((one for one in self._under_way if one.scope is scope), None)
+        if cycle is not None:
+            cycle.transport = WithReason(cycle, reason)  # type: ignore[assignment]
 
     def _linger(self) -> None:
         """The answer was written before the end of the body: close, and drop for a moment what still comes."""

@@ -45,6 +45,8 @@ class Response:
     media_type: str = JSON_TYPE
     settled: bool = False
     """Whether `etag` alone identifies the body: it shows nothing that changes without it, such as the names of other records."""
+    reason: bytes | None = None
+    """The words of the status line, where they are others than those of the status."""
     document: Document | None = None
     """What keeps the body in gzip, where it is the same for all requests."""
 

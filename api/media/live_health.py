@@ -15,6 +15,7 @@ from api.kernel.auth import READ
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Instant, Integer, Wire
+from api.media.health_finding import FOUND, checked
 from domain.kernel.clock import Clock, iso
 from projections.media_event.queries import EventQueries
 
@@ -22,9 +23,7 @@ routes = Router("/health/live", tag="Health", surface=MEDIA)
 
 _MOST: Final = 1000
 _LONGEST: Final = 1_000_000
-_LATE: Final = 415
-"""The status that the API has for a check which finds something. Its body is what was found, not a problem."""
-_ANSWERS: Final = {_LATE: "These Events are late"}
+_ANSWERS: Final = {FOUND: "These Events are late"}
 
 Buffer = Annotated[Integer, Between(0, _LONGEST)]
 
@@ -79,7 +78,7 @@ def _shown(late: Sequence[tuple[UUID, datetime]]) -> dict[str, str]:
 
 
 def _response(late: dict[str, str]) -> Response:
-    return Response(_LATE if late else 200, late, headers=(("cache-control", "no-store"),))
+    return checked(late, found=bool(late))
 
 
 @routes.get("/stream/notstarted/", READ, response_model=LateEvents, answers=_ANSWERS)

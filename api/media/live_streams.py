@@ -14,6 +14,7 @@ from api.kernel.auth import READ
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Instant, Wire
+from api.media.health_finding import FOUND, checked
 from domain.configuration.channel import StatusCheckStrategy
 from domain.configuration.hosts import NO_HOSTS, Hosts, ProvisionedHosts
 from domain.configuration.points import UNKNOWN, WatchedPoint
@@ -26,9 +27,7 @@ from projections.publishing_points.queries import LiveEvent, PointState, PointSt
 
 routes = Router("/health/live", tag="Health", surface=MEDIA)
 
-_FAULT: Final = 415
-"""The status that the API has for a check which finds something. Its body is what was found, not a problem."""
-_ANSWERS: Final = {_FAULT: "With `checkForErrors`: some publishing point has not started, or is not receiving data"}
+_ANSWERS: Final = {FOUND: "With `checkForErrors`: some publishing point has not started, or is not receiving data"}
 _EXAMPLE: Final[Any] = {
     "8f51eaa1-decb-4863-89d3-9eb99768c67b": {
         "urls": [
@@ -150,8 +149,7 @@ def _is_faulty(url: dict[str, Any]) -> bool:
 
 def _response(found: tuple[dict[str, Any], bool], query: StreamQuery) -> Response:
     shown, faulty = found
-    status = _FAULT if query.check_for_errors and faulty else 200
-    return Response(status, shown, headers=(("cache-control", "no-store"),))
+    return checked(shown, found=query.check_for_errors and faulty)
 
 
 @routes.get("/stream/", READ, response_model=LiveStreamHealth, answers=_ANSWERS)

@@ -120,6 +120,21 @@ async def test_a_head_that_is_no_head_or_too_large_is_refused(server: Listening,
     writer.close()
 
 
+async def test_one_response_has_other_words_in_its_status_line(server: Listening) -> None:
+    """Requests after it on the same connection, sent at once with it, have their own."""
+    reader, writer = await server.connect()
+    check = b"GET /api/thing/check HTTP/1.1\r\nHost: x\r\n%s\r\n" % KEY
+    wrong = b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\nContent-Type: text/css\r\nContent-Length: 1\r\n%s\r\nx" % KEY
+    writer.write(check + wrong + check)
+    for words in (b"Other Words", b"Unsupported Media Type", b"Other Words"):
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.partition(b"\r\n")[0] == b"HTTP/1.1 415 " + words
+        [length] = [int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:")]
+        body = await reader.readexactly(length)
+        assert (body == b'{"found":true}') == (words == b"Other Words")
+    writer.close()
+
+
 @pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])
 async def test_an_offer_of_another_protocol_is_not_taken_up(server: Listening, protocol: str) -> None:
     """Some clients make it with every request, such as Java's that of HTTP/2."""

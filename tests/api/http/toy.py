@@ -121,6 +121,11 @@ async def list_things(request: Request, query: Filter) -> Response:
     return Response(body=query)
 
 
+@things.get("/check", READ)
+async def check_things(request: Request) -> Response:
+    return Response(415, {"found": True}, reason=b"Other Words")
+
+
 @things.get("/reference", READ)
 async def by_reference(request: Request) -> Response:
     return Response(body={"route": "reference"})
