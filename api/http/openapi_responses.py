@@ -137,11 +137,13 @@ def response_headers(spec: RouteSpec, status: str) -> dict[str, dict[str, str]]:
 
 def _headers_of_success(spec: RouteSpec) -> list[str]:
     names = []
-    one_resource = spec.media_type == JSON_TYPE and get_origin(spec.response_model) is not list
+    is_array = get_origin(spec.response_model) is list
+    one_resource = spec.media_type == JSON_TYPE and not is_array
     if spec.permission is not None and one_resource and (spec.method in WRITES or read_signature(spec).path):
         names.append("ETag")
     query = read_signature(spec).query
-    if query is not None and "pagenumber" in query.spellings():
+    places = {"pagenumber", "startindex", *(("after",) if is_array else ())}
+    if query is not None and not places.isdisjoint(query.spellings()):
         names.append("Link")
     if spec.status == 201:
         names.append("Location")

@@ -50,6 +50,10 @@ class PageQuery(Wire):
         return Window(self.page_size, min(self.page_number, _FURTHEST))
 
 
+WHOLE: Final = 10_000
+"""Entries of an array without a `pageSize`. Where there are more, the header Link leads to the rest."""
+
+
 class FreshQuery(Wire):
     """A read of one resource."""
 

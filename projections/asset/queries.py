@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, LiteralString
+from datetime import datetime
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from domain.asset.ports import AssetFilter
@@ -23,6 +24,13 @@ _SUFFIX: Final = (
 )
 
 
+class AssetPlace(NamedTuple):
+    """A place in a list of assets: after the one with this time of creation and id, which may have been removed since."""
+
+    created: datetime
+    id: UUID
+
+
 class AssetQueries:
     """Reads `asset_view`."""
 
@@ -33,8 +41,8 @@ class AssetQueries:
         found = await self._database.row(_COLUMNS + "WHERE id = %s AND NOT removed", (key,))
         return _row(found) if found else None
 
-    async def matching(self, wanted: AssetFilter, *, limit: int) -> Sequence[AssetRow]:
-        """A contentId is the id of an Event: any other text finds nothing."""
+    async def matching(self, wanted: AssetFilter, *, limit: int, after: AssetPlace | None = None) -> Sequence[AssetRow]:
+        """A contentId is the id of an Event: any other text finds nothing. `after` leaves out the assets up to that place."""
         content = None if wanted.content_id is None else _as_id(wanted.content_id)
         if wanted.content_id is not None and content is None:
             return []
@@ -46,10 +54,12 @@ class AssetQueries:
                 ("name", wanted.name, "name = %(name)s"),
                 ("states", bigints(list(wanted.states)) if wanted.states else None, "state = ANY(%(states)s::bigint[])"),
                 ("types", bigints(list(wanted.types)) if wanted.types else None, "type = ANY(%(types)s::bigint[])"),
+                ("created", after and after.created, "(date_created, id) > (%(created)s, %(last)s)"),
                 ("extensions", texts([one.lower() for one in wanted.extensions]) if wanted.extensions else None, _SUFFIX),
             ]
         )
         tail = " ORDER BY date_created, id LIMIT %(most)s"
+        parameters["last"] = after and after.id
         statement = f"{_COLUMNS} WHERE {' AND '.join(['NOT removed', 'holds_path', *conditions])}{tail}"
         return [_row(found) for found in await self._database.lists.rows(statement, {**parameters, "most": limit + 1})]
 

@@ -106,6 +106,18 @@ class PublicationQueries:
         )
         return [_row(found) for found in rows]
 
+    async def ids(self, wanted: PublicationFilter) -> Sequence[UUID]:
+        """The ids of all that the filter finds, in its order."""
+        condition, parameters = _conditions(wanted)
+        tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id"
+        return [key for (key,) in await self._database.lists.rows(f"SELECT p.id {_FROM}{tail}", parameters)]
+
+    async def those(self, keys: Sequence[UUID]) -> Sequence[PublicationRow]:
+        """The publications with these ids, in their order, without those that are not there any more."""
+        asked = f"{_COLUMNS}{_FROM} WHERE p.id = ANY(%s::uuid[]) AND NOT p.withdrawn"
+        found = {row.id: row for row in map(_row, await self._database.lists.rows(asked, (uuids(keys),)))}
+        return [found[key] for key in keys if key in found]
+
     async def page(self, wanted: PublicationFilter, window: Window) -> Page[PublicationRow]:
         condition, parameters = _conditions(wanted)
         tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id LIMIT %(limit)s OFFSET %(offset)s"

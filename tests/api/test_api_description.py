@@ -98,6 +98,16 @@ def test_responses_have_their_headers(document: dict[str, Any], operations: dict
     usual = {"X-Transaction-ID", "Warning", "Preference-Applied"}
     assert set(added) == {*usual, "ETag", "Location", "Idempotency-Replayed"}
     assert set(operations["GET /api/event/"]["responses"]["200"]["headers"]) == {*usual, "Link"}
+    for path in (
+        "api/asset",
+        "api/media/vodpublication",
+        "api/media/livepublication",
+        "api/log",
+        "engine/jobs",
+        "engine/logs/{job_id}",
+    ):
+        name = f"GET /{path}" if path.startswith("engine") else f"GET /{path}/"
+        assert "Link" in operations[name]["responses"]["200"]["headers"], path
     assert set(operations["GET /api/audit/events/"]["responses"]["200"]["headers"]) == {"X-Transaction-ID"}
     assert "Retry-After" in operations["GET /api/room/"]["responses"]["503"]["headers"]
     assert "ETag" not in operations["GET /api/room/"]["responses"]["200"]["headers"]

@@ -95,7 +95,7 @@ def test_every_state_severity_setting_and_status_of_jobs_is_there() -> None:
     for severity in Severity:
         assert f"{severity.value} {severity.name}" in page
     for name, default in asdict(EngineSettings()).items():
-        assert f"| `{name}` | {default} |" in page
+        assert f"| `{name}` | {json.dumps(default)} |" in page
     for status in (*JOB_STATUSES, *TASK_STATUSES):
         assert f"`{status}`" in page
 

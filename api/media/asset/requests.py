@@ -6,16 +6,29 @@ from math import isfinite
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
-from api.kernel.pages import FreshQuery
+from api.kernel.pages import WHOLE, FreshQuery, Whole
 from api.kernel.wire import Between, Flag, Integer, Label, Listed, Name, NamedInt, Text, Wire
 from domain.asset.handlers import NewAsset
 from domain.asset.ports import AssetFilter
+from domain.asset.row import AssetRow
 from domain.asset.track_filter import LONGEST, InvalidFilter, track_filter
 from domain.asset.values import AssetState, AssetType
 from domain.job.values import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
+from domain.kernel.errors import Malformed
+from projections.asset.queries import AssetPlace
+from projections.kernel.page import LARGEST
 
 _EVENT: Final = "8f51eaa1-decb-4863-89d3-9eb99768c67b"
 _MOST: Final = 1000
@@ -241,9 +254,37 @@ class _AssetFilters(Wire):
 class AssetListQuery(_AssetFilters, FreshQuery):
     """Filters of assets."""
 
+    page_size: Whole | None = Field(
+        default=None,
+        description="Assets at most; more than 1000 count as 1000. Absent: 10000. The header Link leads to the rest.",
+    )
+    after: str | None = Field(default=None, description="Assets after this place, as the address in the header Link has it.")
+
     extensions: Annotated[tuple[str, ...], Field(max_length=_MOST), Listed] = Field(
         default=(), description="Assets whose path ends so, in any case, such as _sprite.jpg; comma separated."
     )
+
+    @property
+    def limit(self) -> int:
+        return WHOLE if self.page_size is None else min(self.page_size, LARGEST)
+
+    @property
+    def place(self) -> AssetPlace | None:
+        if self.after is None:
+            return None
+        created, _, key = self.after.partition("~")
+        try:
+            return AssetPlace(_MOMENT.validate_strings(created), UUID(key))
+        except ValueError:
+            raise Malformed.at("after", "must be as the address in the header Link has it") from None
+
+
+_MOMENT: Final = TypeAdapter(AwareDatetime)
+
+
+def place_of(row: AssetRow) -> str:
+    """The place of an asset in a list, as the parameter `after` has it."""
+    return f"{row.date_created.isoformat()}~{row.id}"
 
 
 class DeleteAssetsQuery(_AssetFilters):

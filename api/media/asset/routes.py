@@ -9,7 +9,7 @@ from api.engine.waiting_jobs import WaitingJobs
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.pages import FreshQuery
+from api.kernel.pages import FreshQuery, next_after
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.asset.presenter import AssetPresenter
@@ -20,6 +20,7 @@ from api.media.asset.requests import (
     RequestGifRequest,
     RequestImageRequest,
     RequestVideoRequest,
+    place_of,
 )
 from api.media.asset.responses import Asset, AssetSync
 from api.media.custom_property import DeletedCount
@@ -32,7 +33,6 @@ from projections.asset.queries import AssetQueries
 
 routes = Router("/asset", tag="Assets", surface=MEDIA)
 
-_LONGEST_LIST: Final = 10_000
 _TOO_MANY: Final = {429: "The client has as many waiting jobs as it may; see Retry-After"}
 
 
@@ -83,12 +83,12 @@ async def rename_asset(request: Request, id: UUID, query: RenameAssetQuery, hand
 
 @routes.get("/", READ, response_model=list[Asset])
 async def list_assets(request: Request, query: AssetListQuery, assets: AssetQueries, presenter: AssetPresenter) -> Response:
-    """The assets that every filter finds, the oldest first. More than 10,000 are refused."""
-    wanted = query.filter(extensions=query.extensions)
-    rows = [] if wanted is None else await assets.matching(wanted, limit=_LONGEST_LIST)
-    if len(rows) > _LONGEST_LIST:
-        raise Malformed.at("eventId", f"is required, or another filter: more than {_LONGEST_LIST} assets match")
-    return Response(200, await presenter.shown(rows))
+    """The assets that every filter finds, the oldest first. Where there are more, the header Link leads to the next ones."""
+    wanted, limit, place = query.filter(extensions=query.extensions), query.limit, query.place
+    found = [] if wanted is None else await assets.matching(wanted, limit=limit, after=place)
+    rows = found[:limit]
+    headers = (next_after(request, place_of(rows[-1])),) if len(found) > limit else ()
+    return Response(200, await presenter.shown(rows), headers=headers)
 
 
 @routes.get("/{id}", READ, response_model=Asset)

@@ -125,8 +125,7 @@ async def list_live_publications(
     request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
     """Live publications: a page of them, or all when there is no pageSize."""
-    rows = await all_or_page(query, publications, kind=_LIVE)
-    return Response(200, await presenter.shown(LivePublication, rows, query_target=query.query_target))
+    return await all_or_page(request, query, publications, presenter, model=LivePublication, kind=_LIVE)
 
 
 @routes.get("/transactionId/{transactionId}", READ, response_model=list[LivePublication], absent=None)

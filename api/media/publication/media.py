@@ -2,43 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from uuid import UUID
 
-from api.http.response import Response
+from api.http.response import Response, encode
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
+from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
-from api.media.publication.presenter import PublicationPresenter
+from api.media.publication.presenter import MOST_ASKED, PublicationPresenter
 from api.media.publication.requests import DeleteQuery, OneQuery, PublicationsQuery, PublishEventRequest, TransactionQuery
-from api.media.publication.responses import MediaPublication
+from api.media.publication.responses import LivePublication, MediaPublication
 from api.media.publication.vod import MOST_IN_A_TRANSACTION, found
-from domain.kernel.errors import Malformed
 from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
-from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationKind
 from projections.publication.queries import PublicationQueries
 
 routes = Router("/media/vodpublication", tag="Media VOD publications", surface=MEDIA)
 plural = Router("/media/vodpublications", tag="Media VOD publications", surface=MEDIA)
 
-LONGEST_LIST = 10_000
+_AT_ONCE = 200
+"""Publications of an array that are read and written together."""
 _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
 
 
 async def all_or_page(
-    query: PublicationsQuery, publications: PublicationQueries, *, kind: PublicationKind
-) -> Sequence[PublicationRow]:
-    """Of a plain array: a page, or all when there is no pageSize."""
+    request: Request,
+    query: PublicationsQuery,
+    publications: PublicationQueries,
+    presenter: PublicationPresenter,
+    *,
+    model: type[MediaPublication] | type[LivePublication],
+    kind: PublicationKind,
+) -> Response:
+    """A plain array: a page, or all when there is no pageSize. A long array is sent in parts while it is read."""
+    wanted = query.listed(kind)
     if query.page_size is not None:
-        return (await publications.page(query.listed(kind), query.window)).results
-    rows = await publications.listed(query.listed(kind), limit=LONGEST_LIST)
-    if len(rows) > LONGEST_LIST:
-        raise Malformed.at("pageSize", f"is required, or a filter: there are more than {LONGEST_LIST} publications")
-    return rows
+        page = await publications.page(wanted, query.window)
+        shown = await presenter.shown(model, page.results, query_target=query.query_target)
+        return Response(200, shown, headers=next_page(request, page))
+    keys = await publications.ids(wanted)
+    if len(keys) <= _AT_ONCE or query.query_target:
+        rows = await publications.those(keys[: max(_AT_ONCE, MOST_ASKED) + 1])
+        return Response(200, await presenter.shown(model, rows, query_target=query.query_target))
+
+    async def parts() -> AsyncIterator[bytes]:
+        begin = b"["
+        for start in range(0, len(keys), _AT_ONCE):
+            rows = await publications.those(keys[start : start + _AT_ONCE])
+            for entry in await presenter.shown(model, rows):
+                yield begin + encode(entry)
+                begin = b","
+        yield b"]" if begin == b"," else b"[]"
+
+    return Response(200, parts())
 
 
 async def publications_created(request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter) -> Response:
@@ -62,8 +82,7 @@ async def list_media_vod_publications(
     request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
     """VOD publications: a page of them, or all when there is no pageSize."""
-    rows = await all_or_page(query, publications, kind=PublicationKind.VOD)
-    return Response(200, await presenter.shown(MediaPublication, rows, query_target=query.query_target))
+    return await all_or_page(request, query, publications, presenter, model=MediaPublication, kind=PublicationKind.VOD)
 
 
 @routes.get("/transactionId/{transactionId}", READ, response_model=list[MediaPublication], absent=None)

@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from api.media.asset import routes
+from api.media.asset import requests
 from api.wiring.core import Core
 from domain.asset.commands import CompleteAsset, DiscoverAsset
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, topics
@@ -146,12 +146,29 @@ async def test_a_deletion_needs_a_filter(http: httpx.AsyncClient, inner: Core, m
     assert await listed(http) == [shown["id"]]
 
 
-async def test_a_list_that_would_be_too_long_needs_a_filter(
-    http: httpx.AsyncClient, inner: Core, media_root: Path, monkeypatch: pytest.MonkeyPatch
+async def followed(http: httpx.AsyncClient, address: str | None) -> list[list[str]]:
+    pages = []
+    while address is not None:
+        answer = await http.get(address)
+        assert answer.status_code == 200, answer.text
+        pages.append([one["id"] for one in answer.json()])
+        address = answer.links.get("next", {}).get("url")
+    return pages
+
+
+async def test_a_list_is_followed_to_its_end_by_the_header_link(
+    http: httpx.AsyncClient, media_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes, "_LONGEST_LIST", 2)
+    """At the same moment, too: these all have one time."""
     event, other = await film(http, media_root), await film(http, media_root)
-    for of in (event, event, other):
+    for of in (event, other, event, event, event):
         await image(http, of)
-    assert fields_of(await http.get("/api/asset/")) == ["eventId"]
-    assert len(await listed(http, eventId=event)) == 2
+    [everything] = await followed(http, "/api/asset/")
+    assert len(everything) == 5
+    assert await followed(http, "/api/asset/?pageSize=2") == [everything[:2], everything[2:4], everything[4:]]
+    assert [len(page) for page in await followed(http, f"/api/asset/?pageSize=3&eventId={event}")] == [3, 1]
+    monkeypatch.setattr(requests, "WHOLE", 4)
+    assert await followed(http, "/api/asset/?types=IMAGE") == [everything[:4], everything[4:]]
+    for wrong in ("x", "~", "2031-01-01T00:00:00Z~x", f"soon~{everything[0]}", f"2031-01-01T00:00:00~{everything[0]}"):
+        assert fields_of(await http.get("/api/asset/", params={"after": wrong})) == ["after"], wrong
+    assert fields_of(await http.get("/api/asset/?pageSize=0")) == ["pageSize"]
