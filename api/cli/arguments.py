@@ -15,7 +15,7 @@ exit codes:
   0    done, or stopped after a signal
   1    failed, or refused; one line on stderr with the reason
   2    the command line is wrong
-  3    the log is not whole (audit verify, restore); the schema is not up to date (migrate --status)
+  3    the log or a view is wrong (audit, restore); the schema is not up to date (migrate --status)
   4    something needs attention (status, doctor)
   130  interrupted (Ctrl-C) before the product had started
 """

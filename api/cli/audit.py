@@ -11,6 +11,7 @@ import psycopg
 
 from api.cli.arguments import NOT_WHOLE
 from api.cli.audit_proofs import anchors_of_log, checkpoint, export, key, rotate_key, verifier
+from api.cli.audit_replay import replay
 from api.cli.database import first_line, open_database
 from api.cli.printable import printable
 from api.cli.progress import show_event_count
@@ -27,7 +28,7 @@ async def run(args: Namespace, settings: Settings) -> int:
     if args.action == "verifier":
         return verifier()
     if args.action != "verify":
-        actions = {"checkpoint": checkpoint, "key": key, "rotate-key": rotate_key, "export": export}
+        actions = {"checkpoint": checkpoint, "key": key, "rotate-key": rotate_key, "export": export, "replay": replay}
         return await actions[args.action](args, settings)
     return await _verify(args, settings) if args.file is None else await verify_exported(args)
 

@@ -32,6 +32,13 @@ def _audit(parser: ArgumentParser) -> None:
     verify.add_argument(
         "--chain-hash", type=utf8, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
     )
+    replay = actions.add_parser(
+        "replay", help="fold stored events by the eventsourcing library and compare with the views; exit code 3 when they differ"
+    )
+    replay.add_argument("--aggregate", type=utf8, metavar="KIND", required=True, help="such as event or room")
+    which = replay.add_mutually_exclusive_group(required=True)
+    which.add_argument("--id", type=utf8, metavar="ID", help="one aggregate")
+    which.add_argument("--all", action="store_true", help="all aggregates of the kind")
     _audit_proofs(actions)
 
 
@@ -94,6 +101,7 @@ AUDIT = Command(
     "  medialedger audit events --type event.state_changed --follow\n"
     "  medialedger audit diff event 3fa85f64-5717-4562-b3fc-2c963f66afa6 v1 v3\n"
     "  medialedger audit verify\n  medialedger audit verify --since checkpoint.txt\n  medialedger audit verify --file events-1.gz\n"
+    "  medialedger audit replay --aggregate event --id 3fa85f64-5717-4562-b3fc-2c963f66afa6\n"
     "  medialedger audit export --output log.ndjson\n  medialedger audit verifier",
     _audit,
     group=AUDIT_WORK,

@@ -13,6 +13,7 @@ from api.wiring.core import core
 from projections.log.limits import LogLimits
 from projections.log.statement import WriteSet
 from tests.postgres import new_database
+from tests.projections import feeding
 from tests.projections.feeding import as_superuser
 from tests.projections.log.helpers import event, rows
 
@@ -91,3 +92,29 @@ async def test_a_damaged_partition_is_not_sealed(log: str, said: Said) -> None:
     as_superuser(log, "UPDATE events SET topic = 'test.edited' WHERE position = 5")
     code, _, err = await said("log", "seal")
     assert (code, err.startswith("medialedger: the log does not fit at position 4: the stored bytes")) == (1, True)
+
+
+async def test_a_replay_says_whether_the_views_show_what_the_events_give(
+    postgres: str, migrated_template: str, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    with new_database(postgres, "replay_command", template=migrated_template) as url:
+        wired = core(url, role="medialedger_app")
+        await wired.start()
+        key = await feeding.event(wired, 1, title="Final")
+        await feeding.event(wired, 2, title="Semi-final")
+        await wired.stop()
+        monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", url)
+        one, every = ("--id", str(key).upper()), ("--all",)
+        same = f"event:{key}: 1 event gives what the views show\n"
+        assert await said("audit", "replay", "--aggregate", "event", *one) == (0, same, "")
+        code, out, _ = await said("audit", "replay", "--aggregate", "event", *every)
+        assert (code, out) == (0, "2 events of 2 aggregates give what the views show\n")
+        as_superuser(url, f"UPDATE event_view SET title = 'Other' WHERE id = '{key}'")
+        differs = f"event:{key}, 1 events: event_view.title differs\n"
+        assert await said("audit", "replay", "--aggregate", "event", *one) == (3, differs, "")
+        code, out, _ = await said("audit", "replay", "--aggregate", "event", *every)
+        assert (code, out) == (3, f"{differs}1 of 2 aggregates differ\n")
+        for kind, unknown in (("event", "7"), ("film", "7")):
+            code, out, error = await said("audit", "replay", "--aggregate", kind, "--id", unknown)
+            assert (code, out) == (1, ""), error
+            assert len(error.splitlines()) == 1

@@ -1,0 +1,75 @@
+"""`medialedger audit replay`: folds stored events by the eventsourcing library, and compares the outcome with the views."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from typing import Final
+
+import psycopg
+from pydantic import ValidationError
+
+from api.cli.arguments import NOT_WHOLE
+from api.cli.database import first_line, open_database
+from api.cli.printable import printable
+from api.wiring.catalogue import catalogue, views
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.ids import canonical
+from domain.kernel.mapper import EventMapper, UnknownTopic
+from projections.audit.replay import Replay, Replayed
+
+_MOST_SHOWN: Final = 20
+
+
+async def replay(args: Namespace, settings: Settings) -> int:
+    known = catalogue()
+    if args.aggregate not in known.aggregates:
+        raise StartError(printable(f"there are no aggregates of the kind {args.aggregate}, but of {', '.join(known.aggregates)}"))
+    mapper = EventMapper(known)
+    stream = None if args.id is None else f"{args.aggregate}:{canonical(args.id)}"
+
+    def look(conninfo: str) -> int:
+        with Replay.opened(conninfo, mapper=mapper, views=views()) as replaying:
+            return _all(replaying, args.aggregate) if stream is None else _one(replaying.one(stream))
+
+    async with open_database(settings) as found:
+        try:
+            return await asyncio.to_thread(look, found.url)
+        except psycopg.Error as error:
+            raise StartError(f"the log or a view cannot be read: {first_line(error)}") from None
+        except UnknownTopic as unknown:
+            raise StartError(f"the log has events that this version does not know: {unknown.args[0]}") from None
+        except (ValidationError, ValueError) as fault:
+            print(printable(f"a stored event cannot be read: {first_line(fault)}"))
+            return NOT_WHOLE
+
+
+def _one(replayed: Replayed) -> int:
+    if not replayed.version and not replayed.differences:
+        raise StartError(printable(f"the log has no events of {replayed.stream}"))
+    if replayed.differences:
+        print(_difference(replayed))
+        return NOT_WHOLE
+    events = "1 event gives" if replayed.version == 1 else f"{replayed.version} events give"
+    print(f"{printable(replayed.stream)}: {events} what the views show")
+    return 0
+
+
+def _all(replaying: Replay, kind: str) -> int:
+    count = events = different = 0
+    for replayed in replaying.all_of(kind):
+        count, events = count + 1, events + replayed.version
+        if replayed.differences:
+            different += 1
+            if different <= _MOST_SHOWN:
+                print(_difference(replayed))
+    if different:
+        print(f"{different} of {count} aggregates differ")
+        return NOT_WHOLE
+    print(f"{events} events of {count} aggregates give what the views show")
+    return 0
+
+
+def _difference(replayed: Replayed) -> str:
+    return printable(f"{replayed.stream}, {replayed.version} events: {'; '.join(replayed.differences)}")

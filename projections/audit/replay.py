@@ -1,0 +1,142 @@
+"""Replays the stored events of aggregates, and compares the outcome with the views.
+
+The eventsourcing library's own repository folds the events; the product's append, cache and snapshots have no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import psycopg
+from eventsourcing.application import AggregateNotFoundError, Repository
+from eventsourcing.persistence import EventStore
+from psycopg.rows import TupleRow
+
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.mapper import EventMapper
+from projections.kernel import arrays
+from projections.kernel.connection import limited
+from projections.kernel.view import View, Views
+from projections.log.recorder import LogRecorder
+
+_TRIES: Final = 10
+"""How often an aggregate is folded again that changes at the same time."""
+_STREAMS: Final = """
+SELECT position, originator_id FROM events
+WHERE position > %s AND originator_version = 1 AND starts_with(originator_id, %s) ORDER BY position LIMIT 1000
+"""
+_VERSION: Final = "SELECT coalesce(max(version), 0) FROM stream_events WHERE stream = stream_key(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the events of one aggregate give. `version` is 0 where the log has none of it. `differences` say what a view shows
+    otherwise, without the values."""
+
+    stream: str
+    version: int
+    differences: tuple[str, ...]
+
+
+class Replay:
+    """Reads one log and its views. Blocks: use it in a thread of its own."""
+
+    def __init__(
+        self, connection: psycopg.Connection[TupleRow], recorder: LogRecorder, *, mapper: EventMapper, views: Views
+    ) -> None:
+        self._connection = connection
+        self._repository: Repository[str] = Repository(EventStore(mapper, recorder))
+        self._views = views
+
+    @classmethod
+    @contextmanager
+    def opened(cls, conninfo: str, *, mapper: EventMapper, views: Views) -> Iterator[Self]:
+        recorder = LogRecorder(conninfo, size=1)
+        try:
+            with psycopg.connect(limited(conninfo), autocommit=True) as connection:
+                arrays.register(connection)
+                yield cls(connection, recorder, mapper=mapper, views=views)
+        finally:
+            recorder.close()
+
+    def one(self, stream: str) -> Replayed:
+        """Fold one aggregate. One that is written meanwhile is folded again."""
+        for _ in range(_TRIES):
+            root = self._folded(stream)
+            differences = self._without_events(stream) if root is None else self._differences(root)
+            version = 0 if root is None else root.version
+            if not differences or self._connection.execute(_VERSION, (stream,)).fetchone() == (version,):
+                break
+        return Replayed(stream, version, differences)
+
+    def all_of(self, kind: str) -> Iterator[Replayed]:
+        """Fold all aggregates of a kind, in the order in which they began, and then rows that have no events in the log."""
+        begun, after = set[str](), 0
+        while found := self._connection.execute(_STREAMS, (after, f"{kind}:")).fetchall():
+            after = found[-1][0]
+            for _, stream in found:
+                begun.add(stream)
+                yield self.one(stream)
+        for view, condition in self._keyed(kind):
+            keys = self._connection.execute(f"SELECT {view.key[-1]}::text FROM public.{view.name} WHERE {condition}".encode())
+            for stream in [f"{kind}:{key}" for (key,) in keys if f"{kind}:{key}" not in begun]:
+                begun.add(stream)
+                yield self.one(stream)
+
+    def _folded(self, stream: str) -> AggregateRoot | None:
+        try:
+            root: AggregateRoot = self._repository.get(stream)
+        except AggregateNotFoundError:
+            return None
+        return root
+
+    def _differences(self, root: AggregateRoot) -> tuple[str, ...]:
+        differences = dict[str, None]()
+        for view, values, _ in self._views.rows(root, previous=None):
+            row = self._connection.execute(_comparison(view).encode(), view.pack([values])).fetchone()
+            assert row is not None, "one row was given"
+            there, *equal = row
+            if not there:
+                differences[f"{view.name} has no row"] = None
+            differences.update(
+                (f"{view.name}.{column.name} differs", None)
+                for column, same in zip(_compared(view), equal, strict=True)
+                if there and not same
+            )
+        return tuple(differences)
+
+    def _without_events(self, stream: str) -> tuple[str, ...]:
+        kind, _, key = stream.partition(":")
+        shown = (
+            view.name
+            for view, condition in self._keyed(kind)
+            if self._connection.execute(
+                f"SELECT FROM public.{view.name} WHERE {condition} AND {view.key[-1]}::text = %s".encode(), (key,)
+            ).fetchone()
+            is not None
+        )
+        return tuple(f"{name} has a row, and the log has no events" for name in shown)
+
+    def _keyed(self, kind: str) -> Iterator[tuple[View, str]]:
+        """The views that have one row for each aggregate of a kind, with the condition for its rows."""
+        for view in self._views.all:
+            if kind in view.kinds and not view.many_rows:
+                yield view, f"kind = '{kind}'" if view.key[0] == "kind" else "true"
+
+
+def _compared(view: View) -> list[Any]:
+    """The columns that are compared. Of `many_rows` each row keeps the version of its own last change."""
+    return [column for column in view.columns if not (view.many_rows and column.name == "version")]
+
+
+def _comparison(view: View) -> str:
+    names = ", ".join(column.name for column in view.columns)
+    given = ", ".join(f"%s::{column.parameter_type}[]" for column in view.columns)
+    key = {column.name: column.select_expression for column in view.columns}
+    matching = " AND ".join(f"t.{name} = {key[name]}" for name in view.key)
+    equal = ", ".join(f"t.{column.name} IS NOT DISTINCT FROM {column.select_expression}" for column in _compared(view))
+    joined = f"unnest({given}) AS v({names}) LEFT JOIN public.{view.name} t ON {matching}"
+    return f"SELECT t.{view.key[-1]} IS NOT NULL, {equal} FROM {joined}"
