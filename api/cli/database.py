@@ -29,6 +29,7 @@ from workers.adapters.free_space import free_bytes
 
 OLDEST = 15
 WATCH_SECONDS = 1.0
+LOGIN_SECONDS = 10.0
 NEW_DATABASE = 128 * MIB
 """What PostgreSQL writes before the first row, and the first segments of its log."""
 SINGLE_CONNECTIONS = 4
@@ -205,13 +206,27 @@ async def _start(postgres: EmbeddedPostgres) -> str:
         raise EmbeddedPostgresError(f"the embedded database cannot be started: {error}") from error
 
 
+async def _mend_login(postgres: EmbeddedPostgres) -> None:
+    try:
+        if not await asyncio.to_thread(lambda: postgres.usable):
+            await _start(postgres)  # it runs: its roles are set right
+            logger.error("the password or the settings of the product's login to the database had been changed; they are reset")
+    except EmbeddedPostgresError as error:
+        logger.warning("the product's login to the database cannot be looked at: %s", error)
+
+
 async def _watch(postgres: EmbeddedPostgres) -> None:
     """Start the server again when it was killed, for example for lack of memory; requests get 503 until then. A start that fails
-    again and again for one reason is logged once, and every 30 seconds."""
-    reported, last = "", float("-inf")
+    again and again for one reason is logged once, and every 30 seconds. Beside that keep its log small, and the product's login
+    usable: whoever can run SQL as that login can change its password and settings."""
+    reported, last, looked = "", float("-inf"), time.monotonic()
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if postgres.running:
+            await asyncio.to_thread(postgres.trim_log)
+            if time.monotonic() - looked >= LOGIN_SECONDS:
+                await _mend_login(postgres)
+                looked = time.monotonic()
             continue
         if not reported:
             logger.error("the embedded database has ended; it is started again")

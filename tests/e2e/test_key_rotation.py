@@ -50,8 +50,7 @@ def content_key(product: Product, content: str) -> str:
     with client(product, KEY) as http:
         answer = http.post("/admin/speke", content=document_1(WIDEVINE, content_id=content), headers=XML)
     assert answer.status_code == 200, (answer.status_code, answer.text)
-    [value] = etree.fromstring(answer.content).xpath("//pskc:PlainValue/text()", namespaces=NAMESPACES)
-    return str(value)
+    return etree.fromstring(answer.content).findtext(".//pskc:PlainValue", "", NAMESPACES)
 
 
 class Work(threading.Thread):

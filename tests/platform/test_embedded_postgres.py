@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
@@ -14,10 +15,14 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from api.cli import database
+from api.wiring.settings import Settings
 from tests.initialised import copied
 from tests.initialised import initialised as initialised
 from tests.platform.waiting import first_line, python, until
-from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, server
+from workers.adapters.embedded_postgres.roles import is_unchanged
+from workers.adapters.system_account import user_name
 
 PARENT = """
 import sys, signal
@@ -260,3 +265,94 @@ def test_processes_that_make_the_system_user_at_once_all_get_it() -> None:
         assert (name in found.pop()) == (os.geteuid() == 0)
     finally:
         subprocess.run(["userdel", name], check=False, capture_output=True)
+
+
+def test_a_home_that_was_copied_without_its_owners_is_named_with_what_to_do(
+    used: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As by `cp -r`: the directory belongs to whoever has copied it."""
+    copy = tmp_path_factory.mktemp("copied") / "home"
+    subprocess.run(["cp", "-r", used, copy], check=True)
+    (copy / "postgres.log").unlink()
+    wanted = user_name((used / "postgres").stat().st_uid)
+    if os.geteuid() == 0:
+        for path in ((copy / "postgres"), *(copy / "postgres").rglob("*")):
+            os.chown(path, 0, 0)
+        with pytest.raises(EmbeddedPostgresError) as refusal:
+            EmbeddedPostgres(copy).start()
+        assert str(refusal.value) == f"{copy}/postgres belongs to root, not to {wanted}: chown -R {wanted}: {copy}/postgres"
+        subprocess.run(["chown", "-R", f"{wanted}:", copy / "postgres"], check=True)
+    (copy / "postgres").chmod(0o755)
+    with pytest.raises(EmbeddedPostgresError, match=f"open to other users .mode 0755.: chmod -R go= {copy}/postgres"):
+        EmbeddedPostgres(copy).start()
+    assert not (copy / "postgres.log").exists(), "the server was not even started"
+    (copy / "postgres").chmod(0o700)
+    try:
+        assert query(EmbeddedPostgres(copy).start(), "SELECT 1") == 1
+    finally:
+        EmbeddedPostgres(copy).stop()
+
+
+def test_the_log_is_kept_small_while_the_server_runs(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LOG_BYTES", 1000)
+    postgres = EmbeddedPostgres(used)
+    url = postgres.start()
+
+    def logged(text: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection, pytest.raises(psycopg.Error):
+            connection.execute(f'SELECT "{text}"'.encode())
+
+    logged("a" * 60 + "first")
+    while postgres.log.stat().st_size <= 1000:
+        logged("more")
+    postgres.trim_log()
+    logged("later")
+    until(lambda: "later" in postgres.log.read_text())
+    assert "first" not in postgres.log.read_text(), "it was moved"
+    kept = postgres.log.with_suffix(".log.1")
+    assert "first" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    before = kept.read_text()
+    postgres.trim_log()
+    assert kept.read_text() == before, "a small one stays"
+
+
+def test_nobody_makes_what_no_view_shows(shared: tuple[EmbeddedPostgres, str]) -> None:
+    """Large objects and temporary tables fill the disk."""
+    for statement in (
+        "SELECT lo_from_bytea(0, 'x')",
+        "SELECT lo_create(0)",
+        "SELECT lo_creat(-1)",
+        "CREATE TEMPORARY TABLE a (b int)",
+    ):
+        with psycopg.connect(shared[0].logins().product) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement.encode())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER ROLE medialedger PASSWORD NULL",
+        "ALTER ROLE medialedger PASSWORD 'other'",
+        "ALTER ROLE medialedger SET default_transaction_read_only = on",
+        "ALTER ROLE medialedger IN DATABASE medialedger SET statement_timeout = 1",
+    ],
+)
+def test_a_login_that_was_changed_by_itself_is_set_right(used: Path, statement: str) -> None:
+    postgres = EmbeddedPostgres(used)
+    postgres.start()
+    found = [postgres.usable]
+    with psycopg.connect(postgres.logins().product, autocommit=True) as connection:
+        connection.execute(statement.encode())
+    found.append(postgres.usable)
+    postgres.start()
+    assert [*found, postgres.usable] == [True, False, True]
+
+
+async def test_a_running_product_gets_its_login_back(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(database, "LOGIN_SECONDS", 0.0)
+    async with database.start_database(Settings.from_env({"MEDIALEDGER_HOME": str(used)})) as found:
+        with psycopg.connect(found.url, autocommit=True) as connection:
+            connection.execute("ALTER ROLE medialedger PASSWORD NULL")
+        await asyncio.to_thread(until, lambda: is_unchanged(found.url))

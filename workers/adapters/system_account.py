@@ -45,6 +45,14 @@ def system_account(name: str) -> pwd.struct_passwd | None:
         os.close(directory)
 
 
+def user_name(uid: int) -> str:
+    """The number where the system has no name for it."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
 def grant_traversal(account: pwd.struct_passwd, *paths: Path) -> None:
     """Let the account reach what lies at these paths. Raises `AccountError` where that cannot be done.
 

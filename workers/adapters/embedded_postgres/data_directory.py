@@ -10,15 +10,18 @@ import os
 import pwd
 import secrets
 import shutil
+import stat
 from pathlib import Path
 
 from workers.adapters.embedded_postgres.account import process_options
 from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
 from workers.adapters.embedded_postgres.programs import MAJOR, error_line, run
 from workers.adapters.keyfiles import KeyFileError, first_secret_file, read_secret_file, sync_directory
-from workers.adapters.system_account import open_private_directory, read_text_file
+from workers.adapters.system_account import open_private_directory, read_text_file, user_name
 
 SUPERUSER = "postgres"
+_LOOKED_AT = ("PG_VERSION", "postgresql.conf", "global", "base")
+_TOO_OPEN = 0o027
 
 _SETTINGS = """\
 # Written by medialedger at every start. Put changes of your own into postgresql.auto.conf (ALTER SYSTEM).
@@ -56,12 +59,14 @@ class DataDirectory:
         return self._version() is not None
 
     def prepare(self, account: pwd.struct_passwd | None) -> None:
-        """Create the directory when there is none. Raises when it belongs to another major version, or its password is missing."""
+        """Create the directory when there is none. Raises when it belongs to another user or another major version, or its password
+        is missing."""
         if not self.exists:
             self._initialise(account)
         version = self._version()
         if version != MAJOR:
             raise EmbeddedPostgresError(f"{self.path} belongs to PostgreSQL {version}; this medialedger has PostgreSQL {MAJOR}")
+        self._check_owner(os.geteuid() if account is None else account.pw_uid)
         if not self._password_file.exists():
             raise EmbeddedPostgresError(f"{self._password_file} is missing; {self.path} cannot be opened without it")
 
@@ -94,9 +99,25 @@ class DataDirectory:
     def _version(self) -> str | None:
         try:
             text = read_text_file(self.path / "PG_VERSION")
+        except PermissionError:
+            raise EmbeddedPostgresError(self._of_another(self.path, os.geteuid())) from None
         except OSError as error:
             raise EmbeddedPostgresError(f"{self.path / 'PG_VERSION'} cannot be read: {error.strerror or error}") from error
         return None if text is None else text.strip()
+
+    def _check_owner(self, wanted: int) -> None:
+        """PostgreSQL reads what belongs to its own user only, and says no more than that its settings contain errors. A home that
+        was copied without its owners is found here."""
+        for path in (self.path, *(self.path / name for name in _LOOKED_AT)):
+            if path.exists() and path.stat().st_uid != wanted:
+                raise EmbeddedPostgresError(self._of_another(path, wanted))
+        mode = stat.S_IMODE(self.path.stat().st_mode)
+        if mode & _TOO_OPEN:
+            raise EmbeddedPostgresError(f"{self.path} is open to other users (mode {mode:04o}): chmod -R go= {self.path}")
+
+    def _of_another(self, path: Path, wanted: int) -> str:
+        name = user_name(wanted)
+        return f"{path} belongs to {user_name(path.stat().st_uid)}, not to {name}: chown -R {name}: {self.path}"
 
     def _initialise(self, account: pwd.struct_passwd | None) -> None:
         """Create the directory under another name and rename it when it is complete: an interrupted first start leaves nothing to

@@ -19,6 +19,25 @@ _APPLICATION: Final = "medialedger_app"
 """The role that the migrations grant rights to."""
 
 _MISSING: Final = "SELECT NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)"
+_CHANGED: Final = """
+SELECT EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole WHERE r.rolname = session_user)
+"""
+_REVOKE: Final = """
+DO $$
+DECLARE
+    one regprocedure;
+BEGIN
+    FOR one IN
+        SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND (proname LIKE 'lo\\_%' OR proname = 'lowrite')
+            AND has_function_privilege('public', oid, 'EXECUTE')
+    LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
+    END LOOP;
+    IF has_database_privilege('public', current_database(), 'TEMPORARY') THEN
+        EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+    END IF;
+END $$
+"""
 _OPTIONS: Final = sql.SQL("NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS")
 
 
@@ -34,10 +53,31 @@ def bring_up(superuser: str, password_of: Callable[[str], str]) -> None:
             for role in (OWNER, LOGIN):
                 login = sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}")
                 connection.execute(login.format(sql.Identifier(role), sql.Literal(password_of(role))))
+            connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(LOGIN)))
             connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(_APPLICATION), sql.Identifier(LOGIN)))
         if _holds(connection, "SELECT NOT EXISTS (SELECT FROM pg_database WHERE datname = %s)", (DATABASE,)):
             create = sql.SQL("CREATE DATABASE {} OWNER {}")
             connection.execute(create.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
+
+
+def restrict(superuser: str) -> None:
+    """In the product's database: every role may make large objects and temporary tables, which fill the disk and which no view
+    shows. Its login may also change its own settings there."""
+    with psycopg.connect(superuser, autocommit=True, connect_timeout=10) as connection:
+        if _holds(connection, "SELECT pg_is_in_recovery()"):
+            return
+        reset = sql.SQL("ALTER ROLE {} IN DATABASE {} RESET ALL")
+        connection.execute(reset.format(sql.Identifier(LOGIN), sql.Identifier(DATABASE)))
+        connection.execute(_REVOKE)
+
+
+def is_unchanged(product: str) -> bool:
+    """Whether the login opens the database, and has no settings of its own. A role may change both by itself."""
+    try:
+        with psycopg.connect(product, connect_timeout=10) as connection:
+            return not _holds(connection, _CHANGED)
+    except psycopg.Error:
+        return False
 
 
 def _holds(connection: psycopg.Connection, question: LiteralString, parameters: Sequence[str] = ()) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -27,7 +28,7 @@ from workers.adapters.embedded_postgres.data_directory import SUPERUSER, DataDir
 from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
 from workers.adapters.embedded_postgres.pid_file import SOCKET_NAME, PidFile, Postmaster
 from workers.adapters.embedded_postgres.programs import error_line, program_directory
-from workers.adapters.embedded_postgres.roles import DATABASE, LOGIN, OWNER, bring_up
+from workers.adapters.embedded_postgres.roles import DATABASE, LOGIN, OWNER, bring_up, is_unchanged, restrict
 
 START_SECONDS = 120.0  # a crash recovery replays up to max_wal_size of log
 STOP_SECONDS = 60.0
@@ -90,6 +91,11 @@ class EmbeddedPostgres:
     def running(self) -> bool:
         return self._pid_file.postmaster() is not None
 
+    @property
+    def usable(self) -> bool:
+        """Whether the product's login opens the database, with the settings that it should have."""
+        return is_unchanged(self.logins().product)
+
     def abandon(self) -> None:
         """Make a `start` in another thread raise. The caller must still call `stop`."""
         self._abandoned.set()
@@ -146,9 +152,21 @@ class EmbeddedPostgres:
         finally:
             os.close(log)
 
+    def trim_log(self) -> None:
+        """Move a large log to `postgres.log.1`. The server goes on writing to the same file, which it appends to, so the file is
+        emptied and not replaced. A line that is written in the moment between is lost."""
+        if not self.log.exists() or self.log.stat().st_size <= LOG_BYTES:
+            return
+        new = self.log.with_suffix(".log.new")
+        new.unlink(missing_ok=True)
+        with self.log.open("rb") as log, open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as kept:
+            shutil.copyfileobj(log, kept)
+            os.truncate(self.log, 0)
+        new.replace(self.log.with_suffix(".log.1"))
+        self._log_start = 0
+
     def _open_log(self) -> int:
-        if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
-            self.log.replace(self.log.with_suffix(".log.1"))
+        self.trim_log()
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         self._log_start = os.fstat(log).st_size
         return log
@@ -185,6 +203,7 @@ class EmbeddedPostgres:
     def _bring_up(self, postmaster: Postmaster) -> None:
         try:
             bring_up(self._url(postmaster, database="postgres"), self._data_directory.password_of)
+            restrict(self._url(postmaster))
         except psycopg.Error as error:
             raise EmbeddedPostgresError(f"the embedded database cannot be opened: {error_line(str(error))}") from error
 
