@@ -6,6 +6,7 @@ import { ConnectionBand, UnreadNote } from "../parts";
 import { Header } from "./Header";
 import { KeysDialog } from "./KeysDialog";
 import { Navigation } from "./Navigation";
+import { QuietNote } from "./QuietNote";
 import { Search } from "./Search";
 
 /** What is around every page: skip link, header, navigation. */
@@ -49,6 +50,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <Navigation open={menu} />
       {menu && <div class="shade" onClick={() => setMenu(false)} />}
       <main id="main" ref={main} tabIndex={-1}>
+        <QuietNote />
         <UnreadNote />
         {children}
       </main>
