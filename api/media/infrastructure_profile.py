@@ -58,7 +58,7 @@ class InfrastructureProfile(Wire):
 
     id: UUID = Field(description="The id of the profile; never changes.")
     name: str = Field(description="The name of the profile; not unique.")
-    reference_id: str | None = Field(description="An id in another system, used by one profile only; null for none.")
+    reference_id: str = Field(description='An id in another system, used by one profile only; "" for none.')
     configuration_json: str = Field(description="The configuration, as it was sent.")
 
     @classmethod
@@ -67,7 +67,7 @@ class InfrastructureProfile(Wire):
         return cls.model_construct(
             id=UUID(row.id),
             name=details.name,
-            reference_id=details.reference_id,
+            reference_id=details.reference_id or "",
             configuration_json=details.configuration_json,
         )
 

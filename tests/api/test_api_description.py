@@ -114,6 +114,20 @@ def test_responses_have_their_headers(document: dict[str, Any], operations: dict
     assert set(document["components"]["headers"]) >= set(added)
 
 
+def test_no_id_is_an_empty_text(document: dict[str, Any]) -> None:
+    """A typed client cannot read "" as a GUID or a number. Names in other systems are texts."""
+    names = {"refId", "referenceId", "externalId"}
+    schemas = document["components"]["schemas"]
+    ids = {
+        f"{schema}.{name}": described
+        for schema, told in schemas.items()
+        for name, described in told.get("properties", {}).items()
+        if re.search(r"^[iI]d$|Id$|_id$", name) and name[:1].lower() + name[1:] not in names and "Request" not in schema
+    }
+    assert len(ids) > 100
+    assert [name for name, described in ids.items() if '""' in str(described.get("description"))] == []
+
+
 def test_errors_are_where_they_can_occur(operations: dict[str, Operation]) -> None:
     assert "404" in operations["DELETE /api/room/{id}"]["responses"]
     assert "404" not in operations["GET /engine/jobs/{job_id}"]["responses"]

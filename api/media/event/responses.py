@@ -77,7 +77,7 @@ class Event(Wire):
     room_id: UUID | None = Field(description="The room; null without one.")
     room: str | None = Field(description="The name of the linked room; null without one.")
     channel_profile_id: UUID | None = Field(description="Always null.")
-    custom_property_configuration_id: str = Field(description='Always "".')
+    custom_property_configuration_id: UUID | None = Field(description="Always null.")
     event_type_colour: str | None = Field(
         description="The colour of the event type, #rgb or #rrggbb; null without a type or colour.",
     )
@@ -161,8 +161,8 @@ class Event(Wire):
     provision_info: ProvisionSummary | None = Field(
         description="The infrastructure of the Event, without `resourcesJson`; null when it was never provisioned."
     )
-    archiver_capture_id: str = Field(description='Always "".')
-    archiver_profile_id: str = Field(description='Always "".')
+    archiver_capture_id: str | None = Field(description="Always null.")
+    archiver_profile_id: str | None = Field(description="Always null.")
     video: Video | None = Field(description="The addresses for playback; null unless `processVideo` is true.")
 
     @classmethod
@@ -192,7 +192,7 @@ class Event(Wire):
                 "room_id": details.room_id,
                 "room": linked.name("room", details.room_id),
                 "channel_profile_id": None,
-                "custom_property_configuration_id": "",
+                "custom_property_configuration_id": None,
                 "event_type_colour": linked.colour(details.event_type_id),
                 "state": details.state,
                 "state_string": details.state.name,
@@ -249,8 +249,8 @@ class Event(Wire):
                 "category": categories[0].label if categories else None,
                 "category_id": details.category_ids[0] if details.category_ids else None,
                 "provision_info": None if details.provision is None else ProvisionSummary.of(row.id, details.provision),
-                "archiver_capture_id": "",
-                "archiver_profile_id": "",
+                "archiver_capture_id": None,
+                "archiver_profile_id": None,
                 "video": video,
             }
         )

@@ -95,10 +95,10 @@ async def test_a_reference_belongs_to_one_profile(http: httpx.AsyncClient, inner
 
 async def test_any_number_of_profiles_may_have_no_reference(http: httpx.AsyncClient) -> None:
     for reference in (None, "", None, ""):
-        assert (await shown(http, await add_profile(http, referenceId=reference)))["referenceId"] is None
+        assert (await shown(http, await add_profile(http, referenceId=reference)))["referenceId"] == ""
     keys = [await add_profile(http, referenceId=text) for text in ("x", "y")]
     for key, cleared in zip(keys, (None, ""), strict=True):
-        assert (await post(http, id=key, referenceId=cleared)).json()["referenceId"] is None
+        assert (await post(http, id=key, referenceId=cleared)).json()["referenceId"] == ""
         assert_problem(await http.get(f"{PATH}/reference/?referenceId=x"), 404)
 
 

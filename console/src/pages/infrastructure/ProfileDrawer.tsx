@@ -16,7 +16,7 @@ interface ProfileDrawerProps {
   onDone: () => void;
 }
 
-const NEW: Answer<Profile> = { data: { id: "", name: "", referenceId: null, configurationJson: EMPTY }, etag: null, response: new Response() };
+const NEW: Answer<Profile> = { data: { id: "", name: "", referenceId: "", configurationJson: EMPTY }, etag: null, response: new Response() };
 
 /** One infrastructure profile: a form, or its configuration as JSON. */
 export function ProfileDrawer(props: ProfileDrawerProps) {
@@ -33,7 +33,7 @@ export function ProfileDrawer(props: ProfileDrawerProps) {
 function Form({ seen, id, editable, onDone }: ProfileDrawerProps & { seen: Answer<Profile> }) {
   const here = useHere();
   const [name, setName] = useState(seen.data.name);
-  const [referenceId, setReferenceId] = useState(seen.data.referenceId ?? "");
+  const [referenceId, setReferenceId] = useState(seen.data.referenceId);
   const [draft, setDraft] = useState<ProfileDraft | null>(() => draftOf(seen.data.configurationJson));
   const [base, setBase] = useState(seen.data.configurationJson);
   /** null: the form is shown. */

@@ -37,7 +37,7 @@ export function Profiles({ editable }: { editable: boolean }) {
             <DataTable
               caption="Infrastructure profiles"
               columns={COLUMNS}
-              rows={all.filter((each) => `${each.name} ${each.referenceId ?? ""}`.toLowerCase().includes(search))}
+              rows={all.filter((each) => `${each.name} ${each.referenceId}`.toLowerCase().includes(search))}
               rowKey={(each) => each.id}
               onRow={(each) => set({ open: each.id })}
               stale={profiles.stale.value}
