@@ -107,7 +107,7 @@ async def _rotate(args: Namespace, settings: Settings) -> int:
             ring = KeyRing(new, previous=old)
             rotation = Rotation(owner, ring=ring, old=fingerprint(old))
             await rotation.begin()
-            await rotation.switch(partial(_say_who_waits, new=fingerprint(new)))
+            await rotation.switch(partial(_say_who_waits, new=fingerprint(new), said=set()))
             count = await rotation.run(_progress)
             left = await unreadable_secrets(owner)
         forget_previous_master_key(path)
@@ -117,8 +117,8 @@ async def _rotate(args: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _say_who_waits(processes: Sequence[LivingProcess], *, new: str) -> None:
-    """On stderr, whenever it has changed."""
+def _say_who_waits(processes: Sequence[LivingProcess], *, new: str, said: set[str]) -> None:
+    """On stderr, once for each process and what it lacks."""
     for one in processes:
         if one.master_keys is None:
             what = "is of an older build, which does not take up a new key: end it, or start the present build there"
@@ -126,7 +126,10 @@ def _say_who_waits(processes: Sequence[LivingProcess], *, new: str) -> None:
             what = "holds the new key, and does not encrypt with it yet"
         else:
             what = f"holds the old key only; it takes up master.key and master.key.previous of {one.host} within seconds"
-        print(f"waiting for process {one.pid} on {printable(one.host)}: it {what}", file=sys.stderr, flush=True)
+        line = f"waiting for process {one.pid} on {printable(one.host)}: it {what}"
+        if line not in said:
+            print(line, file=sys.stderr, flush=True)
+            said.add(line)
 
 
 async def _replace_lost(args: Namespace, settings: Settings) -> int:

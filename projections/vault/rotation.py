@@ -104,11 +104,12 @@ class Rotation:
 
     async def _until(self, ready: Callable[[LivingProcess], bool], waiting: Waiting) -> None:
         """Wait for all processes but those that have no key at all."""
-        said: Sequence[LivingProcess] = ()
+        told: Sequence[object] = ()
         while left := [one for one in await self._processes() if not ready(one)]:
-            if left != said:
+            now = [(one.host, one.pid, one.master_keys) for one in left]
+            if now != told:
                 waiting(left)
-                said = left
+                told = now
             await asyncio.sleep(_POLL)
 
     async def _processes(self) -> Sequence[LivingProcess]:

@@ -127,6 +127,8 @@ def _rotate_at_work(started: Products, logins: Logins, tmp_path: Path, receiver:
         os.replace(two / f"{name}.new", two / name)
     work.goes_on()
     assert command.ended() == 0, command.errors
+    lines = [line for line in command.errors.splitlines() if line.startswith("waiting for process ")]
+    assert len(lines) == len(set(lines)), "each is said once"
     work.goes_on()
     work.over.set()
     work.join()
