@@ -312,8 +312,6 @@ class ProvisionProgress(Protocol):
 
     async def info(self, message: str) -> None: ...
 
-    async def error(self, message: str) -> None: ...
-
 
 HALT_SECONDS: Final = 300.0
 """So long a provisioner may go on after a halt: a program must be able to write what it has made."""

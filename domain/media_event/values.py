@@ -50,6 +50,7 @@ ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
 BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
 """A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
 
+FAILED = frozenset({EventState.VOD_ERROR, EventState.REMIX_ERROR, EventState.COMPOSE_ERROR})
 COMPOSING = frozenset({EventState.COMPOSE_WAITING, EventState.COMPOSE_GENERATING})
 """A film is made of the playlist of the Event, or will be."""
 

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
 
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
@@ -54,6 +57,16 @@ class LogEntry:
     username: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An entry of the service itself that is to be added. `subject` is the id of what it is about."""
+
+    level: Level
+    message: str
+    subject: str
+    at: datetime
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogFilter:
     """A selection of entries. `start` counts entries from 0, both times are inclusive, no levels means all levels."""
@@ -75,6 +88,8 @@ class LogFilter:
         return "DESC" if self.descending else "ASC"
 
 
+_SERVICE: Final = "system"
+_LOGGER: Final = "medialedger"
 _COLUMNS = (
     "SELECT id, recorded_at, level, call_site, exception, logger, machine_name, message, stack_trace, thread, username FROM logbook"
 )
@@ -130,7 +145,13 @@ class Logbook:
 
     async def note(self, level: Level, message: str, *, subject: str) -> LogEntry:
         """Add an entry of the service itself."""
-        return await self.add(level, message, username="system", logger="medialedger", machine_name=self._machine, subject=subject)
+        return await self.add(level, message, username=_SERVICE, logger=_LOGGER, machine_name=self._machine, subject=subject)
+
+    async def insert(self, connection: AsyncConnection[TupleRow], notes: Sequence[Note]) -> None:
+        """Add entries of the service itself in the transaction of the caller."""
+        for note in notes:
+            entry = (note.at, int(note.level), note.message, _SERVICE, "", "", _LOGGER, self._machine, note.subject)
+            await connection.execute(_ADD, (*entry, list[str]()))
 
     async def warn(self, message: str, *, subject: str) -> None:
         """Add a warning of the service about a change that was made. If it cannot be stored, it is logged."""

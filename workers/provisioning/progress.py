@@ -21,9 +21,6 @@ class RunProgress:
     async def info(self, message: str) -> None:
         await self._note(Level.INFO, message)
 
-    async def error(self, message: str) -> None:
-        await self._note(Level.ERROR, message)
-
     async def _note(self, level: Level, message: str) -> None:
         for subject in self._subjects:
             try:

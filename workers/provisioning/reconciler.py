@@ -167,8 +167,6 @@ class Reconciler(LeasedWorker):
         began = time.monotonic()
         provided = await provisioner.provide(wanted, progress=progress, halt=run.halt)
         self._metrics.worked(wanted.deployment.value, seconds=time.monotonic() - began)
-        if provided.reason and not run.halt.forbids:
-            await progress.error(provided.reason)
         return provided
 
     async def _forget(self, wanted: Desired, provided: Provided, *, run: _Run) -> None:

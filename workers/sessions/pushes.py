@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from domain.kernel.errors import DomainError
-from domain.kernel.ports import Executor, Invocation, ServiceNotes
+from domain.kernel.ports import Executor, Invocation
 from domain.media_event.ports import EventLookup
 from domain.publication.commands import FailPush, RecordArrival
 from domain.publication.ports import PublicationLookup
@@ -59,7 +59,6 @@ class PushSessions:
         sources: ChannelSources,
         targets: LiveTargets,
         pusher: Pusher,
-        notes: ServiceNotes,
         patience: PushPatience = PATIENCE,
     ) -> None:
         self._executor = executor
@@ -68,7 +67,6 @@ class PushSessions:
         self._sources = sources
         self._targets = targets
         self._pusher = pusher
-        self._notes = notes
         self._patience = patience
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> PushSession:
@@ -97,10 +95,7 @@ class PushSessions:
 
     async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
         fault = FailPush(UUID(wanted.owner), run=wanted.wish, state=PublicationState.FailedPublication, reason=reason)
-        outcome = await self._executor.execute(fault, invocation=Invocation.by(_SYSTEM))
-        if outcome.position is not None:
-            message = f"the live publication {wanted.key} is not pushed any more: {reason}; recreate it, and start it again"
-            await self._notes.warn(message, subject=outcome.aggregate.content_id)
+        await self._executor.execute(fault, invocation=Invocation.by(_SYSTEM))
 
     async def _found(self, wanted: Wanted) -> PublicationRow:
         row = await self._publications.find(UUID(wanted.owner))

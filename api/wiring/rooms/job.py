@@ -148,6 +148,8 @@ def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from workers.kernel.wakeups import Waker
+    from workers.outcomes.failures import CONSUMER as FAILURES
+    from workers.outcomes.failures import FailureNotes
     from workers.outcomes.owner_commands import OwnerCommands
     from workers.outcomes.policy import CONSUMER, OutcomeOrders
 
@@ -155,7 +157,8 @@ def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     handler = OutcomeOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     consumer = context.consumer(CONSUMER, handler)
     commands = OwnerCommands(context.executor, owners=context.owners(), followups=context.followups(context))
-    return [consumer, context.order_worker(CONSUMER, commands.carry_out, waker=waker)]
+    failures = context.consumer(FAILURES, FailureNotes(context.streams, context.logbook, mapper=context.mapper))
+    return [consumer, context.order_worker(CONSUMER, commands.carry_out, waker=waker), failures]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

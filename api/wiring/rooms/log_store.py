@@ -29,7 +29,10 @@ def _services(services: Services) -> Providers:
 
 LOG_STORE = Room(
     name="log_store",
-    migrations=(Migration.read("0005 logbook", "logbook/schema.sql"),),
+    migrations=(
+        Migration.read("0005 logbook", "logbook/schema.sql"),
+        Migration.read("0062 failures from now on", "logbook/failures.sql"),
+    ),
     grants=(Grant("TABLE logbook", "SELECT, INSERT"), Grant("SEQUENCE logbook_numbers", "USAGE")),
     day_tables=(DayTable("logbook", "log_days"),),
     routes=_routes,

@@ -94,7 +94,6 @@ def _pushes(context: WorkerContext) -> PushSessions:
         sources=ChannelSources(context.records),
         targets=OpenedLiveTargets(target_contents(context)),
         pusher=RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), confinement))),
-        notes=context.logbook,
     )
 
 

@@ -23,8 +23,6 @@ SECRET = "whsec_c2lnbmVkIGJ5IHRoZSBzZXJ2aWNl"
 class Silent:
     async def info(self, message: str) -> None: ...
 
-    async def error(self, message: str) -> None: ...
-
 
 @dataclass
 class Order:

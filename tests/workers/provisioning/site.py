@@ -57,9 +57,6 @@ class Notes:
     async def info(self, message: str) -> None:
         self.messages.append(message)
 
-    async def error(self, message: str) -> None:
-        self.messages.append(message)
-
 
 class Site:
     """An operator's templates, and what is there."""

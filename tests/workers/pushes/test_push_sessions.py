@@ -36,7 +36,6 @@ from projections.publication.queries import PublicationQueries
 from projections.records.queries import RecordQueries
 from projections.sessions.store import SessionStore
 from tests.contract.encoder.ffmpeg_stage import LOCAL
-from tests.domain.memory import MemoryNotes
 from tests.projections.feeding import configured, do, event, record
 from tests.workers.jobs.engine import once
 from tests.workers.pushes.live_origin import LiveOrigin, live_origin
@@ -74,7 +73,6 @@ class Stage:
     pushes: list[Push] = field(default_factory=list)
     running: int = 0
     most: int = 0
-    notes: MemoryNotes = field(default_factory=MemoryNotes)
 
     async def push(self, push: Push, record: PushRecord) -> None:
         """A pusher in memory: sends until it is stopped."""
@@ -196,7 +194,6 @@ async def member(
         sources=ChannelSources(RecordQueries(database, RECORDS)),
         targets=StagedTargets(stage),
         pusher=pusher or stage,
-        notes=stage.notes,
         patience=FAST,
     )
     leases = ShardLeases(database, PUSHES, shards=SHARDS, member=uuid4(), host=name, lease=LEASE, reads_log=False)
@@ -269,7 +266,6 @@ async def test_a_target_that_never_takes_it_fails_it_and_nothing_is_tried_again(
         failed = await become(inner, key, lambda root: root.state is not PublicationState.InProgress)
         assert (failed.state, failed.reason, failed.open) == (PublicationState.FailedPublication, reason, True)
         await until(lambda: not one.worker.sessions, seconds=SECONDS)
-        assert reason in str(vars(stage.notes))
         await do(inner, RecreatePublication(key, ""))
         await do(inner, StartPublication(key, {}))
         await until(lambda: stage.running, seconds=SECONDS)

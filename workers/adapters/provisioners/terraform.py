@@ -59,9 +59,6 @@ class _Collected:
     async def info(self, message: str) -> None:
         self.messages.append(message)
 
-    async def error(self, message: str) -> None:
-        self.messages.append(message)
-
 
 class TerraformProvisioner:
     """`program` is the path of Terraform or OpenTofu; None: found on the usual path. `templates` are the operator's, with a file

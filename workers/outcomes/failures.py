@@ -1,0 +1,167 @@
+"""The reasons of failures, in the log of the Event that they are about: the handler of a consumer.
+
+Whatever puts an Event, or an asset, a publication or infrastructure of one, into a failed state is a domain event. Each of them
+becomes an entry of the log store here, in the transaction of the checkpoint: once, whoever appended the event and however often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.asset import events as asset
+from domain.asset.aggregate import Asset
+from domain.composition import events as composition
+from domain.composition.aggregate import Composition
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from domain.kernel.masking import clean_line, masked
+from domain.media_event import events as media_event
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import FAILED, Trigger, VodJob, VodJobEnd
+from domain.provision import events as provision
+from domain.provision.aggregate import ProvisionInfo
+from domain.provision.values import ProvisionState
+from domain.publication import events as publication
+from domain.publication.aggregate import Publication
+from projections.log.reader import LoggedEvent
+from projections.log.streams import Streams
+from projections.log.transactions import writes
+from projections.logbook.logbook import Level, Logbook, Note
+
+E = TypeVar("E", bound=DomainEvent)
+CONSUMER: Final = "failures"
+_UNKNOWN: Final = "no reason is known"
+_BY_CLIENT: Final = "a client has set the state"
+_BROKEN: Final = "it was broken off"
+_TRIGGERED: Final = (Trigger.JOB, Trigger.COMPOSE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What failed, for which reason, and the Event that it is about."""
+
+    event_id: str
+    what: str
+    reason: str
+    level: Level = Level.ERROR
+
+
+def _of_asset(event: Any, root: Asset) -> _Failure:
+    return _Failure(str(root.event_id), f"The asset {root.key} ({root.name}) has failed", event.reason)
+
+
+def _of_publication(event: Any, root: Publication) -> _Failure:
+    return _Failure(root.content_id, f"The publication {root.key} is {event.state.name}", event.reason)
+
+
+def _of_provision(state: ProvisionState) -> Callable[[Any, ProvisionInfo], _Failure]:
+    return lambda event, root: _Failure(str(root.event_id), f"The infrastructure is {state.name}", event.reason)
+
+
+def _of_partial(event: Any, root: ProvisionInfo) -> _Failure | None:
+    if not event.partial:
+        return None
+    state = ProvisionState.PROVISIONED_PARTIAL.name
+    return _Failure(str(root.event_id), f"The infrastructure is {state}", event.reason, Level.WARN)
+
+
+def _of_release(event: Any, root: ProvisionInfo) -> _Failure | None:
+    """After a reset nothing shows it any more."""
+    return (
+        _Failure(str(root.event_id), "The infrastructure was not terminated after the reset", event.reason) if event.left else None
+    )
+
+
+_READ: Final[Mapping[str, Callable[[Any, Any], _Failure | None]]] = {
+    asset.Failed.TOPIC: _of_asset,
+    publication.Failed.TOPIC: _of_publication,
+    provision.Failed.TOPIC: _of_provision(ProvisionState.PROVISIONING_FAILED),
+    provision.TerminationFailed.TOPIC: _of_provision(ProvisionState.TERMINATING_FAILED),
+    provision.Provisioned.TOPIC: _of_partial,
+    provision.ReleaseEnded.TOPIC: _of_release,
+}
+_TOPICS: Final = {
+    *_READ,
+    media_event.StateChanged.TOPIC,
+    media_event.VodJobEnded.TOPIC,
+    composition.GenerationFailed.TOPIC,
+}
+
+
+class FailureNotes:
+    """`logbook` takes the entries."""
+
+    kinds: Final = frozenset({Asset.KIND, Composition.KIND, MediaEvent.KIND, ProvisionInfo.KIND, Publication.KIND})
+
+    def __init__(self, streams: Streams, logbook: Logbook, *, mapper: EventMapper) -> None:
+        self._streams = streams
+        self._logbook = logbook
+        self._mapper = mapper
+
+    async def begin(self, position: int) -> None:
+        """Nothing is kept in memory."""
+
+    async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[Note] | None:
+        notes = []
+        for write in writes([record for record in records if record.topic in _TOPICS]):
+            read = [(record, self._read(record)) for record in write]
+            for record, event in read:
+                failure = await self._failure(record, event, beside=[other for _, other in read])
+                if failure is not None:
+                    reason = clean_line(masked(failure.reason or _UNKNOWN))
+                    notes.append(Note(failure.level, f"{failure.what}: {reason}", failure.event_id, record.recorded_at))
+        return notes or None
+
+    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[Note]) -> None:
+        await self._logbook.insert(connection, effects)
+
+    def wrote(self, effects: Sequence[Note]) -> None:
+        """Nobody waits for it."""
+
+    async def _failure(self, record: LoggedEvent, event: DomainEvent, *, beside: Sequence[DomainEvent]) -> _Failure | None:
+        if isinstance(event, media_event.StateChanged):
+            return await self._of_state(record, event, beside) if event.state in FAILED else None
+        if isinstance(event, media_event.VodJobEnded):
+            return _of_job(record, event.vod_job, beside)
+        understood = _READ.get(record.topic)
+        root = None if understood is None else await self._root(record)
+        return None if understood is None or root is None else understood(event, root)
+
+    async def _of_state(self, record: LoggedEvent, event: media_event.StateChanged, beside: Sequence[DomainEvent]) -> _Failure:
+        """A playlist says why no film is made of it; else the job does that has ended."""
+        what = f"The Event is {event.state.name}"
+        if event.trigger not in _TRIGGERED:
+            return _Failure(record.key, what, _BY_CLIENT)
+        composed = next(_all(beside, composition.GenerationFailed), None)
+        root = await self._root(record)
+        job = root.details.vod_job if isinstance(root, MediaEvent) else None
+        if composed is not None:
+            return _Failure(record.key, what, composed.reason)
+        return _Failure(record.key, what, "" if job is None else f"{_named(job)}: {job.reason or _BROKEN}")
+
+    async def _root(self, record: LoggedEvent) -> Any:
+        return (await self._streams.as_of({record.stream}, record.position)).get(record.stream)
+
+    def _read(self, record: LoggedEvent) -> DomainEvent:
+        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+
+
+def _of_job(record: LoggedEvent, job: VodJob, beside: Sequence[DomainEvent]) -> _Failure | None:
+    """Of an Event that keeps its state, such as one that is on demand already."""
+    failed = job.ended in (VodJobEnd.FAILED, VodJobEnd.BROKEN)
+    told = any(change.state in FAILED for change in _all(beside, media_event.StateChanged))
+    return _Failure(record.key, _named(job)[0].upper() + _named(job)[1:], job.reason or _BROKEN) if failed and not told else None
+
+
+def _named(job: VodJob) -> str:
+    verb = "has failed" if job.ended is VodJobEnd.FAILED else "was broken off"
+    return f"the job {job.number} ({job.workflow}) {verb}"
+
+
+def _all(events: Sequence[DomainEvent], kind: type[E]) -> Iterator[E]:
+    return (event for event in events if isinstance(event, kind))
