@@ -122,6 +122,13 @@ class ProcessPool:
 
     async def run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group."""
+        ended = None
+        while ended is None:  # the process had kept other directories than those that are there now
+            ended = await self._run(order, listener, answers=answers)
+        return ended
+
+    async def _run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
+        """None: the process did not begin the step, and runs none any more."""
         try:
             if self._stopping:
                 return _STOPPED
@@ -140,6 +147,9 @@ class ProcessPool:
             raise
         finally:
             self._busy.discard(process)
+        if process.stale:
+            process.kill()
+            return None
         seconds = monotonic() - begun if process.seconds is None else process.seconds
         self._usual_seconds += (seconds - self._usual_seconds) / 8
         if process.fit:
@@ -283,6 +293,8 @@ class StepProcess:
         self.dead = asyncio.Event()
         self.fit = False
         """Whether it may run another step."""
+        self.stale = False
+        """Whether it refused to run one, since it cannot reach the media any more."""
         self.seconds: float | None = None
         """How long the last step took, as the process says: what the worker needs to notice its end does not count."""
         self.closed = False
@@ -329,6 +341,9 @@ class StepProcess:
                         answering = start_task(self._answer(frame, answers[kind]), what="answers to steps")
                     case {"kind": str(kind), "number": int(number)} if kind not in answers:
                         self.send({"refused": f"Nobody answers to {kind}.", "kind": "answer", "number": number})
+                    case {"kind": "stale"}:
+                        self.stale = True
+                        return None
                     case {"kind": "ended"}:
                         self.fit = frame.get("fit") is True
                         self.seconds = frame.get("seconds")

@@ -99,11 +99,10 @@ async def test_a_step_without_files_leaves_no_folder(hosts: StepProcessPool, roo
 
 @pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
 async def test_a_media_root_that_was_mounted_anew_is_open_to_the_next_process(hosts: StepProcessPool, root: Path) -> None:
-    """A process keeps directories, not their names. One that meets another directory there runs no second step."""
+    """A process keeps directories, not their names. One that meets another directory there runs no step."""
     first = await pid_of(hosts)
     await asyncio.to_thread(root.rename, root.with_name("before"))
     await asyncio.to_thread(root.mkdir)
-    assert isinstance(await hosts.run(order("makes_files"), Listener()), Failed)
     assert isinstance(await hosts.run(order("makes_files"), Listener()), Finished)
     assert await pid_of(hosts) != first
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.context import StepContext, StepEnvironment, StepFailed, storable
 from workers.jobs.host.channel import Channel, end_group
 from workers.jobs.host.frames import Frame
+from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.registry import Registry
 from workers.kernel.confinement import allow_processor_time
@@ -46,8 +48,8 @@ _GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
 class StepHost:
     """Runs steps in the main thread, which signals and programs of steps need, and reads messages in another thread.
 
-    `lacks`: what the process could not give up. `places`: the files that it has kept; a directory that another is mounted over, or
-    that was made anew, is not one of them any more."""
+    `lacks`: what the process could not give up. `places`: the files that it has kept. A directory that another is mounted over, or
+    that was made anew, is not one of them any more: then the process runs no further step."""
 
     def __init__(self, channel: Channel, registry: Registry, *, lacks: Sequence[str] = (), places: Sequence[str] = ()) -> None:
         self._channel = channel
@@ -66,6 +68,9 @@ class StepHost:
         threading.Thread(target=self._listen, name=_CHANNEL, daemon=True).start()
         while True:
             order, cancellation = self._orders.get()
+            if not self._keeps_places():
+                self._channel.send({"kind": "stale"})
+                return
             begun = monotonic()
             allow_processor_time()
             ended = self._execute(order, cancellation)
@@ -73,7 +78,7 @@ class StepHost:
             if os.getpid() != self._pid:
                 os._exit(0)  # a fork of this process, made by the step, that returned from it
             name = type(ended).__name__.lower()
-            self._channel.send({"kind": "ended", "fit": _alone() and self._keeps_places(), "seconds": seconds, name: ended})
+            self._channel.send({"kind": "ended", "fit": _alone(), "seconds": seconds, name: ended})
 
     def _keeps_places(self) -> bool:
         return all(_identity(place) == known for place, known in self._places.items())
@@ -89,6 +94,7 @@ class StepHost:
         match frame["kind"]:
             case "settings":
                 self._environment = _environment(frame, self._fetch if frame["fetches"] else None)
+                tempfile.tempdir = str(self._environment.media_root / JOBS)  # libraries ask for one, and there is no /tmp here
                 self._channel.patience = frame["lease_seconds"]
                 self._channel.send({"kind": "ready", "lacks": list(self._lacks)})
             case "order":
