@@ -30,4 +30,4 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
     return {Quiet.KIND: quiet}
 
 
-QUIET = Room(name="quiet", aggregates=(Quiet,), routes=_routes, past_states=_past_states, relayed=False)
+QUIET = Room(name="quiet", aggregates=(Quiet,), routes=_routes, past_states=_past_states)
