@@ -19,6 +19,7 @@ from api.kernel.surfaces import AUDIT_LOG
 from api.kernel.wire import Instant, Wire
 from domain.client.aggregate import Client
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.cause import ActorKind
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.iso_8601 import moment_of
@@ -42,6 +43,7 @@ class FieldChange(Wire):
     version: int | None = Field(description="The version that changed it last; null: another record that is shown with it changed.")
     recorded_at: Instant | None = Field(description="When that was recorded.")
     actor: str | None = Field(description="The client that did it.")
+    actor_kind: ActorKind | None = Field(description="What it is: client, person, product or shell.")
     end_user: str | None = Field(description="Who acted through that client, as it said.")
     transaction_id: str | None = Field(description="The X-Transaction-ID of the request.")
 
@@ -149,6 +151,7 @@ def _change(name: str, before: _Shown, after: _Shown, author: Entry | None) -> F
         version=None if author is None else author.version,
         recorded_at=None if author is None else author.recorded_at,
         actor=None if author is None else author.actor,
+        actor_kind=None if author is None else author.actor_kind,
         end_user=None if author is None else author.end_user,
         transaction_id=None if author is None else author.transaction_id,
     )

@@ -21,6 +21,7 @@ from api.kernel.request import Request
 from api.kernel.surfaces import AUDIT_LOG
 from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import Client
+from domain.kernel.cause import ActorKind
 from domain.kernel.clock import iso
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
@@ -55,6 +56,11 @@ class AuditEntry(Wire):
     actor: str = Field(
         description="The client whose request caused it; shell:<user> for a command in a shell; system for the product itself."
     )
+    actor_kind: ActorKind | None = Field(
+        description="What it is: client, with an API key; person, with a session of the console; product; shell. Null where it was "
+        "erased.",
+        examples=["client"],
+    )
     end_user: str | None = Field(description="Who acted through that client, as it said in X-Actor; null where it did not say.")
     transaction_id: str = Field(description="The X-Transaction-ID of the request that caused it.")
     causation_id: UUID | None = Field(description="The id of the event that caused it; null when a request did.")
@@ -74,6 +80,7 @@ class AuditEntry(Wire):
             type=entry.type,
             recorded_at=entry.recorded_at,
             actor=entry.actor,
+            actor_kind=entry.actor_kind,
             end_user=entry.end_user,
             transaction_id=entry.transaction_id,
             causation_id=None if entry.causation_id is None else UUID(entry.causation_id),

@@ -17,12 +17,14 @@ _LONGEST_END_USER: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The client that a request came from. Holds no key. `end_user` is for whom it acts, where it may say so (`trusted`)."""
+    """The client that a request came from. Holds no key. `end_user` is for whom it acts, where it may say so (`trusted`).
+    `person`: it came with a session of a browser."""
 
     name: str
     roles: frozenset[str]
     trusted: bool = False
     end_user: str | None = None
+    person: bool = False
 
 
 ANONYMOUS: Final = Caller("anonymous", frozenset())

@@ -7,6 +7,8 @@ another port of this host; so a request with the cookie must also come from a pa
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -33,7 +35,7 @@ class BrowserSessions:
     async def caller(self, request: Request, *, changes: bool) -> Caller | None:
         """As `api.http.auth.Sessions` has it."""
         session = await self.session(request, changes=changes)
-        return None if session is None else self._caller_of(session.client)
+        return None if session is None else _person(self._caller_of(session.client))
 
     async def session(self, request: Request, *, changes: bool) -> ConsoleSession | None:
         """None without a cookie. Raises `Unauthenticated` and `Forbidden`, as `caller`."""
@@ -45,6 +47,11 @@ class BrowserSessions:
             raise Unauthenticated("The session has ended; log in again.")
         check_page(request, changes=changes)
         return session
+
+
+@lru_cache(maxsize=1024)
+def _person(caller: Caller) -> Caller:
+    return replace(caller, person=True)
 
 
 def token_of(request: Request) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from api.http import request as http
-from api.http.auth import ANONYMOUS
+from api.http.auth import ANONYMOUS, Caller
 from api.http.proxies import share_of
 from api.http.request import Scope
 from api.kernel.tracing import sent_trace_parent
-from domain.kernel.cause import Cause
+from domain.kernel.cause import ActorKind, Cause, usual_kind
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
@@ -37,6 +37,7 @@ class Request(http.Request):
                 correlation_id=self.transaction_id,
                 end_user=self.caller.end_user,
                 trace_parent=self.trace_parent or sent_trace_parent(self),
+                kind=_kind(self.caller),
             )
         return self._cause
 
@@ -44,6 +45,13 @@ class Request(http.Request):
     def invocation(self) -> Invocation:
         """The invocation for handlers: the cause and the conditions."""
         return Invocation(self.cause, self.if_match, self.idempotency)
+
+
+def _kind(caller: Caller) -> ActorKind:
+    """No client is the product, whatever it is called."""
+    if caller.person:
+        return ActorKind.PERSON
+    return ActorKind.SHELL if usual_kind(caller.name) is ActorKind.SHELL else ActorKind.CLIENT
 
 
 class Admission:

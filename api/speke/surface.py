@@ -15,7 +15,7 @@ from api.http.request import Request
 from api.http.response import Response
 from api.http.surface import Surface
 from api.speke.cpix.parsing import LARGEST_BODY
-from domain.client.aggregate import RESERVED
+from domain.client.names import SEGMENTS
 
 NEVER_STORED: Final = ("cache-control", "no-store")
 _BEARER: Final = ("www-authenticate", 'Bearer realm="api"')
@@ -47,7 +47,7 @@ KEY_PROVIDER: Final = Surface(
     error_model=None,
     body_limit=LARGEST_BODY,
     caller_in_path="client_name",
-    never_in_path=RESERVED,
+    never_in_path=SEGMENTS,
     quoted_keys=True,
     bearer_keys=False,
     any_case=True,

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from domain.content_key.commands import RecordCountedUsage
 from domain.content_key.usage import KeyUse, UsageTotal, UsageTotals
+from domain.kernel.cause import ActorKind
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.ports import Executor, Invocation
@@ -98,7 +99,7 @@ class UsageRecorder:
             raise Unavailable(f"the usage of {len(failed)} content keys could not be written")
 
     async def _record(self, due: DueUsage) -> Exception | None:
-        invocation = Invocation.by(due.total.client, correlation_id=due.total.correlation_id)
+        invocation = Invocation.by(due.total.client, correlation_id=due.total.correlation_id, kind=ActorKind.CLIENT)
         try:
             await self._executor.execute(RecordCountedUsage(due.key, due.total.usage), invocation=invocation)
         except Exception as error:

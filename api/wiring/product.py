@@ -43,6 +43,7 @@ from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
+from domain.client.names import is_reserved
 from domain.client.roles import Role
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
@@ -113,6 +114,7 @@ class Product:
         await space.start()
         self._started.push_async_callback(self._write_last_use)
         await self._first_admin()
+        await self._warn_of_names()
         if self._settings.quiet:
             await order_quiet(self.core, "the product was started with --quiet", invocation=Invocation.by("system"))
         self._started.push_async_callback(self._usage.stop)
@@ -164,6 +166,15 @@ class Product:
         working = ", ".join(self._workers.names) or "none in this process; medialedger workers runs them"
         lines = [("admin key", _admin_key_place(self._settings)), ("workers", working)]
         return [*lines, ("quiet", "yes: nothing leaves the installation; medialedger quiet off")] if self._quiet.on else lines
+
+    async def _warn_of_names(self) -> None:
+        """Clients of earlier builds keep their names."""
+        for client in await self.core.directory.all():
+            if is_reserved(client.name):
+                _log.warning(
+                    "the client %s has a name that the product uses itself: actorKind in the audit tells which of the two it was",
+                    client.name,
+                )
 
     async def _first_admin(self) -> None:
         """At the first start no client may add clients: add `admin`."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from domain.client.aggregate import check_name
+from domain.client.names import check_spelling
 from domain.kernel.errors import Malformed
 from workers.adapters.keyfiles import KeyFileError, read_secret_file, write_secret_file
 
@@ -33,7 +33,7 @@ def fill_definition(base_url: str, client: str, *, api_key: str) -> str:
     if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment or _needs_escape(url):
         raise InvalidValue("the base URL must be one such as https://keys.example.com")
     try:
-        check_name(client)
+        check_spelling(client)
     except Malformed as error:
         raise InvalidValue(f"the client's name must be {error.errors[0].message}") from None
     if not _KEY.fullmatch(api_key) or _needs_escape(api_key):

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
 from domain.client import events
+from domain.client.names import check_name, likeness
 from domain.client.roles import checked_roles
 from domain.drm.settings import DrmSettings
-from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
+from domain.kernel.aggregate import AggregateRoot, Claim
+from domain.kernel.errors import Conflict, NotFound, Refused
 from domain.kernel.event import DomainEvent
 
-RESERVED = frozenset(
-    {
-        *("api", "engine", "console", "media", "origin", "docs", "openapi.json", "asyncapi.json", "favicon.ico"),
-        *("livez", "readyz", "metrics"),
-        *(".", ".."),
-    }
-)
-"""First segments of paths that are, or will be, something else than a client's."""
 _DRM = tuple(field.name for field in fields(DrmSettings))
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +51,10 @@ class Client(AggregateRoot):
         self.deleted = False
         self.drm = DrmSettings()
         self.trust_actor = False
+
+    def claims(self) -> frozenset[Claim]:
+        """Also of a deleted client: its name stays in the log."""
+        return frozenset({Claim("client.name", likeness(self.key), self.id)})
 
     # --- deciding
 
@@ -185,14 +180,6 @@ class Client(AggregateRoot):
         self.deleted = details["deleted"]
         self.drm = DrmSettings(**details.get("drm", {}))  # a snapshot may be older than the settings
         self.trust_actor = details.get("trust_actor", False)
-
-
-def check_name(name: str) -> None:
-    """A name is the first path segment of the key provider, so it must not be that of another address."""
-    if not _NAME.fullmatch(name):
-        raise Malformed.at("name", "1 to 64 of A-Z a-z 0-9 . _ -")
-    if name in RESERVED:
-        raise Malformed.at("name", "is reserved")
 
 
 events.Registered.AGGREGATE = Client

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from domain.client.aggregate import Client
+from domain.client.names import FIRST
 from domain.drm.settings import DrmSettings, checked
 from domain.kernel.command import Command
+from domain.kernel.errors import Malformed
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,18 @@ class NewKey:
 
 @dataclass(frozen=True)
 class RegisterClient(_ClientCommand):
-    """Register a client with its first key. A deleted name may be registered again."""
+    """Register a client with its first key. A deleted name may be registered again. `founding`: there is no other admin, so a new
+    one may be called `admin`."""
 
     roles: tuple[str, ...]
     first: NewKey
     trust_actor: bool = False
+    founding: bool = True
 
     def decide(self, root: Client | None, *, at: datetime) -> Client:
         if root is None:
+            if self.key == FIRST and not self.founding:
+                raise Malformed.at("name", "is reserved for the first client")
             root = Client.register(self.key, self.roles, at=at)
         else:
             root.restore(self.roles, at=at)

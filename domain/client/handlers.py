@@ -17,8 +17,10 @@ from domain.client.commands import (
     RegisterClient,
     RevokeClientKey,
 )
+from domain.client.names import FIRST
 from domain.client.ports import AdminLookup
 from domain.kernel.command import Command
+from domain.kernel.errors import ClaimTaken, Conflict
 from domain.kernel.ports import Executor, Invocation, Outcome
 
 API_KEY = "key"
@@ -46,7 +48,12 @@ class ClientHandlers:
     async def register(
         self, name: str, roles: Sequence[str], *, key: PlainApiKey, trust_actor: bool = False, invocation: Invocation
     ) -> Outcome[Client]:
-        outcome = await self._execute(RegisterClient(name, tuple(roles), key.hashed(), trust_actor), invocation)
+        founding = name == FIRST and not await self._admins.other_admins(name)
+        command = RegisterClient(name, tuple(roles), key.hashed(), trust_actor, founding)
+        try:
+            outcome = await self._execute(command, invocation)
+        except ClaimTaken:
+            raise Conflict(f"a client is called like {name}, or looks so: case, 0 and O, and 1, I and L do not count") from None
         return replace(outcome, secrets={API_KEY: key.text})
 
     async def issue_key(

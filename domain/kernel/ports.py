@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
 from uuid import UUID
 
 from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.cause import Cause
+from domain.kernel.cause import ActorKind, Cause
 from domain.kernel.command import Command
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import PreconditionFailed
@@ -30,9 +30,16 @@ class Invocation:
     idempotency: IdempotencyKey | None = None
 
     @classmethod
-    def by(cls, actor: str, *, correlation_id: str | None = None, causation_id: UUID | None = None) -> Self:
+    def by(
+        cls,
+        actor: str,
+        *,
+        correlation_id: str | None = None,
+        causation_id: UUID | None = None,
+        kind: ActorKind | None = None,
+    ) -> Self:
         """Without conditions: for workers and the command line."""
-        return cls(Cause.by(actor, correlation_id=correlation_id, causation_id=causation_id))
+        return cls(Cause.by(actor, correlation_id=correlation_id, causation_id=causation_id, kind=kind))
 
     def at_any_version(self) -> Self:
         """For a unit of work on several aggregates, to which a single version cannot refer."""

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic_core import from_json
 
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.cause import SYSTEM, ActorKind, kind_of
 from domain.kernel.mapper import Catalogue
 from domain.kernel.stream_name import StreamName
 from projections.audit.chain import leaf_of
@@ -58,6 +59,7 @@ class Entry:
     event_id: UUID
     recorded_at: datetime
     actor: str
+    actor_kind: ActorKind | None
     end_user: str | None
     transaction_id: str
     causation_id: str | None
@@ -297,7 +299,8 @@ def _entry(row: Sequence[Any]) -> Entry:
         type=topic,
         event_id=event_id,
         recorded_at=recorded_at,
-        actor=cause.get("actor", "system"),
+        actor=cause.get("actor", SYSTEM),
+        actor_kind=kind_of(cause),
         end_user=cause.get("end_user"),
         transaction_id=cause.get("correlation_id", ""),
         causation_id=cause.get("causation_id"),

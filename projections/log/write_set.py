@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic_core import to_json
 
-from domain.kernel.cause import Cause
+from domain.kernel.cause import Cause, usual_kind
 from domain.kernel.decision import Decision
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
@@ -70,4 +70,6 @@ def metadata_text(cause: Cause) -> str:
         members["end_user"] = cause.end_user
     if cause.trace_parent is not None:
         members["trace_parent"] = cause.trace_parent
+    if cause.kind is not None and cause.kind is not usual_kind(cause.actor):
+        members["actor_kind"] = cause.kind
     return to_json(members).decode()

@@ -40,9 +40,11 @@ def print_diff(api: RestApi, path: str, args: Namespace) -> None:
 
 
 def by(entry: Document) -> Any:
-    """Who did it, and for whom."""
-    actor, user = entry.get("actor"), entry.get("endUser")
-    return actor if not user else f"{actor} for {user}"
+    """Who did it, for whom, and what the actor is where its name does not say it."""
+    actor, kind, user = entry.get("actor"), entry.get("actorKind"), entry.get("endUser")
+    is_plain = kind in (None, "shell") or (kind == "client" and actor != "system")
+    who = actor if is_plain else f"{actor} ({kind})"
+    return who if not user else f"{who} for {user}"
 
 
 def _lines(entry: Document) -> str:

@@ -19,13 +19,17 @@ from projections.clients.directory import ClientDirectory
 routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
 
 _NEVER_STORED = (("cache-control", "no-store"),)
+_OF_A_NEW_CLIENT = 3
+"""Events: registered, given its key, and trusted. A client whose name was deleted before has more."""
+_AGAIN = ("warning", '299 - "A client had this name before: its content keys, jobs and callbacks are this one\'s now"')
 
 
 async def client_added(request: Request, outcome: Outcome[aggregate.Client]) -> Response:
-    """Without the key in a repeat."""
+    """Without the key in a repeat. A warning tells that somebody had the name before."""
     client = outcome.aggregate
     body = AddedClient.of_aggregate(client).model_copy(update={"key": outcome.secrets.get(API_KEY)})
-    return Response(201, body, etag=client.version, location=f"/api/client/{client.key}", headers=_NEVER_STORED)
+    headers = _NEVER_STORED if client.version <= _OF_A_NEW_CLIENT else (*_NEVER_STORED, _AGAIN)
+    return Response(201, body, etag=client.version, location=f"/api/client/{client.key}", headers=headers)
 
 
 async def client_changed(request: Request, outcome: Outcome[aggregate.Client], directory: ClientDirectory) -> Response:

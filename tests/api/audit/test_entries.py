@@ -68,6 +68,7 @@ async def test_an_entry_has_actor_type_time_and_transaction(http: httpx.AsyncCli
         "type": "event.state_changed",
         "recordedAt": row[1].strftime("%Y-%m-%dT%H:%M:%S.") + f"{row[1].microsecond // 1000:03}Z",
         "actor": "admin",
+        "actorKind": "client",
         "endUser": None,
         "transactionId": "order 66",
         "causationId": None,

@@ -121,7 +121,7 @@ async def test_bad_roles_and_names_are_400_before_anything_else(http: httpx.Asyn
 
 
 async def test_names_may_be_all_that_the_contract_allows_and_keep_their_case(http: httpx.AsyncClient) -> None:
-    for name in ("x" * 64, "A-Za-z0-9._-", "0", "API", "Docs", "studio", "Studio"):
+    for name in ("x" * 64, "A-Za-z0-9._-", "0", "Films", "studio-a", "Studio-B"):
         await add_client(http, name, "viewer")
         assert (await http.get(f"/api/client/{name}")).json()["name"] == name
 

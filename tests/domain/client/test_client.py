@@ -80,7 +80,7 @@ class TestRegistering:
     def test_a_file_that_is_served_is_no_name(self, name: str) -> None:
         nobody(name).when(RegisterClient(name, ("keys",), FIRST)).then_refused(Malformed)
 
-    @pytest.mark.parametrize("name", ["a", "a" * 64, "API", "...", "a.b_c-d", "0"])
+    @pytest.mark.parametrize("name", ["a", "a" * 64, "FILM", "...", "a.b_c-d", "0"])
     def test_names_of_the_contract_are_taken(self, name: str) -> None:
         client = (
             nobody(name).when(RegisterClient(name, ("keys",), FIRST)).then(fact(events.Registered, roles=("keys",)), issued(FIRST))

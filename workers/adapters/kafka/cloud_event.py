@@ -17,6 +17,7 @@ from uuid import UUID
 
 from pydantic_core import from_json, to_json
 
+from domain.kernel.cause import kind_of
 from projections.consumers.timeline import Origin
 from projections.log.reader import LoggedEvent
 
@@ -50,6 +51,7 @@ def headers(event: LoggedEvent, *, after: int, origin: Origin) -> list[tuple[str
         ("ce_sequence", b"%019d" % event.version),
         ("ce_position", b"%d" % event.position),
         ("ce_after", b"%d" % after),
+        *((("ce_actorkind", kind.encode()),) if (kind := kind_of(cause)) is not None else ()),
         *((name, str(cause[member]).encode()) for member, name in CAUSE.items() if member in cause),
         *([] if event.state else [("ce_dataref", f"/api/audit/events/?after={event.position - 1}&pageSize=1".encode())]),
     ]

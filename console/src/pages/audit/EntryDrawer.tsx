@@ -35,7 +35,7 @@ function Content({ entry }: { entry: Entry }) {
       <Facts
         facts={[
           ["Recorded", <Time at={entry.recordedAt} as="full" />],
-          ["Client", <Only of={{ actor: entry.actor }} word={actorWord(entry.actor)} />],
+          ["Client", <Only of={{ actor: entry.actor }} word={actorWord(entry.actor, entry.actorKind)} />],
           ["Person", entry.endUser && <Only of={{ actor: entry.endUser }} word={entry.endUser} />],
           ["Request", <Only of={{ transaction: entry.transactionId }} word={entry.transactionId} />],
           [

@@ -2,7 +2,7 @@
 
 import type { Entry } from "./words";
 
-const COLUMNS = ["position", "recordedAt", "aggregate", "id", "version", "type", "actor", "endUser", "transactionId", "data", "hash"] as const;
+const COLUMNS = ["position", "recordedAt", "aggregate", "id", "version", "type", "actor", "actorKind", "endUser", "transactionId", "data", "hash"] as const;
 
 /** A line of CSV (RFC 4180). A cell that a spreadsheet would take for a formula begins with an apostrophe. */
 export function csvLine(cells: readonly unknown[]): string {

@@ -99,16 +99,19 @@ export function isPlaceholder(value: unknown): boolean {
   return typeof value === "string" && /^redacted \S+$/.test(value);
 }
 
-/** Who did it. `system` and shells are no clients. */
-export function actorWord(actor: string): string {
-  if (actor === "system") return "the product itself";
+/** Who did it, by what the log says that it is: a name alone does not tell the product from a client that is called so. */
+export function actorWord(actor: string, kind?: string | null): string {
+  if (kind === "product") return "the product itself";
+  if (kind === "person") return `${actor} in the console`;
+  if (kind === "client" && (actor === "system" || actor.startsWith("shell:"))) return `the client ${actor}`;
   if (actor === "redacted") return "erased";
   return actor.startsWith("shell:") ? `${actor.slice("shell:".length)} in a shell` : actor;
 }
 
 /** `jane (through desk)`, or the client alone. */
-export function whoWord({ actor, endUser }: { actor: string; endUser?: string | null }): string {
-  return endUser ? `${endUser} (through ${actorWord(actor)})` : actorWord(actor);
+export function whoWord({ actor, actorKind, endUser }: { actor: string; actorKind?: string | null; endUser?: string | null }): string {
+  const who = actorWord(actor, actorKind);
+  return endUser ? `${endUser} (through ${who})` : who;
 }
 
 const SHOWN = 3;

@@ -10,6 +10,7 @@ const entry = (version: number, recordedAt: string, data: Record<string, unknown
   type: "event.state_changed",
   recordedAt,
   actor: "desk",
+  actorKind: "client",
   endUser: "jane",
   transactionId: "t",
   causationId: null,
@@ -23,7 +24,10 @@ test("fields, types, people and states are said in words", () => {
   expect(fieldWord("eventTypeId")).toBe("Event type");
   expect(typeWord("event.state_changed")).toBe("State changed");
   expect(whoWord({ actor: "desk", endUser: "jane" })).toBe("jane (through desk)");
-  expect(whoWord({ actor: "shell:root" })).toBe("root in a shell");
+  expect(whoWord({ actor: "shell:root", actorKind: "shell" })).toBe("root in a shell");
+  expect(whoWord({ actor: "system", actorKind: "product" })).toBe("the product itself");
+  expect(whoWord({ actor: "system", actorKind: "client" })).toBe("the client system");
+  expect(whoWord({ actor: "desk", actorKind: "person" })).toBe("desk in the console");
   expect(summary(entry(1, "", { timestamp: "x", state: 2, previous: 0 }))).toBe("Planned → Live");
   expect(summary(entry(1, "", { timestamp: "x", redacted: true }))).toBe("erased");
 });

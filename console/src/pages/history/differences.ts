@@ -61,7 +61,7 @@ export function authorOfEntry(entry: Entry): Author {
 
 function authorOf(change: Schemas["FieldChange"] | undefined): Author | null {
   if (!change || change.version === null || change.version === undefined || !change.recordedAt) return null;
-  const who = whoWord({ actor: change.actor ?? "", endUser: change.endUser ?? null });
+  const who = whoWord({ actor: change.actor ?? "", actorKind: change.actorKind, endUser: change.endUser ?? null });
   return { version: change.version, at: change.recordedAt, who, transactionId: change.transactionId ?? "" };
 }
 
