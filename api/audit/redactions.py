@@ -53,7 +53,7 @@ class RedactRequest(Wire):
     parts: Annotated[list[Part], Field(min_length=1)] | None = Field(
         None, description="content, cause, or both; cause by default with actor, else content."
     )
-    dry_run: Flag = Field(False, description="Only count.")
+    dry_run: Flag = Field(False, description="Only count. Default false.")
 
 
 class RedactionStatus(Wire):

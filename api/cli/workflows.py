@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from inspect import cleandoc
 
 from api.cli.output import Document
 from api.cli.workflow_list import print_workflow, print_workflows
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.closest import did_you_mean
-from workers.jobs.registry import installed
+from workers.jobs.registry import installed, summary
 from workers.jobs.workflow import Workflow
 
 
@@ -29,7 +28,7 @@ def _document(workflow: Workflow) -> Document:
     schema = workflow.parameters.model_json_schema()
     return {
         "name": workflow.name,
-        "description": cleandoc(workflow.parameters.__doc__ or "").partition("\n\n")[0].replace("\n", " ") or None,
+        "description": summary(workflow) or None,
         "parameters": schema,
         "tasks": [{"id": task.id, "name": task.name, "queue": task.queue, "after": list(task.after)} for task in workflow.graph()],
     }

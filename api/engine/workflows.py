@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from inspect import cleandoc
 from typing import Any, Final
 
 from pydantic import Field
@@ -17,7 +16,7 @@ from api.http.router import Router
 from api.kernel.auth import READ
 from api.kernel.request import Request
 from domain.kernel.errors import NotFound
-from workers.jobs.registry import Registry
+from workers.jobs.registry import Registry, summary
 from workers.jobs.workflow import JobParameters, Workflow
 
 routes = Router("/workflows", surface=ENGINE, tag="Job engine")
@@ -63,7 +62,7 @@ class WorkflowDescription(EngineModel):
         ]
         return cls(
             name=workflow.name,
-            description=workflow.description or cleandoc(workflow.parameters.__doc__ or "").partition("\n\n")[0].replace("\n", " "),
+            description=summary(workflow),
             parameters=_schema(workflow.parameters),
             most_parameters=workflow.most_parameters,
             queues=list(dict.fromkeys(task.queue for task in graph)),

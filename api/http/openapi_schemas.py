@@ -36,6 +36,8 @@ def polish(document: dict[str, Any]) -> None:
     for node in list(_nodes(document)):
         _correct(node)
         _use_named_enums(node, enums)
+    for schema in schemas.values():
+        _leave_out_defaults(schema)
     _rename(document, schemas)
     _prune(document, schemas)
 
@@ -85,7 +87,10 @@ def _hoist(node: dict[str, Any], named: dict[str, Schema]) -> None:
 
 
 def _correct(node: dict[str, Any]) -> None:
-    """Titles that repeat the name of a field, a null that has no other type, bounds of int64 that a double cannot hold."""
+    """Titles that repeat the name of a field, a null that has no other type, bounds of int64 that a double cannot hold, and objects
+    of any members, which generators of TypeScript take for empty ones unless it is said."""
+    if node.get("type") == "object" and not node.keys() & {"properties", "additionalProperties", "allOf", "anyOf", "oneOf"}:
+        node["additionalProperties"] = True
     for field in _fields(node):
         field.pop("title", None)
         if field.get("type") == "null":
@@ -97,6 +102,13 @@ def _correct(node: dict[str, Any]) -> None:
                 del node[bound]
             elif float(value).is_integer():
                 node[bound] = int(value)
+
+
+def _leave_out_defaults(schema: Schema) -> None:
+    """A field with a default is required for generators of TypeScript, since they make one type of a request and its answer. Its
+    description says the default."""
+    for field in schema.get("properties", {}).values():
+        field.pop("default", None)
 
 
 def _use_named_enums(node: dict[str, Any], enums: dict[tuple[str, ...], str]) -> None:

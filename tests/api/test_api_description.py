@@ -41,6 +41,24 @@ def test_it_is_a_valid_openapi_document(document: dict[str, Any]) -> None:
     assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
 
 
+def test_a_field_that_may_be_left_out_has_no_default_that_generators_take_for_required(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    assert [(name, field) for name, schema in schemas.items() for field in _with_default(schema)] == []
+    options = schemas["JobOptions"]
+    assert "priority" not in options["required"]
+    assert "default 5" in options["properties"]["priority"]["description"]
+
+
+def test_an_object_of_any_members_says_so(document: dict[str, Any]) -> None:
+    told = {"properties", "additionalProperties", "allOf", "anyOf", "oneOf"}
+    assert [node for node in _nodes(document) if node.get("type") == "object" and not node.keys() & told] == []
+    assert document["components"]["schemas"]["SubmitJobRequest"]["properties"]["parameters"]["additionalProperties"] is True
+
+
+def _with_default(schema: dict[str, Any]) -> list[str]:
+    return [name for name, field in schema.get("properties", {}).items() if "default" in field]
+
+
 def test_every_default_of_an_enumeration_is_one_of_its_values(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     seen = 0

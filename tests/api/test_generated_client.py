@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.api.product_thread import ProductThread
+from tests.docs.following import Page
 from tests.postgres import empty
 
 PACKAGE: Final = "generated_client"
@@ -111,6 +112,13 @@ def test_the_client_adds_reads_and_lists_a_room(generated: GeneratedClient) -> N
     room = generated.send("GET /api/room/{id}", id=added.parsed.id).parsed
     assert room.to_dict() == added.parsed.to_dict()
     assert [found.to_dict() for found in generated.send("GET /api/room/").parsed] == [room.to_dict()]
+
+
+def test_the_program_of_the_page_adds_and_lists_a_room(generated: GeneratedClient) -> None:
+    [(_, program)] = Page("generate-a-client.md").blocks("python")
+    names: dict[str, Any] = {}
+    exec(program.replace("medialedger_client", PACKAGE), names)
+    assert "Hall" in names["rooms"](generated.client._base_url, generated.client.token)
 
 
 def test_the_client_changes_an_event_at_a_version(generated: GeneratedClient) -> None:

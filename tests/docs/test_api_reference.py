@@ -20,6 +20,7 @@ from domain.provision.values import ProvisionState
 from domain.records.kinds.setting import EngineSettings
 from tests.platform.waiting import ROOT
 from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
+from workers.jobs.registry import builtin
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import NOTHING, Action, Effect
 
@@ -154,3 +155,10 @@ def _references(node: Any) -> Iterator[str]:
     elif isinstance(node, list):
         for value in node:
             yield from _references(value)
+
+
+def test_the_page_about_jobs_lists_every_workflow_that_comes_with_the_product() -> None:
+    page = (ROOT / "docs" / "how-to" / "run-jobs.md").read_text(encoding="utf-8")
+    listed = [line.split("`")[1] for line in page.partition("| workflow |")[2].split("\n\n")[0].splitlines()[2:]]
+    assert sorted(listed) == sorted(builtin().names)
+    assert f"{('Eight', 'Nine', 'Ten', 'Eleven', 'Twelve')[len(listed) - 8]} workflows come with the product" in page

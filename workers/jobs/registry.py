@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from inspect import cleandoc
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
@@ -140,6 +141,11 @@ def installed() -> Registry:
     registry = builtin()
     registry.extend(plugins(GROUP))
     return registry
+
+
+def summary(workflow: Workflow) -> str:
+    """Return what a workflow does; where its package does not say it, the first paragraph about its parameters."""
+    return workflow.description or cleandoc(workflow.parameters.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def _loaded(loaded: object) -> Sequence[Workflow]:

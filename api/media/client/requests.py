@@ -25,7 +25,7 @@ class AddClientRequest(Wire):
         description="1 to 64 of A-Z a-z 0-9 . _ -; upper and lower case differ; some names are reserved."
     )
     roles: Roles = Field(description="At least one of viewer, operator, auditor, keys, admin.")
-    trust_actor: Flag = Field(False, description="Whether it may name its end user in the header X-Actor.")
+    trust_actor: Flag = Field(False, description="Whether it may name its end user in the header X-Actor. Default false.")
 
 
 class ChangeClientRolesRequest(Wire):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 from jsonschema_rs import Draft202012Validator, meta
 from pydantic import ConfigDict
 
+from api.cli.main import main
 from api.engine.workflows import WorkflowDescription
 from api.wiring.core import Core
 from tests.api.asking import add, engine_error, topics
-from workers.jobs.registry import installed
+from workers.jobs.registry import builtin, installed
 from workers.jobs.workflow import JobParameters, Step, Workflow
 
 
@@ -63,3 +65,11 @@ def test_a_workflow_of_another_package_needs_no_description_and_no_schema() -> N
     shown = WorkflowDescription.of(Workflow("odd", Odd, (Step("run", lambda context: None),)))
     assert shown.description == "Takes what JSON does not know."
     assert shown.parameters == {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}
+
+
+def test_the_command_says_of_a_workflow_what_the_api_says(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in builtin().names:
+        assert main(["workflows", "show", name, "--local"]) == 0
+        workflow = builtin().named(name)
+        assert capsys.readouterr().out.startswith(f"{name}: {workflow.description}\n")
+        assert WorkflowDescription.of(workflow).description == workflow.description != ""
