@@ -102,10 +102,11 @@ async def check_events_have_stopped(request: Request, query: MinutesQuery, healt
 
 @routes.get("/stream/notlive2vod/", READ, response_model=LateEvents, answers=_ANSWERS)
 async def check_vod_is_made(request: Request, query: HoursQuery, health: LiveHealth) -> Response:
-    """Whether live Events became video on demand in time; 415 with the scheduled ends of those that did not.
+    """Whether captured Events became video on demand in time; 415 with the scheduled ends of those that did not.
 
-    These are Events that were live, have a flow, were to end longer ago than the buffer, and are not video on demand: at most 1000,
-    those that have been late for longest. Without any the response is an empty object."""
+    These are Events that were live, whose capture was asked for by a job or by `captureOnStop` of their flow, that were to end
+    longer ago than the buffer, and are not video on demand: at most 1000, those that have been late for longest. Without any the
+    response is an empty object."""
     return _response(await health.without_vod(timedelta(hours=query.buffer)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag, ValidationInfo
+from pydantic import AfterValidator, Discriminator, Field, StrictBool, StrictStr, Tag, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from domain.configuration.hosts import is_open
@@ -103,6 +103,7 @@ class FlowConfiguration(Section):
     output_urls: tuple[Stream, ...]
     storage_url_public: _Base = None
     storage_url_private: _Base = None
+    capture_on_stop: StrictBool = False
 
 
 class FlowDocument(Section):

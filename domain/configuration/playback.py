@@ -73,11 +73,12 @@ class ChannelConfiguration:
 @dataclass(frozen=True, slots=True)
 class FlowConfiguration:
     """The on-demand playback settings of a flow: of its first flow configuration. `storage_url_public` is the address of the media
-    root from outside, `storage_url_private` the one from inside."""
+    root from outside, `storage_url_private` the one from inside. `capture_on_stop`: its Events are captured when they stop."""
 
     streams: Sequence[StreamAddresses] = ()
     storage_url_public: str = ""
     storage_url_private: str = ""
+    capture_on_stop: bool = False
 
 
 def channel_configuration(text: str) -> ChannelConfiguration:
@@ -110,7 +111,10 @@ def flow_configuration(text: str) -> FlowConfiguration:
     if first is None:
         return FlowConfiguration()
     return FlowConfiguration(
-        _streams(first.output_urls, urls=_vod), _text(first.storage_url_public), _text(first.storage_url_private)
+        _streams(first.output_urls, urls=_vod),
+        _text(first.storage_url_public),
+        _text(first.storage_url_private),
+        first.capture_on_stop is True,
     )
 
 

@@ -46,6 +46,8 @@ class EventState(IntEnum):
 
 LIVE = frozenset({EventState.LIVE_UNPUBLISHED, EventState.LIVE_PUBLISHED})
 STREAMING = LIVE | {EventState.LIVE_STARTING}
+ON_AIR = STREAMING | {EventState.SUSPENDED, EventState.LIVE_STOPPING}
+"""From these states an Event is stopped."""
 ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
 BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
 """A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
@@ -293,9 +295,11 @@ class EventDetails(Particulars, Capture):
 
     @property
     def vod_due_at(self) -> datetime | None:
-        """When it was to become video on demand: the scheduled end of an Event that was live and has a flow. None for others, and
-        for those that are video on demand, or become it now."""
-        return self.scheduled_end if self.actual_live_start and self.flow_id and not self._is_converted else None
+        """When it was to become video on demand: the scheduled end, or without one the end, of an Event that was live and whose
+        capture was asked for, by a client or by its flow. None for others, and for those that are video on demand, or become it
+        now."""
+        asked = self.vod_job is not None and self.vod_job.workflow is VodWorkflow.CAPTURE
+        return (self.scheduled_end or self.actual_live_end) if asked and self.actual_live_start and not self._is_converted else None
 
     @property
     def _is_converted(self) -> bool:

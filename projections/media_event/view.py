@@ -115,7 +115,7 @@ def document(details: EventDetails) -> str:
 
 EVENT_VIEW = View(
     name="event_view",
-    version=5,
+    version=6,
     kinds=(MediaEvent.KIND,),
     columns=_COLUMNS,
     row=row,

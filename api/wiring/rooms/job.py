@@ -147,6 +147,7 @@ def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 
 def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from api.wiring.rooms.event import films
     from workers.kernel.wakeups import Waker
     from workers.outcomes.failures import CONSUMER as FAILURES
     from workers.outcomes.failures import FailureNotes
@@ -158,7 +159,7 @@ def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     consumer = context.consumer(CONSUMER, handler)
     commands = OwnerCommands(context.executor, owners=context.owners(), followups=context.followups(context))
     failures = context.consumer(FAILURES, FailureNotes(context.streams, context.logbook, mapper=context.mapper))
-    return [consumer, context.order_worker(CONSUMER, commands.carry_out, waker=waker), failures]
+    return [consumer, context.order_worker(CONSUMER, commands.carry_out, waker=waker), failures, *films(context)]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 
+from api.wiring.core import Core
 from domain.kernel.clock import iso
-from domain.media_event.values import EventState
+from domain.media_event.commands import StartVodJob
+from domain.media_event.values import EventState, VodWorkflow
 from tests.api.asking import add, add_flow, fields_of
 from tests.conftest import NOON, HandClock
+from tests.projections.feeding import do
 
 ADDRESS = "/api/health/live/stream/notlive2vod/"
 DAY = timedelta(hours=24)
@@ -20,10 +24,12 @@ ON_DEMAND = ["INSTANT_VOD", "INSTANT_VOD_BACKUP", "VOD_INGESTING", "VOD_PRIVATE"
 ON_DEMAND += ["ARCHIVER_PRIVATE", "ARCHIVER_PUBLIC", "COMPOSE_PUBLIC", "COMPOSE_PRIVATE"]
 
 
-async def was_live(http: httpx.AsyncClient, state: str = "STOPPED", **fields: Any) -> str:
-    """An Event with a flow that was live; it was to end a day and a millisecond ago."""
-    given = {"flowId": await add_flow(http), "scheduledEnd": TIME, **fields}
-    key = (await add(http, eventState="LIVE_PUBLISHED", **given))["id"]
+async def was_live(
+    http: httpx.AsyncClient, inner: Core, state: str = "STOPPED", *, workflow: VodWorkflow = VodWorkflow.CAPTURE, **fields: Any
+) -> str:
+    """An Event that was live, and whose capture was asked for; it was to end a day and a millisecond ago."""
+    key = (await add(http, eventState="LIVE_PUBLISHED", **{"scheduledEnd": TIME, **fields}))["id"]
+    await do(inner, StartVodJob(UUID(key), 7, workflow))
     assert (await http.put(f"/api/event/state/{key}", json={"state": state})).status_code == 200
     return str(key)
 
@@ -36,32 +42,32 @@ async def late(http: httpx.AsyncClient, **query: Any) -> dict[str, str]:
     return found
 
 
-async def test_an_event_that_should_be_video_on_demand_is_named_with_its_end(http: httpx.AsyncClient) -> None:
+async def test_an_event_that_should_be_video_on_demand_is_named_with_its_end(http: httpx.AsyncClient, inner: Core) -> None:
     assert await late(http) == {}
-    key = await was_live(http)
+    key = await was_live(http, inner)
     assert await late(http) == {key: TIME}
 
 
 @pytest.mark.parametrize("state", [state.name for state in EventState])
-async def test_only_video_on_demand_is_in_time(http: httpx.AsyncClient, state: str) -> None:
-    key = await was_live(http, state)
+async def test_only_video_on_demand_is_in_time(http: httpx.AsyncClient, inner: Core, state: str) -> None:
+    key = await was_live(http, inner, state)
     assert await late(http) == ({} if state in ON_DEMAND else {key: TIME})
 
 
-@pytest.mark.parametrize("fields", [{"flowId": None}, {"scheduledEnd": None}, {"scheduledEnd": iso(NOON - DAY)}])
-async def test_others_are_not_late(http: httpx.AsyncClient, fields: dict[str, Any]) -> None:
-    await was_live(http, **fields)
+@pytest.mark.parametrize("fields", [{"workflow": VodWorkflow.PACKAGE}, {"scheduledEnd": None}, {"scheduledEnd": iso(NOON - DAY)}])
+async def test_others_are_not_late(http: httpx.AsyncClient, inner: Core, fields: dict[str, Any]) -> None:
+    await was_live(http, inner, **fields)
     assert await late(http) == {}
 
 
-async def test_an_event_that_was_never_live_or_is_deleted_is_not_late(http: httpx.AsyncClient) -> None:
+async def test_an_event_that_was_never_live_or_is_deleted_is_not_late(http: httpx.AsyncClient, inner: Core) -> None:
     await add(http, flowId=await add_flow(http), scheduledEnd=TIME, eventState="STOPPED")
-    await http.delete(f"/api/event/{await was_live(http)}")
+    await http.delete(f"/api/event/{await was_live(http, inner)}")
     assert await late(http) == {}
 
 
-async def test_the_buffer_is_in_hours(http: httpx.AsyncClient, clock: HandClock) -> None:
-    key = await was_live(http)
+async def test_the_buffer_is_in_hours(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
+    key = await was_live(http, inner)
     assert await late(http, buffer=25) == {}
     assert await late(http, buffer=1_000_000) == {}
     clock.forward(hours=1)

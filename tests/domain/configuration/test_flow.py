@@ -36,7 +36,7 @@ REQUIRED = [
 ]
 OPTIONAL = [
     (*ENGINE, "callbackUrls"),
-    *((*FIRST, key) for key in ("storageUrlPublic", "storageUrlPrivate")),
+    *((*FIRST, key) for key in ("storageUrlPublic", "storageUrlPrivate", "captureOnStop")),
     *((*OUTPUT, key) for key in ("vodCdnSecondaryUrl", "vodOriginSecondaryUrl", "vodPrivateUrl")),
     *((*point, "srvaApiKey") for point in (PRIMARY, SECONDARY)),
 ]
@@ -186,3 +186,10 @@ def test_nothing_is_read_from_a_text_that_is_no_flow_configuration(text: str) ->
     for read in (required_secrets, first_flow):
         with pytest.raises(Malformed):
             read(text)
+
+
+@pytest.mark.parametrize("value", [None, 1, "true", []])
+def test_capture_on_stop_is_true_or_false(value: object) -> None:
+    place = (*FIRST, "captureOnStop")
+    assert [found for found, _ in faults(FlowDocument, given(place, value))] == [field(place)]
+    assert faults(FlowDocument, given(place, True)) == []

@@ -30,6 +30,7 @@ FLOW: Final[dict[str, Any]] = {
             "streamingServer": {"type": "SRVA", "streamingServerSpecific": SRVA},
             "outputUrls": [STREAM],
             "storageUrlPublic": "http://storage",
+            "captureOnStop": True,
             "storageUrlPrivate": "http://storage.inside",
         }
     ]

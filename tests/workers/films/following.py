@@ -1,0 +1,49 @@
+"""The consumer of films and its orders, on a real log."""
+
+from __future__ import annotations
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.job_handlers import job_handlers
+from domain.job.handlers import JobHandlers
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.mapper import EventMapper
+from projections.effects.orders import Orders
+from projections.log.reader import read
+from projections.logbook.logbook import Logbook
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.films.policy import CONSUMER, FilmCommands, FilmOrders
+from workers.films.stop_captures import StopCaptures
+from workers.kernel.order_worker import OrderWorker
+from workers.kernel.wakeups import Waker
+
+
+def jobs_of(inner: Core) -> JobHandlers:
+    records, vault = RecordQueries(inner.database, RECORDS), Vault(inner.database, SecretCipher(bytes(32)))
+    return job_handlers(inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock)
+
+
+def worker(inner: Core) -> OrderWorker:
+    records, notes = RecordQueries(inner.database, RECORDS), Logbook(inner.database, inner.clock, machine="here")
+    captures = StopCaptures(EventQueries(inner.database), records, jobs=jobs_of(inner), notes=notes)
+    return OrderWorker(Orders(inner.database, CONSUMER), FilmCommands(captures).carry_out, waker=Waker())
+
+
+async def fed(inner: Core, *, after: int = 0) -> None:
+    """The log, as the consumer gives it."""
+    handler = FilmOrders(inner.streams, mapper=EventMapper(inner.catalogue), wake=lambda: None)
+    records = [one for one in await read(inner.database, after, limit=100_000) if one.kind in handler.kinds]
+    effects = await handler.prepare(records) if records else None
+    if effects is not None:
+        async with inner.database.connection() as connection, connection.transaction():
+            await handler.write(connection, effects)
+
+
+async def followed(inner: Core) -> None:
+    """All that follows from the log is done, from its start: what was done is done again."""
+    await fed(inner)
+    one = worker(inner)
+    while await one.carry_out():
+        pass

@@ -1,0 +1,1 @@
+"""Films that follow from what happens to Events."""
