@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { answered, api, asFailure, found, ifMatch, type Schemas } from "../../kernel/api";
 import { may } from "../../kernel/session";
 import { toast, toastFailure } from "../../kernel/toasts";
-import { Button, Confirm, CopyButton, Dialog, Facts, Field } from "../../parts";
+import { Button, Confirm, CopyButton, Dialog, Facts, TimeField } from "../../parts";
 import type { WebhookHealth } from "./columns";
 
 interface EndpointActionsProps {
@@ -82,7 +82,7 @@ export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
           <p>
             Everything to <bdi>{endpoint.webhookUrl}</bdi> that failed since then is sent again, in order; also what was left out while it was disabled.
           </p>
-          <Field label="Since" name="since" type="datetime-local" value={since} onInput={setSince} hint="Your local time." />
+          <TimeField label="Since" name="since" value={since} onInput={setSince} />
         </Confirm>
       )}
       {asked === "secret" && (

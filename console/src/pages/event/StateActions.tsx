@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { answered, api, ifMatch, type Schemas } from "../../kernel/api";
 import { may } from "../../kernel/session";
-import { canBeForced, EVENT_STATES, nextStates, type NextState, stateWord } from "../../kernel/states";
+import { canBeForced, EVENT_STATES, isOnAir, nextStates, type NextState, stateWord } from "../../kernel/states";
 import { Button, Field } from "../../parts";
 import { GuardedConfirm, type Seen } from "./GuardedConfirm";
+import { Preflight } from "./Preflight";
 import "./event.css";
 
 type State = Schemas["EventState"];
@@ -51,7 +52,8 @@ export function StateActions({ event, etag, all = false, changed }: StateActions
         send={put(asked?.next.state ?? 0)}
         done={`Now: ${stateWord(EVENT_STATES, asked?.next.state ?? 0).word}`}
       >
-        <p>{asked?.next.about}</p>
+        {asked && startsEncoders(asked.seen.event.state, asked.next.state) && <Preflight event={asked.seen.event} />}
+        {(asked?.seen.event.channelId !== null || !startsEncoders(asked.seen.event.state, asked.next.state)) && <p>{asked?.next.about}</p>}
       </GuardedConfirm>
       <GuardedConfirm title="Force stop" action="Force stop" danger seen={forced} onClose={() => setForced(null)} send={(shown) => sendForcedStop(shown).then(changed)} done="Stopped by force">
         <p>It is stopped whatever its state, and the order is kept in its history even where it is stopped already.</p>
@@ -64,12 +66,15 @@ export function StateActions({ event, etag, all = false, changed }: StateActions
         send={put(Number(state))}
         done={`Now: ${stateWord(EVENT_STATES, state).word}`}
       >
+        {other && startsEncoders(other.event.state, Number(state)) && <Preflight event={other.event} />}
         <p>Any state may follow any other. This is for what jobs and the schedule do not do by themselves.</p>
         <Field label="State" name="state" value={state} onInput={setState} options={ALL} />
       </GuardedConfirm>
     </div>
   );
 }
+
+const startsEncoders = (from: number, to: number): boolean => isOnAir(to) && !isOnAir(from);
 
 async function sendState({ event, etag }: Seen, state: number): Promise<void> {
   const params = { path: { id: event.id } };

@@ -1,8 +1,8 @@
 /** The form of an Event: texts of its fields, and the JSON Patch of what was changed. */
 
 import type { MediaEvent, Schemas } from "../../kernel/api";
-import { Failure } from "../../kernel/failure";
-import { clock, day } from "../../kernel/time";
+import { END_BEFORE_START, Failure, type FieldProblem } from "../../kernel/failure";
+import { localText } from "../../kernel/time";
 
 export interface Draft {
   title: string;
@@ -32,8 +32,8 @@ export function draftOf(event: MediaEvent, tags: readonly string[]): Draft {
     description: event.description ?? "",
     refId: event.refId,
     externalId: event.externalId,
-    scheduledStart: localTime(event.scheduledStart),
-    scheduledEnd: localTime(event.scheduledEnd),
+    scheduledStart: localText(event.scheduledStart),
+    scheduledEnd: localText(event.scheduledEnd),
     roomId: event.roomId ?? "",
     channelId: event.channelId ?? "",
     eventTypeId: event.eventTypeId ?? "",
@@ -52,6 +52,46 @@ export function draftOf(event: MediaEvent, tags: readonly string[]): Draft {
 export function patchOf(before: Draft, after: Draft): Schemas["PatchStep"][] {
   const names = Object.keys(after) as (keyof Draft)[];
   return names.filter((name) => after[name] !== before[name]).map((name) => ({ op: "replace", path: `/${name}`, value: wireOf(name, after[name]) }));
+}
+
+/** An Event that nobody has typed anything of. */
+export const EMPTY: Draft = {
+  title: "",
+  description: "",
+  refId: "",
+  externalId: "",
+  scheduledStart: "",
+  scheduledEnd: "",
+  roomId: "",
+  channelId: "",
+  eventTypeId: "",
+  categoryId: "",
+  tags: "",
+  dvrLength: "0",
+  autoStart: false,
+  autoEnd: false,
+  autoPublish: false,
+  autoStartPublications: false,
+  vodEnableDrm: false,
+};
+
+/** A new Event as the API takes it: what was typed, and nothing else. */
+export function bodyOf(draft: Draft): Record<string, unknown> {
+  return Object.fromEntries(patchOf(EMPTY, draft).map(({ path, value }) => [path.slice(1), value]));
+}
+
+/** What is wrong, before the API says so. `steps`: what was changed of an Event; what nobody has touched may be older than the rule. */
+export function problemsOf(draft: Draft, steps: readonly Schemas["PatchStep"][] | null): FieldProblem[] {
+  const isSent = (...names: (keyof Draft)[]): boolean => steps === null || steps.some((each) => names.some((name) => each.path === `/${name}`));
+  const found: FieldProblem[] = [];
+  if (isSent("title") && draft.title.trim() === "") found.push({ field: "title", message: "An Event needs a title." });
+  if (isSent("scheduledStart", "scheduledEnd") && draft.scheduledStart !== "" && draft.scheduledEnd !== "" && Date.parse(draft.scheduledEnd) <= Date.parse(draft.scheduledStart)) {
+    found.push({ field: "scheduledEnd", message: END_BEFORE_START });
+  }
+  if (isSent("autoStart", "scheduledStart") && draft.autoStart && draft.scheduledStart === "") found.push({ field: "scheduledStart", message: "To start by itself it needs a start." });
+  if (isSent("autoEnd", "scheduledEnd") && draft.autoEnd && draft.scheduledEnd === "") found.push({ field: "scheduledEnd", message: "To stop by itself it needs an end." });
+  if (isSent("dvrLength") && !/^\d*$/.test(draft.dvrLength.trim())) found.push({ field: "dvrLength", message: "It must be a whole number of seconds, from 0." });
+  return found;
 }
 
 /** A refusal names steps of the patch, `[1].value`; a form shows it at its fields. */
@@ -75,11 +115,4 @@ function wireOf(name: keyof Draft, value: string | boolean): unknown {
 export function tagsOf(text: string): { name: string }[] {
   const names = text.split(",").map((each) => each.trim());
   return [...new Set(names.filter((each) => each !== ""))].map((name) => ({ name }));
-}
-
-/** For an input of the type datetime-local. */
-export function localTime(text: string | null): string {
-  if (text === null) return "";
-  const at = new Date(text);
-  return `${day(at)}T${clock(at)}`;
 }

@@ -3,10 +3,12 @@ import type { MediaEvent, Schemas } from "../../kernel/api";
 import { nextStates } from "../../kernel/states";
 import { differences } from "./differences";
 import { Failure } from "../../kernel/failure";
-import { atFields, draftOf, patchOf, tagsOf } from "./draft";
+import { startOfCopy } from "./clone";
+import { atFields, bodyOf, draftOf, EMPTY, patchOf, problemsOf, tagsOf } from "./draft";
 import { faultWord } from "./player/faults";
 import { licenceServers, mediaPath, sources } from "./player/sources";
 import { secondsOf, timeText } from "./Playhead";
+import { signalOf } from "./signal";
 
 const event = (more: Partial<MediaEvent> = {}): MediaEvent => ({ contentId: "c", state: 0, mp4State: 0, title: "Final", vodDrm: false, scheduledStart: null, ...more }) as MediaEvent;
 
@@ -76,4 +78,46 @@ test("differences are told by the names and words of the page", () => {
 
 test("the next states of an Event never name its own", () => {
   for (let state = 0; state < 26; state++) expect(nextStates(state).map((each) => each.state)).not.toContain(state);
+});
+
+describe("a form of an Event", () => {
+  const begun = draftOf(event({ dvrLength: 0, scheduledStart: "2031-05-01T18:00:00Z", scheduledEnd: "2031-05-01T19:00:00Z" }), []);
+  const wrong = (changed: Partial<typeof begun>) => problemsOf({ ...begun, ...changed }, patchOf(begun, { ...begun, ...changed })).map((each) => each.field);
+
+  test.each([
+    [{ scheduledEnd: begun.scheduledStart }, ["scheduledEnd"]],
+    [{ scheduledStart: "", autoStart: true }, ["scheduledStart"]],
+    [{ scheduledEnd: "", autoEnd: true }, ["scheduledEnd"]],
+    [{ title: " " }, ["title"]],
+    [{ dvrLength: "-1" }, ["dvrLength"]],
+    [{ description: "new" }, []],
+  ])("with %o is refused at %o", (changed, fields) => {
+    expect(wrong(changed)).toEqual(fields);
+  });
+
+  test("whose times are stored in a wrong order already can be saved", () => {
+    const old = draftOf(event({ dvrLength: 0, scheduledStart: "2031-05-01T18:00:00Z", scheduledEnd: "2031-05-01T17:00:00Z" }), []);
+    const changed = { ...old, title: "Cup" };
+    expect(problemsOf(changed, patchOf(old, changed))).toEqual([]);
+  });
+
+  test("of a new Event sends what was typed", () => {
+    expect(bodyOf({ ...EMPTY, title: "Cup", autoEnd: true, tags: "a" })).toEqual({ title: "Cup", autoEnd: true, tags: [{ name: "a" }] });
+  });
+});
+
+test.each([
+  ["2031-05-01T18:00:00Z", "2031-05-02"],
+  ["2020-01-01T18:00:00Z", "2031-05-01"],
+])("a copy of what begins at %s is offered on a later day that is not over: %s", (scheduledStart, day) => {
+  const found = startOfCopy(event({ scheduledStart }), Date.parse("2031-05-01T12:00:00Z"));
+  expect(found.slice(0, 10)).toBe(day);
+});
+
+test.each([
+  [{ channelId: null }, {}, "No channel", "bad"],
+  [{ channelId: "c" }, undefined, "Signal unknown", "neutral"],
+  [{ channelId: "c" }, {}, "No publishing point", "warn"],
+])("of an Event on the air with %o and the points %o is said: %s", (more, points, word, tone) => {
+  expect(signalOf(event({ id: "e", ...more }), points)).toEqual({ word, tone });
 });

@@ -2,11 +2,11 @@ import { useState } from "preact/hooks";
 import { answered, api, dataOf, found, ifMatch, type Answer, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
+import { checkOrder } from "../../kernel/failure";
 import { useHere } from "../../kernel/here";
-import { now, zone } from "../../kernel/time";
+import { localText, now } from "../../kernel/time";
 import { toast } from "../../kernel/toasts";
-import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Field, FormError, Time, useSubmit, type Column } from "../../parts";
-import { localTime } from "../event/draft";
+import { Answered, Badge, Button, Check, Confirm, DataTable, Drawer, EmptyState, Field, FormError, Time, useSubmit, type Column, TimeField } from "../../parts";
 
 type Stream = Schemas["ArchiverStream"];
 type Format = Stream["streamingFormats"][number];
@@ -75,19 +75,20 @@ function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer
     profileId: before?.profileId ?? "",
     captureId: before?.captureId ?? "",
     ismUrl: before?.ismUrl ?? "",
-    startTime: localTime(before?.startTime ?? null),
-    endTime: localTime(before?.endTime ?? null),
-    expiresAt: localTime(before?.expiresAt ?? null),
+    startTime: localText(before?.startTime ?? null),
+    endTime: localText(before?.endTime ?? null),
+    expiresAt: localText(before?.expiresAt ?? null),
   });
   const [uploaded, setUploaded] = useState(before?.uploaded ?? false);
   const [formats, setFormats] = useState<readonly Format[]>(before?.streamingFormats ?? []);
   const [asks, setAsks] = useState(false);
   const instant = (name: "startTime" | "endTime" | "expiresAt"): string | null => {
     const text = typed[name]!;
-    if (before && text === localTime(before[name])) return before[name]; // what nobody touched keeps its seconds
+    if (before && text === localText(before[name])) return before[name]; // what nobody touched keeps its seconds
     return text === "" ? null : new Date(text).toISOString();
   };
   const form = useSubmit(async () => {
+    checkOrder(Date.parse(typed["startTime"]!), Date.parse(typed["endTime"]!), "endTime");
     const body = {
       ...{ profileId: typed["profileId"]!, captureId: typed["captureId"]!, ismUrl: typed["ismUrl"]! },
       ...{ startTime: instant("startTime")!, endTime: instant("endTime")!, expiresAt: instant("expiresAt") },
@@ -97,19 +98,19 @@ function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer
     toast(id === null ? "Archiver stream added" : "Archiver stream saved");
     if (here()) onDone();
   });
-  const field = (name: string, label: string, more: object = {}) => (
-    <Field label={label} name={name} value={typed[name]!} onInput={(value) => setTyped({ ...typed, [name]: value })} required={name !== "expiresAt"} disabled={!editable} failure={form.failure} autoComplete="off" {...more} />
-  );
-  const time = { type: "datetime-local", hint: `Local time, ${zone(new Date())}` };
+  const of = (label: string, name: string) => ({
+    ...{ label, name, value: typed[name]!, onInput: (value: string) => setTyped({ ...typed, [name]: value }) },
+    ...{ required: name !== "expiresAt", disabled: !editable, failure: form.failure, autoComplete: "off" },
+  });
   return (
     <form class="infrastructure" onSubmit={form.submit}>
-      {field("captureId", "Capture")}
-      {field("profileId", "Profile")}
-      {field("ismUrl", "Address of the manifest")}
+      <Field {...of("Capture", "captureId")} />
+      <Field {...of("Profile", "profileId")} />
+      <Field {...of("Address of the manifest", "ismUrl")} />
       <div class="pair">
-        {field("startTime", "Start", time)}
-        {field("endTime", "End", time)}
-        {field("expiresAt", "Expires", { ...time, hint: "Empty: never. Nothing is deleted then." })}
+        <TimeField {...of("Start", "startTime")} />
+        <TimeField {...of("End", "endTime")} />
+        <TimeField {...of("Expires", "expiresAt")} hint="Empty: never. Nothing is deleted then." />
       </div>
       <fieldset class="resource-fields" disabled={!editable}>
         <legend>Formats</legend>

@@ -1,12 +1,11 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { MediaEvent } from "../../kernel/api";
-import { EVENT_STATES, stateWord } from "../../kernel/states";
-import { clock, day, now, zone } from "../../kernel/time";
+import { EVENT_STATES, isOnAir, stateWord } from "../../kernel/states";
+import { WEEKDAYS, clock, day, now, zone } from "../../kernel/time";
 import { HOUR, HOUR_WIDTH, NO_LANE, STEP, drawnEnd, laneOf, placed, shifted, stepped, timesOf } from "./timeline";
 import type { Lane, LaneKind, Placed, Span, Times } from "./timeline";
 
 const ROW = 44;
-const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
 export interface Move {
   event: MediaEvent;
@@ -166,21 +165,31 @@ function Block(props: BlockProps) {
   const about = [title, `${day(new Date(props.placed.start))} ${times}`, state.word, props.placed.end === null ? "without an end" : "", conflict].filter(Boolean).join(". ");
   const base: Move = draft ?? { event: original, times: timesOf(original)!, lane: laneOf(original, kind) };
 
+  /** The click that comes after a drag opens nothing. */
+  const wasDragged = useRef(false);
+  /** What is on the air has begun: only its end can be another. */
+  const onAir = isOnAir(original.state);
   const grab = (down: PointerEvent): void => {
+    wasDragged.current = false;
     if (!movable || down.button !== 0 || down.pointerType === "touch") return;
     down.preventDefault();
     const element = down.currentTarget as HTMLElement;
     element.focus();
-    const edge = ((down.target as HTMLElement).dataset["edge"] ?? "both") as "both" | "start" | "end";
+    const edge = onAir ? "end" : (((down.target as HTMLElement).dataset["edge"] ?? "both") as "both" | "start" | "end");
     drag({ down, element, onMove: (distance, lane) => {
       const delta = stepped((distance / width) * HOUR, STEP[span]);
       const made = { ...base, times: shifted(base.times, delta, { edge, step: STEP[span] }), lane: edge === "both" ? (lane ?? base.lane) : base.lane };
       props.onDraft(made);
       return made;
-    }, onDrop: (made) => (made === null ? props.onDraft(null) : props.onSave(made)), onClick: () => props.onOpen(original) });
+    }, onDrop: (made) => {
+      wasDragged.current = true;
+      if (made === null) return props.onDraft(null);
+      setTimeout(() => (wasDragged.current = false));
+      props.onSave(made);
+    } });
   };
   const pressed = (key: KeyboardEvent): void => {
-    const made = key.altKey && movable ? byKey({ key, base, step: STEP[span], lanes }) : null;
+    const made = key.altKey && movable ? byKey({ key, base, step: STEP[span], lanes, onAir }) : null;
     if (made) props.onDraft(made);
     else if (key.key === "Enter") draft ? props.onSave(draft) : props.onOpen(original);
     else if (key.key === "Escape" && draft) props.onDraft(null);
@@ -197,10 +206,10 @@ function Block(props: BlockProps) {
       data-event={event.id}
       onPointerDown={grab}
       onKeyDown={pressed}
-      onClick={(click) => (!movable || (click as unknown as PointerEvent).pointerType === "touch") && props.onOpen(original)}
+      onClick={() => wasDragged.current || props.onOpen(original)}
       onBlur={() => draft && !draft.saving && props.onDraft(null)}
     >
-      {movable && <span class="edge" data-edge="start" />}
+      {movable && !onAir && <span class="edge" data-edge="start" />}
       <span class="block-title">
         <bdi>{title}</bdi>
       </span>
@@ -218,10 +227,10 @@ function Block(props: BlockProps) {
 }
 
 /** Alt and arrows move, with Shift they move the end. */
-function byKey({ key, base, step, lanes }: { key: KeyboardEvent; base: Move; step: number; lanes: readonly Lane[] }): Move | null {
+function byKey({ key, base, step, lanes, onAir }: { key: KeyboardEvent; base: Move; step: number; lanes: readonly Lane[]; onAir: boolean }): Move | null {
   const sideways = { ArrowLeft: -step, ArrowRight: step }[key.key];
-  if (sideways !== undefined) return { ...base, times: shifted(base.times, sideways, { edge: key.shiftKey ? "end" : "both", step }) };
-  const down = { ArrowUp: -1, ArrowDown: 1 }[key.key];
+  if (sideways !== undefined) return { ...base, times: shifted(base.times, sideways, { edge: key.shiftKey || onAir ? "end" : "both", step }) };
+  const down = onAir ? undefined : { ArrowUp: -1, ArrowDown: 1 }[key.key];
   const lane = down === undefined ? undefined : lanes[lanes.findIndex((each) => each.id === base.lane) + down];
   return lane ? { ...base, lane: lane.id } : null;
 }
@@ -232,12 +241,12 @@ interface Drag {
   down: PointerEvent;
   element: HTMLElement;
   onMove: (distance: number, lane: string | undefined) => Move;
+  /** Null: it was given up. Not called where nothing was moved: that is a click. */
   onDrop: (made: Move | null) => void;
-  onClick: () => void;
 }
 
 /** Follows the pointer until it is let go. Escape gives up. */
-function drag({ down, element, onMove, onDrop, onClick }: Drag): void {
+function drag({ down, element, onMove, onDrop }: Drag): void {
   let made: Move | null = null;
   const scroller = element.closest(".grid")!;
   const began = scroller.scrollLeft;
@@ -251,7 +260,7 @@ function drag({ down, element, onMove, onDrop, onClick }: Drag): void {
   };
   const drop = (): void => {
     end.abort();
-    made === null ? onClick() : onDrop(made);
+    if (made !== null) onDrop(made);
   };
   const give = (): void => {
     end.abort();

@@ -3,7 +3,8 @@ import { asFailure } from "../../kernel/failure";
 import type { Step } from "../../kernel/runs";
 import { Button, DataTable, Drawer, Progress, RunReport, type Column } from "../../parts";
 import { COLUMNS as NAMES, changesOf, rowsOf, type Fields, type Row } from "./csv";
-import { add, byReference, change, namesOf, type Changed, type Choices } from "./events";
+import type { Choices } from "../event/choices";
+import { add, byReference, change, namesOf, type Changed } from "./events";
 import { importing } from "./running";
 
 const LARGEST = 5_000_000;
@@ -60,7 +61,7 @@ export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; o
   };
   return (
     <Drawer title="Import a schedule" open onClose={onClose}>
-      <div class="event-form">
+      <div class="stack">
         <p class="faint">
           A CSV file in UTF-8 with a head. Columns: {NAMES.join(", ")}. The reference says which Event a row is; what is not known is added. A column that is not there changes nothing, an empty cell
           clears. Times without a zone are local. Nothing is written before you say so.

@@ -4,14 +4,18 @@ import type { MediaEvent } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { useQueryState } from "../../kernel/router";
 import { may } from "../../kernel/session";
-import { clock, day, now } from "../../kernel/time";
+import { isOnAir } from "../../kernel/states";
+import { clock, day, localText, now } from "../../kernel/time";
 import { toast, toastFailure } from "../../kernel/toasts";
-import { Answered, Button, FilterBar, PageHead, RunReport, Tabs, type Filter } from "../../parts";
+import { Answered, Button, Confirm, FilterBar, PageHead, RunReport, Tabs, type Filter } from "../../parts";
 import { csvOf, type Fields } from "./csv";
-import { EventDialog, fieldsOf, type Edited } from "./EventDialog";
+import { type Choices, useChoices } from "../event/choices";
+import { EMPTY, type Draft } from "../event/draft";
+import { EventForm } from "../event/EventForm";
 import { Grid, type Move } from "./Grid";
 import { ImportDialog } from "./ImportDialog";
-import { MOST_EVENTS, change, choicesOf, eventsOf, unchanged, type Choices, type EventQuery, type Found } from "./events";
+import { MOST_EVENTS, change, eventsOf, unchanged, type EventQuery, type Found } from "./events";
+import { OpenedEvent } from "./OpenedEvent";
 import { changing, importing } from "./running";
 import { Table } from "./Table";
 import { HOUR, NO_LANE, laneOf, moved, rangeOf, type Lane, type LaneKind, type Span } from "./timeline";
@@ -24,6 +28,12 @@ const VIEWS = [
 ];
 /** Events that began so long before are shown too. */
 const BEFORE = 24 * HOUR;
+
+/** A move of what is on the air: it asks first. */
+interface Asked {
+  made: Move;
+  answer: (yes: boolean) => void;
+}
 
 interface Undo {
   text: string;
@@ -50,24 +60,30 @@ export default function SchedulePage() {
     tags: values["tag"] ? [values["tag"]] : undefined,
     search: values["search"],
   };
-  const [edited, setEdited] = useState<Edited | null>(null);
+  const [opened, setOpened] = useState<string | null>(null);
+  const [added, setAdded] = useState<Draft | null>(null);
+  const [asked, setAsked] = useState<Asked | null>(null);
   const [imports, setImports] = useState(false);
   const [undo, setUndo] = useState<Undo | null>(null);
   const editable = may("operator");
   const deleted = view === "deleted";
-  const choices = useQuery("schedule choices", choicesOf, { changes: { aggregates: ["room", "channel", "event_type", "category"] } });
+  const choices = useChoices();
   const events = useQuery<Found>(`schedule ${deleted} ${JSON.stringify(query)}`, (signal) => eventsOf(query, { deleted, signal }), {
     changes: { aggregates: ["event"] },
   });
 
-  const move = async ({ event, times, lane }: Move): Promise<void> => {
+  const move = async (made: Move): Promise<void> => {
+    const { event, times, lane } = made;
+    if (isOnAir(event.state) && !(await new Promise<boolean>((answer) => setAsked({ made, answer })))) return;
     const place: Fields = laneOf(event, kind) === lane ? {} : kind === "room" ? { roomId: lane || null } : { channelId: lane || null };
     const end: Fields = times.end === null ? {} : { scheduledEnd: new Date(times.end).toISOString() };
-    const fields: Fields = { scheduledStart: new Date(times.start).toISOString(), ...end, ...place };
+    const start: Fields = event.scheduledStart !== null && Date.parse(event.scheduledStart) === times.start ? {} : { scheduledStart: new Date(times.start).toISOString() };
+    const fields: Fields = { ...start, ...end, ...place };
     try {
       const made = await change(event.id, fields, await unchanged(event));
       const before = Object.fromEntries(Object.keys(fields).map((name) => [name, event[name as keyof MediaEvent] ?? null])) as Fields;
-      setUndo({ text: `${event.title.slice(0, 80) || "Event"}: ${day(new Date(times.start))} ${clock(new Date(times.start))}`, event: made.event, etag: made.etag, fields: before });
+      const until = times.end === null ? "" : ` to ${clock(new Date(times.end))}`;
+      setUndo({ text: `${event.title.slice(0, 80) || "Event"}: ${day(new Date(times.start))} ${clock(new Date(times.start))}${until}`, event: made.event, etag: made.etag, fields: before });
       const shown = events.data.peek();
       if (shown) shown.events = shown.events.map((each) => (each.id === event.id ? made.event : each));
     } catch (thrown) {
@@ -84,11 +100,8 @@ export default function SchedulePage() {
     );
     events.refresh();
   };
-  const startNew = (fields: Fields): void => setEdited({ event: null, fields });
-  const newStart = new Date(Math.ceil(Math.max(now.peek(), range.from.getTime()) / HOUR) * HOUR);
-  const inHour = (at: number): Fields => ({ scheduledStart: new Date(at).toISOString(), scheduledEnd: new Date(at + HOUR).toISOString() });
-  const open = (event: MediaEvent): void => setEdited({ event, fields: fieldsOf(event) });
-  const closed = (): void => (setEdited(null), events.refresh());
+  const startNew = (at: number, place: Partial<Draft> = {}): void => setAdded({ ...EMPTY, scheduledStart: localText(at), scheduledEnd: localText(at + HOUR), ...place });
+  const open = (event: MediaEvent): void => setOpened(event.id);
 
   const actions = (
     <>
@@ -97,7 +110,7 @@ export default function SchedulePage() {
       </Button>
       {editable && <Button onClick={() => setImports(true)}>Import</Button>}
       {editable && (
-        <Button kind="primary" onClick={() => startNew(inHour(newStart.getTime()))}>
+        <Button kind="primary" onClick={() => startNew(newStart(range, date))}>
           Add Event
         </Button>
       )}
@@ -142,7 +155,7 @@ export default function SchedulePage() {
                       lanes={lanesOf((kind === "room" ? known.rooms : known.channels).filter((each) => !values[kind] || each.name === values[kind]), found.events, kind)}
                       {...{ kind, span, range, date }}
                       onOpen={open}
-                      {...(editable ? { onMove: move, onAdd: (lane: string, start: number) => startNew({ ...inHour(start), ...(kind === "room" ? { roomId: lane || null } : { channelId: lane || null }) }) } : {})}
+                      {...(editable ? { onMove: move, onAdd: (lane: string, start: number) => startNew(start, kind === "room" ? { roomId: lane } : { channelId: lane }) } : {})}
                       stale={events.stale.value}
                     />
                   ) : (
@@ -151,16 +164,21 @@ export default function SchedulePage() {
                 </>
               )}
             </Answered>
-            {edited && (
-              <EventDialog
-                key={`${edited.event?.id ?? "new"} ${edited.fields.refId ?? ""}`}
-                {...{ edited, editable }}
-                choices={known}
-                onClose={() => setEdited(null)}
-                onDone={closed}
-                onClone={(event) => startNew({ ...fieldsOf(event), title: `${event.title} (copy)`, refId: "" })}
-              />
-            )}
+            {added && <EventForm title="New Event" seen={null} begun={added} onClose={() => setAdded(null)} changed={events.refresh} />}
+            {opened && <OpenedEvent key={opened} id={opened} editable={editable} onClose={() => setOpened(null)} onDone={events.refresh} />}
+            <Confirm
+              title="Move the end of what is on the air?"
+              action="Move the end"
+              danger
+              open={asked !== null}
+              onClose={() => {
+                asked?.answer(false);
+                setAsked(null);
+              }}
+              onConfirm={async () => asked?.answer(true)}
+            >
+              {asked && <MovedEnd {...asked.made} />}
+            </Confirm>
             {imports && <ImportDialog choices={known} onClose={() => setImports(false)} onDone={events.refresh} />}
           </>
         )}
@@ -170,6 +188,22 @@ export default function SchedulePage() {
       )}
     </>
   );
+}
+
+function MovedEnd({ event, times }: Move) {
+  const words = (at: number | string | null): string => (at === null ? "no end" : clock(new Date(at)));
+  return (
+    <p>
+      <bdi>{event.title.slice(0, 200) || "Without a title"}</bdi> is on the air. Its scheduled end is {words(event.scheduledEnd)}, and would be <strong>{words(times.end)}</strong>
+      {event.autoEnd ? ": it stops by itself then." : "."}
+    </p>
+  );
+}
+
+/** The next full hour, where it is seen; else noon of the day that is shown. */
+function newStart(range: { from: Date; to: Date }, date: string): number {
+  const next = Math.ceil(now.peek() / HOUR) * HOUR;
+  return next >= range.from.getTime() && next < range.to.getTime() ? next : Date.parse(`${date}T12:00:00`);
 }
 
 function reaches(event: MediaEvent, from: number): boolean {

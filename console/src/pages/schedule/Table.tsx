@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { MediaEvent } from "../../kernel/api";
 import type { Step } from "../../kernel/runs";
-import { EVENT_STATES, stateWord } from "../../kernel/states";
+import { EVENT_STATES, isOnAir, stateWord } from "../../kernel/states";
 import { toast, toastFailure } from "../../kernel/toasts";
 import { Badge, Button, Confirm, DataTable, EmptyState, Field, Panel, Time, type Column } from "../../parts";
 import type { Fields } from "./csv";
-import { optionsOf } from "./EventDialog";
-import { change, remove, restore, unchanged, type Choices } from "./events";
+import { type Choices, optionsOf } from "../event/choices";
+import { change, remove, restore, unchanged } from "./events";
 import { changing } from "./running";
 import { MINUTE, placed, shifted, timesOf } from "./timeline";
 
@@ -120,6 +120,7 @@ function Bulk({ chosen, choices, onDone }: { chosen: readonly MediaEvent[]; choi
   const { running } = changing.state;
   const options = { roomId: choices.rooms, channelId: choices.channels, eventTypeId: choices.types, categoryId: choices.categories }[what];
   const shift = Number(minutes);
+  const live = what === "shift" ? chosen.filter((each) => isOnAir(each.state)).length : 0;
   const valid = what !== "shift" || (Number.isInteger(shift) && shift !== 0 && Math.abs(shift) <= 527_040);
   const start = (): void =>
     void changing.start(`Change of ${chosen.length} ${chosen.length === 1 ? "Event" : "Events"}`, chosen.map((event) => stepOf(event, { what, shift, id }))).then(onDone);
@@ -129,13 +130,13 @@ function Bulk({ chosen, choices, onDone }: { chosen: readonly MediaEvent[]; choi
         <Field label="Change" name="what" value={what} options={WHATS} onInput={(next) => (setWhat(next), setId(""))} disabled={running} />
         {what === "shift" && <Field label="Minutes (− earlier)" name="minutes" type="number" value={minutes} onInput={setMinutes} disabled={running} />}
         {options && <Field label="To" name={what} value={id} options={optionsOf(options)} onInput={setId} disabled={running} />}
-        <Button kind={what === "delete" ? "danger" : "primary"} disabled={!valid || running} onClick={() => (what === "delete" ? setAsks(true) : start())}>
+        <Button kind={what === "delete" ? "danger" : "primary"} disabled={!valid || running} onClick={() => (what === "delete" || live > 0 ? setAsks(true) : start())}>
           Apply
         </Button>
       </div>
-      <Confirm title={`Delete ${chosen.length} Events?`} action="Delete" danger open={asks} onClose={() => setAsks(false)} onConfirm={async () => start()}>
+      <Confirm title={what === "delete" ? `Delete ${chosen.length} Events?` : "Move the end of what is on the air?"} action={what === "delete" ? "Delete" : "Move"} danger open={asks} onClose={() => setAsks(false)} onConfirm={async () => start()}>
         <p>{chosen.slice(0, 5).map((each) => each.title.slice(0, 60) || "Without a title").join(", ")}{chosen.length > 5 ? ` and ${chosen.length - 5} more` : ""}</p>
-        <p class="faint">They keep their history and can be restored.</p>
+        <p class="faint">{what === "delete" ? "They keep their history and can be restored." : `On the air: ${live}. What is on the air keeps its start, and ends later or earlier.`}</p>
       </Confirm>
     </Panel>
   );
@@ -154,6 +155,6 @@ function stepOf(event: MediaEvent, { what, shift, id }: { what: string; shift: n
 function shiftOf(event: MediaEvent, minutes: number): Fields {
   const times = timesOf(event);
   if (times === null) throw new Error("It has no start.");
-  const { start, end } = shifted(times, minutes * MINUTE, { edge: "both", step: MINUTE });
+  const { start, end } = shifted(times, minutes * MINUTE, { edge: isOnAir(event.state) ? "end" : "both", step: MINUTE });
   return { scheduledStart: new Date(start).toISOString(), ...(end === null ? {} : { scheduledEnd: new Date(end).toISOString() }) };
 }

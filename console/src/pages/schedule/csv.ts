@@ -1,7 +1,7 @@
 /** The schedule as CSV (RFC 4180): written from Events, read into rows with what is wrong in each. */
 
 import type { MediaEvent } from "../../kernel/api";
-import { instantOf } from "./timeline";
+import { instantOf } from "../../kernel/time";
 
 export const COLUMNS = ["reference", "title", "start", "end", "room", "channel", "type", "category", "description"] as const;
 export type ColumnName = (typeof COLUMNS)[number];

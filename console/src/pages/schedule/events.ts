@@ -2,17 +2,11 @@
 
 import { Failure, answered, api, dataOf, fasterOne, found, ifMatch, type MediaEvent } from "../../kernel/api";
 import { absolute } from "../../kernel/time";
+import type { Choice, Choices } from "../event/choices";
 import type { Fields, Names } from "./csv";
 
 const SIZE = 1000;
 export const MOST_EVENTS = 10_000;
-
-export interface Choices {
-  rooms: { id: string; name: string }[];
-  channels: { id: string; name: string }[];
-  types: { id: string; name: string }[];
-  categories: { id: string; name: string }[];
-}
 
 export interface EventQuery {
   from?: string | undefined;
@@ -41,24 +35,8 @@ export async function eventsOf(query: EventQuery, { deleted, signal }: { deleted
   }
 }
 
-export async function choicesOf(signal: AbortSignal): Promise<Choices> {
-  const [rooms, channels, types, categories] = await Promise.all([
-    dataOf(api.GET("/api/room/", { signal })),
-    dataOf(api.GET("/api/channel/", { signal })),
-    dataOf(api.GET("/api/eventtype/", { signal })),
-    dataOf(api.GET("/api/category/", { signal })),
-  ]);
-  const named = <T extends { id: string; name: string }>(all: T[]) => all.map(({ id, name }) => ({ id, name })).sort((a, b) => a.name.localeCompare(b.name));
-  return {
-    rooms: named(rooms.map((room) => ({ id: room.Id, name: room.Name }))),
-    channels: named(channels),
-    types: named(types),
-    categories: named(categories.map((each) => ({ id: each.id, name: each.label }))),
-  };
-}
-
 export function namesOf(choices: Choices): Names {
-  const by = (all: { id: string; name: string }[]): Map<string, string[]> => {
+  const by = (all: readonly Choice[]): Map<string, string[]> => {
     const ids = new Map<string, string[]>();
     for (const { id, name } of all) ids.set(name, [...(ids.get(name) ?? []), id]);
     return ids;

@@ -100,16 +100,3 @@ export function shifted(times: Times, delta: number, what: { edge: "both" | "sta
   if (edge === "start") return { start: Math.min(times.start + delta, drawnEnd(times) - step), end: times.end };
   return { start: times.start, end: Math.max(drawnEnd(times) + delta, times.start + step) };
 }
-
-/** For a field of type `datetime-local`. */
-export function localText(at: string | number | null): string {
-  if (at === null || at === "") return "";
-  const date = new Date(at);
-  return `${day(date)}T${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
-}
-
-/** The instant of such a field; null when it is empty. */
-export function instantOf(text: string): string | null {
-  const at = text === "" ? NaN : Date.parse(text);
-  return Number.isNaN(at) ? null : new Date(at).toISOString();
-}

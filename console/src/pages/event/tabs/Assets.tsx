@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { answered, api, dataOf, ifMatch, type Schemas } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
 import { jobPath } from "../../../kernel/router";
+import { checkOrder } from "../../../kernel/failure";
 import { useHere } from "../../../kernel/here";
 import { may } from "../../../kernel/session";
 import { ASSET_STATES, stateWord } from "../../../kernel/states";
@@ -155,6 +156,7 @@ function CutDialog({ kind, eventId, marks, playhead, onClose, done }: CutDialogP
   const [width, setWidth] = useState("480");
   const isHere = useHere();
   const form = useSubmit(async () => {
+    if (kind !== "still") checkOrder(secondsOf(start), secondsOf(end), "clip.end");
     const clip = { eventId, start, end };
     if (kind === "still") await answered(api.POST("/api/asset/image/", { body: { eventId, name, time: start } }));
     else if (kind === "gif") await answered(api.POST("/api/asset/gif/", { body: { name, clip, width: width.trim() === "" ? null : Number(width) } }));

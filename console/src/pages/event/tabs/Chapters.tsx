@@ -1,13 +1,14 @@
 import { useRef, useState } from "preact/hooks";
 import { answered, api, dataOf, found, ifMatch, type Schemas } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
+import { checkOrder } from "../../../kernel/failure";
 import { useHere } from "../../../kernel/here";
 import { may } from "../../../kernel/session";
 import { clock, day } from "../../../kernel/time";
 import { toast, toastFailure } from "../../../kernel/toasts";
 import { Answered, Button, Confirm, DataTable, Dialog, EmptyState, Field, FormError, Panel, useSubmit, type Column } from "../../../parts";
 import type { TabProps } from "./props";
-import type { Playhead } from "../Playhead";
+import { type Playhead, secondsOf } from "../Playhead";
 
 type Chapter = Schemas["ChapterPoint"];
 interface Row {
@@ -146,6 +147,7 @@ function ChapterDialog({ edited, eventId, playhead, onClose, done }: ChapterDial
   const [tag, setTag] = useState(edited.chapter.tag ?? "");
   const isHere = useHere();
   const form = useSubmit(async () => {
+    checkOrder(secondsOf(start.trim()) ?? Date.parse(start), secondsOf(end.trim()) ?? Date.parse(end), "endTime");
     const body = { eventId, title, startTime: start.trim(), endTime: end.trim() || null, tag: tag.trim() || null, ...(isNew ? {} : { id: edited.chapter.id }) };
     await answered(api.POST("/api/chapterpoint/", { body, headers: isNew ? {} : ifMatch(edited.etag) }));
     toast(isNew ? "Chapter added" : "Chapter changed", "ok", title.slice(0, 100));

@@ -1,12 +1,15 @@
 import { useState } from "preact/hooks";
-import { answered, api, dataOf, ifMatch, type MediaEvent } from "../../../kernel/api";
+import { api, dataOf, type MediaEvent } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
+import { eventPath, useGo } from "../../../kernel/router";
 import { may } from "../../../kernel/session";
-import { Button, CopyButton, Facts, Panel, Time } from "../../../parts";
+import { Button, CopyButton, Facts, NoAnswer, Panel, Time } from "../../../parts";
 import { CloneDialog } from "../CloneDialog";
-import { EditDrawer } from "../EditDrawer";
+import { DeleteConfirm } from "../DeleteConfirm";
+import { draftOf } from "../draft";
+import { EventForm } from "../EventForm";
 import type { TabProps } from "./props";
-import { GuardedConfirm, type Seen } from "../GuardedConfirm";
+import type { Seen } from "../GuardedConfirm";
 
 /** What an Event is, and when. It is edited, cloned and deleted here. */
 export default function Overview({ event, etag, changed }: TabProps) {
@@ -16,15 +19,19 @@ export default function Overview({ event, etag, changed }: TabProps) {
   const tags = useQuery(`tags of ${event.id}`, (signal) => dataOf(api.GET("/api/tag/event/{id}", { params: { path: { id: event.id } }, signal })), {
     changes: { aggregates: ["event"], ids: [event.id] },
   });
+  const known = tags.current.value;
   const names = (tags.data.value ?? []).map((each) => each.name);
+  const go = useGo();
   return (
     <>
       {may("operator") && (
         <div class="state-actions">
-          <Button disabled={tags.data.value === undefined} onClick={() => setEdited({ event, etag })}>
+          <Button disabled={known === undefined} onClick={() => setEdited({ event, etag })}>
             Edit
           </Button>
-          <Button onClick={() => setCloned(true)}>Clone</Button>
+          <Button disabled={known === undefined} onClick={() => setCloned(true)}>
+            Clone
+          </Button>
           <Button kind="quiet" onClick={() => setDeleted({ event, etag })}>
             Delete
           </Button>
@@ -35,25 +42,15 @@ export default function Overview({ event, etag, changed }: TabProps) {
           <Facts facts={times(event)} />
         </Panel>
         <Panel title="What it is">
-          <Facts facts={[...identity(event), ["Tags", names.length > 0 ? <Tags names={names} /> : null]]} />
+          <Facts facts={[...identity(event), ["Tags", tags.failure.value ? <NoAnswer query={tags} /> : names.length > 0 ? <Tags names={names} /> : null]]} />
         </Panel>
         <Panel title="What happens by itself">
           <Facts facts={flags(event)} />
         </Panel>
       </div>
-      {edited && <EditDrawer seen={edited} tags={names} onClose={() => setEdited(null)} changed={changed} />}
-      {cloned && <CloneDialog event={event} tags={names} onClose={() => setCloned(false)} />}
-      <GuardedConfirm
-        title="Delete the Event"
-        action="Delete"
-        danger
-        seen={deleted}
-        onClose={() => setDeleted(null)}
-        send={(seen) => answered(api.DELETE("/api/event/{id}", { params: { path: { id: event.id } }, headers: ifMatch(seen.etag) })).then(changed)}
-        done="Deleted"
-      >
-        <p>It leaves all lists, and its infrastructure is terminated. It keeps its data and its history, and can be restored at this address.</p>
-      </GuardedConfirm>
+      {edited && <EventForm title="Edit the Event" seen={edited} begun={draftOf(edited.event, names)} onClose={() => setEdited(null)} changed={changed} />}
+      {cloned && <CloneDialog event={event} tags={names} onClose={() => setCloned(false)} onCloned={(id) => go(eventPath(id))} />}
+      <DeleteConfirm seen={deleted} onClose={() => setDeleted(null)} deleted={changed} />
     </>
   );
 }
