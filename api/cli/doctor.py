@@ -24,6 +24,7 @@ from api.cli.findings import Finding, print_findings
 from api.kernel.shell_access import running_product
 from api.wiring.catalogue import migrations
 from api.wiring.settings import Settings
+from api.wiring.settings_checks import cookie_problem
 from api.wiring.startup import LOST_KEY
 from domain.kernel.clock import system_clock
 from projections.kernel.connection import Connection, limited
@@ -83,6 +84,7 @@ async def _findings(settings: Settings) -> AsyncIterator[Finding]:
     yield await asyncio.to_thread(_sandbox)
     yield await asyncio.to_thread(_packages, packages_distributions())
     yield _tracing(settings)
+    yield _console(settings)
     if settings.kafka_bootstrap_servers is not None:
         yield await _kafka(settings.kafka_bootstrap_servers)
 
@@ -97,6 +99,11 @@ def _tracing(settings: Settings) -> Finding:
     if not asked.collector:
         return Finding("traces", "off; OTEL_EXPORTER_OTLP_ENDPOINT turns them on")
     return Finding("traces", f"are sent to {asked.collector}" if asked.on else "are not sent", asked.problem)
+
+
+def _console(settings: Settings) -> Finding:
+    place = settings.public_url or f"http://{settings.host}:{settings.port}"
+    return Finding("console", f"is reached at {place}", cookie_problem(host=settings.host, public_url=settings.public_url))
 
 
 def _home(home: Path) -> Finding:

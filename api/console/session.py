@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from api.console.failed_logins import FailedLogins
+from api.console.failed_logins import FailedLogins, LoginsOfKeys
 from api.console.surface import CONSOLE
 from api.http.auth import OPEN
 from api.http.errors import Forbidden, Unauthenticated
@@ -28,7 +28,7 @@ _NEVER_STORED = ("cache-control", "no-store")
 _WRONG = {401: "The key is not valid, or there is no session"}
 _OTHER_PAGE = {403: "A page of another origin may have made the request"}
 _UNAVAILABLE = {503: "The database is not available"}
-_TOO_MANY = {429: "Too many logins from this address have failed; see Retry-After"}
+_TOO_MANY = {429: "Too many wrong keys came from this address, or too many logins with this key; see Retry-After"}
 
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=512)]
 
@@ -54,22 +54,24 @@ class Session(Wire):
 
 
 class Logins:
-    """Logs in and out, with a limit of failed logins and entries in the log store."""
+    """Logs in and out, with limits. The first login of a key in a minute gets an entry in the log store, and each logout."""
 
     def __init__(self, sessions: ConsoleSessions, logbook: Logbook, *, clock: Clock) -> None:
         self.sessions = sessions
         self.clock = clock
         self.failed = FailedLogins()
+        self.of_keys = LoginsOfKeys(clock=clock)
         self._logbook = logbook
 
     async def begin(self, address: str, key: str) -> tuple[str, ConsoleSession]:
         """Raises `Unauthenticated` and `TooManyRequests`."""
-        self.failed.admit(address)
-        begun = await self.sessions.begin(key)
+        firsts: list[bool] = []
+        begun = await self.sessions.begin(key, admit=lambda key_id: firsts.append(self.of_keys.begun(key_id)))
         if begun is None:
+            self.failed.failed(address)
             raise Unauthenticated("The API key is not valid.")
-        self.failed.forgive(address)
-        await self.note("logged in to the console", begun[1])
+        if all(firsts):
+            await self.note("logged in to the console", begun[1])
         return begun
 
     async def note(self, what: str, session: ConsoleSession) -> None:

@@ -5,7 +5,7 @@ A subscriber may need no key and may stay connected for ever, so there are limit
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,16 +28,19 @@ _HEADERS: Final = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Who asks for a stream: its address, whether it has shown a valid key, and whose that was."""
+    """Who asks for a stream: its address, whether it has shown a valid key, and whose that was. `lasts` tells whether the key or
+    the session still stands; the stream ends when it does not."""
 
     address: str
     has_key: bool
     client: str = ""
+    lasts: Callable[[], Awaitable[bool]] | None = None
 
 
 class SubscriberLimit:
     """Limits the subscribers of one kind of stream. Of those without a key at most three quarters are seated, and `each` of one
-    address. Of those with a key `of_client` of one client, where that is given."""
+    address. Of those with a key a quarter, or
+    `of_client`, of one client."""
 
     def __init__(self, kind: str, seats: Seats, *, most: int = 200, each: int = 40, of_client: int | None = None) -> None:
         self._kind = kind
@@ -57,6 +60,8 @@ class SubscriberLimit:
         try:
             async with aclosing(frames):
                 async for one in frames:
+                    if subscriber.lasts is not None and not await subscriber.lasts():
+                        return
                     yield one
         finally:
             self.taken -= 1
@@ -65,8 +70,8 @@ class SubscriberLimit:
 
     def _wanted(self, subscriber: Subscriber) -> Mapping[str, int]:
         if subscriber.has_key:
-            limits = {} if self._of_client is None else {f"{self._kind}, client {subscriber.client}": self._of_client}
-            return {**limits, self._kind: self._most}
+            most = max(1, self._most // 4) if self._of_client is None else self._of_client
+            return {f"{self._kind}, client {subscriber.client}": most, self._kind: self._most}
         of_address, without_key = f"{self._kind}, {subscriber.address}", f"{self._kind}, without a key"
         return {of_address: self._each, without_key: self._most * 3 // 4, self._kind: self._most}
 

@@ -117,4 +117,5 @@ def _port(request: Request) -> str:
 
 
 def _is_secure(request: Request) -> bool:
-    return request.scope.get("scheme") == "https"
+    """Also where a proxy ends TLS and does not say so: people reach the server at its public address."""
+    return request.scope.get("scheme") == "https" or request.base_url.startswith("https://")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from api.http.auth import Authenticate
 from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
@@ -33,6 +34,8 @@ class Surroundings:
     machine: str
     siblings: Siblings
     targets: Targets
+    callers: Authenticate
+    """Finds whose an API key is."""
     media_served: MediaSource | None = None
     """What published media are read from; None: they are not served."""
     own_hosts: Collection[str] = ()

@@ -37,6 +37,7 @@ from api.wiring.publishing_targets import publishing_targets, refused_targets
 from api.wiring.quiet import order_quiet
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
+from api.wiring.settings_checks import cookie_problem
 from api.wiring.siblings import Alone, Siblings
 from api.wiring.space import directories, free_space
 from api.wiring.tracing import tracer
@@ -115,6 +116,8 @@ class Product:
         self._started.push_async_callback(self._write_last_use)
         await self._first_admin()
         await self._warn_of_names()
+        if problem := cookie_problem(host=self._settings.host, public_url=self._settings.public_url):
+            _log.warning("%s", problem)
         if self._settings.quiet:
             await order_quiet(self.core, "the product was started with --quiet", invocation=Invocation.by("system"))
         self._started.push_async_callback(self._usage.stop)
@@ -290,6 +293,7 @@ async def build(
     known = own_points(settings, core.database, RecordQueries(core.database, RECORDS)) if settings.origin else None
     origin = live_origin(settings, core.ring.ingest, known=known) if settings.origin else None
     workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles, quiet=quiet)
+    callers = _callers(core, settings, only=caller)
     provided = services(
         core,
         database,
@@ -306,12 +310,13 @@ async def build(
         console_media_origins=settings.console_media_origins,
         session_limits=SessionLimits.of(hours=settings.console_hours, idle_minutes=settings.console_idle_minutes),
         directories=directories(settings),
+        callers=callers,
         own_hosts=[host_name(url) for url in (settings.public_url, settings.origin_url) if url],
     )
     app = build_application(
         ROUTES,
         provided,
-        authenticate=_callers(core, settings, only=caller),
+        authenticate=callers,
         idempotency=idempotency,
         fingerprint=core.ring.marks,
         registry=core.registry,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from api.audit.past_states import PastStates, Renderer
-from api.http.auth import Caller
+from api.http.auth import Authenticate, Caller
 from api.http.router import Router
 from api.kernel.auth import Role, caller_of
 from api.kernel.shell_access import PREFIX as SHELL
@@ -64,6 +65,7 @@ def services(
     session_limits: SessionLimits | None = None,
     directories: Mapping[str, Path] | None = None,
     own_hosts: Collection[str] = (),
+    callers: Authenticate | None = None,
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
     `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
@@ -87,6 +89,7 @@ def services(
         session_limits=session_limits or SessionLimits(),
         directories=directories or {},
         own_hosts=(*own_hosts, gethostname()),
+        callers=callers or partial(authenticate, core.directory),
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 PREFIX: Final = "MEDIALEDGER_"
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 CLIENT_VARIABLES: Final = frozenset({"MEDIALEDGER_URL", "MEDIALEDGER_API_KEY", "MEDIALEDGER_CONTEXT"})
 """They say where commands go, and are no settings."""
 
@@ -19,6 +20,16 @@ class SettingsError(Exception):
 
 def variable_name(field: str) -> str:
     return PREFIX + field.upper()
+
+
+def cookie_problem(*, host: str, public_url: str | None) -> str:
+    """Why a login to the console may go without `Secure`; empty where it does not, or where nobody but this machine is served."""
+    if (public_url or "").startswith("https://") or (public_url is None and host in LOOPBACK):
+        return ""
+    return (
+        "people may reach the console without TLS, and its cookie goes without Secure: put a proxy with TLS in front, and set "
+        "MEDIALEDGER_PUBLIC_URL to its https:// address"
+    )
 
 
 def first_refused(refusal: ValidationError, arguments: Collection[str]) -> SettingsError:

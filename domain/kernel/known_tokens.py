@@ -10,7 +10,7 @@ MASK: Final = "****"
 _FORMS: Final = (
     r"mlk_[\w-]{8,}",  # API keys
     r"whs(?:ec|k)_[\w+/=-]{8,}",  # signing secrets of webhooks
-    r"\d\.\d{1,19}(?:\.\d{1,19}){0,3}\.[\w-]{43}(?![\w-])",  # tokens of publishing points
+    r"mlo_[\w.-]{40,}",  # tokens of publishing points
     r"gh[oprsu]_\w{16,}",
     r"github_pat_\w{16,}",
     r"gl(?:agent|cbt|dt|ft|oas|pat|ptt|rt|soat)-[\w.-]{16,}",

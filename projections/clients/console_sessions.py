@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -79,11 +79,12 @@ class ConsoleSessions:
         self._wanted: set[bytes] = set()
         self._reading = asyncio.Lock()
 
-    async def begin(self, key: str) -> tuple[str, ConsoleSession] | None:
-        """A new token and its session; None when the key is unknown or has expired."""
+    async def begin(self, key: str, *, admit: Callable[[str], None] = lambda key_id: None) -> tuple[str, ConsoleSession] | None:
+        """A new token and its session; None when the key is unknown or has expired. `admit` may refuse by raising."""
         held = await self._directory.find_key(key)
         if held is None:
             return None
+        admit(held.key.key_id)
         token, now = secrets.token_urlsafe(32), self._clock()
         stored = _Stored(held.key.key_id, frozenset(held.client.roles), now, now + self._limits.longest)
         old = {"now": now, "idle": now - self._limits.idle, "key": stored.key_id, "most": MOST_OF_A_KEY - 1}

@@ -90,7 +90,7 @@ async def test_a_point_that_does_not_answer_is_named_with_the_reason(
     ]
     assert [(point["state"], point["fault"]) for point in found["points"]] == [
         ("idle", None),
-        ("unknown", "The address 10.1.2.3 is not public, and no network that is allowed holds it."),
+        ("unknown", "The address is not public, and no network that is allowed holds it."),
     ]
     assert (await call(key))[1].count("its type is unknown") == 1
 

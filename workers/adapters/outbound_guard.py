@@ -7,6 +7,7 @@ come first, to refuse a name when any of its addresses is not allowed, and to gi
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 from asyncio import get_running_loop
@@ -24,6 +25,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 KNOWN_URLS = 4096
+_log = logging.getLogger(__name__)
 _NAME_BYTES = 253
 
 # IANA, IPv4 Special-Purpose Address Registry, with those that are called global there but lead to no receiver.
@@ -63,7 +65,11 @@ class NotPublic(OSError):
         self.address = address
 
     def refusal(self) -> OutboundRefused:
-        return OutboundRefused(f"The address {self.address} is not public, and no network that is allowed holds it.")
+        """The address is in the process's log only: a name's answer may be of a network that the caller cannot see."""
+        _log.info(
+            "an outbound call was refused: the address %s is not public, and no network that is allowed holds it", self.address
+        )
+        return OutboundRefused("The address is not public, and no network that is allowed holds it.")
 
 
 class Guard:

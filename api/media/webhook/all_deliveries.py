@@ -14,6 +14,7 @@ from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook import delivery_responses as responses
+from api.media.webhook.addresses import address_for
 from api.media.webhook.requests import AllDeliveriesQuery, ResendDeliveriesRequest
 from domain.client.roles import Role
 from domain.kernel.clock import iso
@@ -57,7 +58,7 @@ async def list_all_deliveries(
     known = await _endpoints(records, [one.webhook for one in page.results])
     results = [
         responses.DeliveryOfWebhook.model_construct(
-            **dict(responses.Delivery.of(one)), webhook_url=known[one.webhook].details.webhook_url
+            **dict(responses.Delivery.of(one)), webhook_url=address_for(request, known[one.webhook].details.webhook_url)
         )
         for one in page.results
         if one.webhook in known

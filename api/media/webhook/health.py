@@ -12,6 +12,7 @@ from api.kernel.auth import READ
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
+from api.media.webhook.addresses import webhook_for
 from domain.records.row import RecordRow
 from domain.webhook.aggregate import Webhook
 from projections.deliveries.health import Circuit, EndpointHealth, EndpointHealthQueries
@@ -65,4 +66,4 @@ async def get_webhook_health(request: Request, records: RecordQueries, health: E
     rows = {UUID(row.id): row for row in await records.without_parent(Webhook.KIND)}
     found = (await health.of(list(rows))).values()
     ordered = sorted(found, key=lambda one: (one.failing_since is None, -one.failed, -one.pending, str(one.webhook)))
-    return Response(200, [WebhookHealth.of(rows[one.webhook], one) for one in ordered])
+    return Response(200, [WebhookHealth.of(webhook_for(request, rows[one.webhook]), one) for one in ordered])

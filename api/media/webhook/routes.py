@@ -15,6 +15,7 @@ from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook import responses
+from api.media.webhook.addresses import webhook_for
 from api.media.webhook.ceiling import WebhookCeiling
 from api.media.webhook.requests import (
     AddOrUpdateEventWebhookRequest,
@@ -91,25 +92,25 @@ async def update_event_webhook(
 @routes.get("/", READ, response_model=list[responses.Webhook], absent=204)
 async def list_webhooks(request: Request, query: FreshQuery, records: RecordQueries) -> Response:
     """The system-wide webhooks, oldest first."""
-    return _list(await records.without_parent(Webhook.KIND))
+    return _list(request, await records.without_parent(Webhook.KIND))
 
 
 @routes.get("/event/{eventId}", READ, response_model=list[responses.EventWebhook], absent=204)
 async def list_event_webhooks(request: Request, event_id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """The webhooks of an Event, oldest first."""
-    return _list(await records.of_parent(Webhook.KIND, event_id))
+    return _list(request, await records.of_parent(Webhook.KIND, event_id))
 
 
 @routes.get("/{id}", READ, response_model=responses.Webhook, absent=204)
 async def get_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """One system-wide webhook."""
-    return WEBHOOKS.found(await find(id, WebhookFamily.SYSTEM_WIDE, records), id)
+    return WEBHOOKS.found(_for(request, await find(id, WebhookFamily.SYSTEM_WIDE, records)), id)
 
 
 @routes.get("/{id}/event/", READ, response_model=responses.EventWebhook, absent=204)
 async def get_event_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """One webhook of an Event."""
-    return WEBHOOKS.found(await find(id, WebhookFamily.EVENT, records), id)
+    return WEBHOOKS.found(_for(request, await find(id, WebhookFamily.EVENT, records)), id)
 
 
 @routes.delete(
@@ -187,7 +188,12 @@ def _changes(body: UpdateWebhookRequest) -> WebhookChanges:
     return WebhookChanges(WEBHOOKS.values(body), body.password)
 
 
-def _list(webhooks: list[RecordRow]) -> Response:
+def _for(request: Request, webhook: RecordRow | None) -> RecordRow | None:
+    return None if webhook is None else webhook_for(request, webhook)
+
+
+def _list(request: Request, webhooks: list[RecordRow]) -> Response:
     if not webhooks:
         return Response(204)
-    return WEBHOOKS.listed(sorted(webhooks, key=lambda webhook: (webhook.date_created, webhook.id)))
+    ordered = sorted(webhooks, key=lambda webhook: (webhook.date_created, webhook.id))
+    return WEBHOOKS.listed([webhook_for(request, webhook) for webhook in ordered])

@@ -29,6 +29,7 @@ def _services(services: Services) -> Providers:
     from api.http.auth import Sessions
     from api.kernel.auth import caller_of
     from api.kernel.browser_sessions import BrowserSessions
+    from api.kernel.known_callers import KnownCallers
 
     get, around = services.get, services.surroundings
     return {
@@ -38,6 +39,7 @@ def _services(services: Services) -> Providers:
         ),
         BrowserSessions: lambda: BrowserSessions(get(ConsoleSessions), caller_of),
         Sessions: lambda: get(BrowserSessions),
+        KnownCallers: lambda: KnownCallers(around.callers, get(BrowserSessions)),
         Logins: lambda: Logins(get(ConsoleSessions), get(Logbook), clock=around.clock),
     }
 

@@ -76,14 +76,14 @@ def _services(services: Services) -> Providers:
     from api.engine.log import LogFollower
     from api.engine.strangers import Strangers
     from api.engine.waiting_jobs import WaitingJobs
-    from api.kernel.browser_sessions import BrowserSessions
+    from api.kernel.known_callers import KnownCallers
     from api.wiring.job_handlers import job_handlers
     from workers.jobs.registry import Registry, installed
 
     get = services.get
     return {
         BoardQueries: lambda: BoardQueries(get(Database).lists),
-        ClientFilter: lambda: ClientFilter(get(ClientDirectory), get(BrowserSessions)),
+        ClientFilter: lambda: ClientFilter(get(ClientDirectory), get(KnownCallers)),
         CountedJobs: lambda: CountedJobs(get(JobCounts)),
         Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
         DashboardBroadcast: lambda: DashboardBroadcast(

@@ -6,19 +6,22 @@ import asyncio
 import io
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
 import httpx
 import pytest
 
-from api.console.failed_logins import MOST, FailedLogins
+from api.console.failed_logins import MOST, MOST_OF_KEY, FailedLogins
 from api.http.errors import TooManyRequests
+from api.kernel.app import build
 from api.kernel.log import JsonFormatter, RequestLog
 from api.wiring.core import Core
-from api.wiring.services import services
-from domain.kernel.encryption import SecretCipher
+from api.wiring.services import ROUTES, authenticate, services
+from domain.kernel.encryption import KeyedHash, SecretCipher
 from projections.clients.console_sessions import MOST_OF_A_KEY
+from projections.log.idempotency import IdempotencyRecords
 from tests.api.asking import assert_problem, last, logged
 from tests.conftest import HandClock, assembled, introduce
 from workers.adapters.media_directory import MediaDirectory
@@ -187,6 +190,23 @@ async def test_a_login_from_another_page_is_refused(browser: httpx.AsyncClient) 
     assert (await browser.post(SESSION, json={"apiKey": "key-of-admin"})).status_code == 200
 
 
+async def test_behind_a_proxy_that_does_not_say_so_the_cookie_is_secure_too(
+    inner: Core, known: dict[Any, Any], request_log: RequestLog, browser: httpx.AsyncClient
+) -> None:
+    application = build(
+        ROUTES,
+        known,
+        authenticate=partial(authenticate, inner.directory),
+        idempotency=IdempotencyRecords(inner.database, inner.streams),
+        fingerprint=KeyedHash(bytes(32)),
+        public_url="https://media.test",
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=HERE) as proxied:
+        cookie = (await log_in(proxied)).headers["set-cookie"]
+    assert cookie.startswith(f"__Host-{NAME}=")
+    assert cookie.endswith("; Secure")
+
+
 async def test_over_https_the_cookie_is_secure(application: Any, browser: httpx.AsyncClient) -> None:
     await log_in(browser)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="https://media.test") as secure:
@@ -287,8 +307,9 @@ async def test_wrong_keys_lock_out_one_address_only(browser: httpx.AsyncClient, 
 
     statuses = await asyncio.gather(*map(guess, range(100)))
     assert (statuses.count(401), statuses.count(429)) == (MOST, 100 - MOST)
-    late = await log_in(browser)
+    late = await log_in(browser, "guess-late")
     assert (late.status_code, late.headers["retry-after"]) == (429, "60")
+    assert (await log_in(browser)).status_code == 200, "the right key is not kept out"
     other = httpx.ASGITransport(application, client=("198.51.100.7", 5))
     async with httpx.AsyncClient(transport=other, base_url=HERE) as elsewhere:
         assert (await log_in(elsewhere)).status_code == 200
@@ -298,12 +319,12 @@ def test_ten_thousand_wrong_keys_let_one_address_try_ten() -> None:
     failed, refused = FailedLogins(monotonic=lambda: 0.0), 0
     for _ in range(10_000):
         try:
-            failed.admit("198.51.100.7")
+            failed.failed("198.51.100.7")
         except TooManyRequests:
             refused += 1
     assert refused == 10_000 - MOST
     for number in range(30_000):
-        failed.admit(f"10.0.{number >> 8}.{number & 255}")
+        failed.failed(f"10.0.{number >> 8}.{number & 255}")
     assert len(failed._counts) == 10_000, "its memory is bounded"
 
 
@@ -311,22 +332,34 @@ def test_an_address_waits_a_minute_and_ipv6_counts_by_network() -> None:
     now = 0.0
     failed = FailedLogins(monotonic=lambda: now)  # the clock that is moved below
     for host in range(MOST):
-        failed.admit(f"2001:db8::{host:x}")
+        failed.failed(f"2001:db8::{host:x}")
     with pytest.raises(TooManyRequests):
-        failed.admit("2001:db8::ffff")
-    failed.admit("2001:db8:0:1::1")
+        failed.failed("2001:db8::ffff")
+    failed.failed("2001:db8:0:1::1")
     now = 61.0
-    for _ in range(3 * MOST):
-        failed.admit("2001:db8::1")
-        failed.forgive("2001:db8::1")
+    failed.failed("2001:db8::1")
 
 
 async def test_a_key_has_a_bounded_number_of_sessions(browser: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
     for _ in range(MOST_OF_A_KEY + 3):
         await log_in(browser)
-        clock.forward(seconds=1)
+        clock.forward(seconds=4)
     assert await inner.database.row("SELECT count(*) FROM console_sessions") == (MOST_OF_A_KEY,)
     assert (await browser.get("/api/room/")).status_code == 200
+
+
+async def test_logins_of_a_key_fill_no_log_and_end_no_session_in_use(
+    browser: httpx.AsyncClient, application: Any, clock: HandClock
+) -> None:
+    await log_in(browser)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=HERE) as other:
+        for _ in range(6):
+            statuses = [(await log_in(other)).status_code for _ in range(MOST_OF_KEY + 1)]
+            assert statuses[-1] == 429
+            clock.forward(seconds=61)
+            assert (await browser.get("/api/room/")).status_code == 200, "it is in use"
+        entries = (await browser.get("/api/log/", params={"queryOrder": "DESC", "pageSize": 1000})).json()["results"]
+    assert [entry["message"] for entry in entries].count("logged in to the console") == 6
 
 
 async def test_a_key_of_another_client_does_not_end_a_session(browser: httpx.AsyncClient, inner: Core) -> None:

@@ -30,10 +30,31 @@ async def test_a_quarter_of_the_seats_is_kept_for_callers_with_a_key() -> None:
     limit = SubscriberLimit("board", seats, most=8, each=2)
     strangers = await seated(limit, *(stranger(number) for number in range(20)))
     assert len(strangers) == 6
-    ours = await seated(limit, *[Subscriber("192.0.2.1", has_key=True)] * 3)
+    ours = await seated(limit, *[Subscriber("192.0.2.1", has_key=True, client=name) for name in "abc"])
     assert len(ours) == 2
     for stream in (*strangers, *ours):
         await stream.aclose()
+    assert seats.taken == {}
+
+
+async def test_one_client_has_a_quarter_of_the_seats() -> None:
+    limit = SubscriberLimit("board", OwnSeats(), most=8)
+    one = await seated(limit, *[Subscriber("192.0.2.1", has_key=True, client="a")] * 5)
+    other = await seated(limit, *[Subscriber("192.0.2.1", has_key=True, client="b")] * 5)
+    assert (len(one), len(other)) == (2, 2)
+    for stream in (*one, *other):
+        await stream.aclose()
+
+
+async def test_a_stream_ends_at_the_next_beat_after_the_key() -> None:
+    stands = [True, True, False]
+
+    async def lasts() -> bool:
+        return stands.pop(0)
+
+    seats = OwnSeats()
+    stream = SubscriberLimit("board", seats).limited(frames(), Subscriber("192.0.2.1", has_key=True, lasts=lasts))
+    assert [frame async for frame in stream] == [BEAT, BEAT]
     assert seats.taken == {}
 
 

@@ -10,9 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
+from api.http.app import Application
 from api.http.sse import AWAY, FULL, Subscriber
-from api.media.change import ChangeStreams
+from api.kernel.known_callers import KnownCallers
+from api.kernel.request import Request
+from api.media.change import ChangesQuery, ChangeStreams, stream_changes
 from api.wiring.core import Core
+from domain.kernel.mapper import Catalogue
 from projections.log.change_feed import ChangeFeed, ChangeFilter
 from tests.api.asking import add, assert_problem, last, logged
 from tests.conftest import introduce
@@ -192,6 +196,33 @@ async def test_bad_input_is_refused(http: httpx.AsyncClient, query: str, headers
     answer = await http.get(f"{PATH}?{query}", headers=headers)
     assert_problem(answer, 400)
     assert [error["field"] for error in answer.json()["errors"]] == [field]
+
+
+@pytest.mark.parametrize("by", ["session", "key"])
+async def test_a_stream_ends_after_the_logout_and_with_the_key(
+    http: httpx.AsyncClient, application: Application, known: dict[Any, Any], inner: Core, by: str
+) -> None:
+    key, own, sent = await introduce(inner, "desk", "viewer"), {"Sec-Fetch-Site": "same-origin"}, {b"host": b"media.test"}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://media.test") as browser:
+        if by == "session":
+            await browser.post("/console/session", json={"apiKey": key}, headers=own)
+            [(name, token)] = browser.cookies.items()
+            sent |= {b"cookie": f"{name}={token}".encode(), b"sec-fetch-site": b"same-origin"}
+        else:
+            sent |= {b"api-key": key.encode()}
+        request = Request({"method": "GET", "headers": list(sent.items()), "scheme": "http"}, sent, path=PATH)
+        caller = await known[KnownCallers].find(request)
+        assert (caller.name, caller.person) == ("desk", by == "session")
+        request.caller = caller
+        followed = streams(inner, silence=0.05)
+        answer = await stream_changes(request, ChangesQuery(), followed, known[Catalogue], known[KnownCallers])
+        assert await anext(answer.body)
+        assert await anext(answer.body), "it goes on while the key stands"
+        ended = await (browser.delete("/console/session", headers=own) if by == "session" else http.delete("/api/client/desk"))
+        assert ended.status_code < 300
+        async with asyncio.timeout(60):
+            rest = [frame async for frame in answer.body]
+        assert len(rest) < 100, "it ends by itself"
 
 
 async def test_seats_are_limited_for_each_client(inner: Core) -> None:

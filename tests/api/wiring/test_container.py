@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from api.wiring.container import Services, Surroundings
 from api.wiring.siblings import Alone
+from api.wiring.standalone_origin import nobody
 from tests.api.serving import NO_FILES
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
@@ -36,6 +37,7 @@ def services() -> Services:
             machine="here",
             siblings=Alone(CollectorRegistry()),
             targets=KnownTargets(GuardedClient),
+            callers=nobody,
         ),
     )
 

@@ -8,8 +8,7 @@ _FILL: Final = "Zq3Wm8Xv5Rb1Tn7Yk2Ls9Jd4Hf6Gc0Pa8Oe2Iu5Bz1Qw"
 TOKENS: Final = (
     f"mlk_0f8a6c2d4e1b3957_{_FILL}",
     f"whsec_{_FILL}",
-    f"1.1764411922.{_FILL[:43]}",
-    f"2.17.1764411922.{_FILL[:43]}",
+    f"mlo_e.17.1764411922.1764415522.{_FILL[:43]}",
     f"ghp_{_FILL[:36]}",
     f"github_pat_{_FILL}",
     f"glpat-{_FILL[:20]}",

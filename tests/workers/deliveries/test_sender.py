@@ -175,7 +175,7 @@ async def test_an_address_that_is_not_public_is_refused_as_a_failed_try(sending:
         await sending.finished(webhook, 1)
     [(_, state, attempts, error)] = sending.states(webhook)
     assert (state, attempts) == (2, 1)
-    assert "10.0.0.1 is not public" in error
+    assert "The address is not public" in error
 
 
 async def test_a_resent_delivery_has_the_same_id(sending: Sending) -> None:

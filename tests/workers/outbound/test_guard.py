@@ -177,7 +177,7 @@ async def test_a_name_that_changes_its_answer_is_refused(silence: Silence, guard
     client = GuardedClient(allow, resolver=Answers(Guard(allow), *answers) if guarded else Liar(*answers))
     async with Host(says(OK)) as host:
         assert (await client.request("POST", f"http://rebound.example:{host.port}/", body=b"x")).status == 200
-        with pytest.raises(OutboundRefused, match=r"127\.0\.0\.2 is not public"):
+        with pytest.raises(OutboundRefused, match="is not public"):
             await client.request("POST", f"http://rebound.example:{silence.port}/", body=b"x")
     assert await silence.arrivals() == 0
     await client.close()

@@ -10,7 +10,7 @@ import pytest
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
-from tests.conftest import HandClock
+from tests.conftest import HandClock, introduce
 
 PATH = "/api/webhook"
 URL = "https://hooks.test/a"
@@ -215,3 +215,26 @@ async def test_the_audit_shows_a_past_webhook_as_it_was(http: httpx.AsyncClient,
     past = await http.get(f"/api/audit/webhook/{key}/state?version=1")
     assert past.json()["state"] == then
     assert (await http.get(f"/api/audit/webhook/{key}/state")).json()["state"] == {**then, **FULL, "password": None}
+
+
+async def test_who_may_not_write_sees_no_credential_in_an_address(http: httpx.AsyncClient, inner: Core, event_id: str) -> None:
+    """The address of many receivers is all that it takes to write to them."""
+    url = "https://hooks.example.com/in?key=hunter2"
+    viewer = {"API-KEY": await introduce(inner, "viewer", "viewer")}
+    operator = {"API-KEY": await introduce(inner, "operator", "operator")}
+    made = (await http.post("/api/webhook/", json={"webhookUrl": url})).json()["id"]
+    await http.post("/api/webhook/event/", json={"eventId": event_id, "webhookUrl": url})
+    paths = (
+        "/api/webhook/",
+        f"/api/webhook/{made}",
+        f"/api/webhook/event/{event_id}",
+        "/api/webhook/health",
+        "/api/webhook/deliveries/",
+    )
+    for path in paths:
+        seen = await http.get(path, headers=viewer)
+        assert seen.status_code == 200, path
+        assert "hunter2" not in seen.text, path
+    for path in paths[:4]:
+        assert "hunter2" in (await http.get(path, headers=operator)).text, path
+        assert "https://hooks.example.com/in" in (await http.get(path, headers=viewer)).text, path
