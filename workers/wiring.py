@@ -98,6 +98,8 @@ class WorkerContext:
     """Where the built-in origin is, such as `http://127.0.0.1:8080`; None: there is none."""
     ingest_headers: Callable[[str, int], Mapping[str, str]]
     """What a request to this URL in the session of this number is sent with: the token, where it is a point of our origin."""
+    step_tokens: Callable[[Mapping[str, Any]], Mapping[str, str]]
+    """The tokens with which a step of these parameters reads points of our origin, by their names."""
     downloads: DownloadLimits
     steps: int
     """How many steps of jobs each queue of this process runs at a time."""

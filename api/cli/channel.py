@@ -16,7 +16,7 @@ from api.cli.output import print_document
 from api.cli.printable import aligned, printable
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.origin import own_origin
+from api.wiring.origin import own_origin, read_tokens
 from api.wiring.quiet import quiet_mode
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -49,6 +49,7 @@ async def run(args: Namespace, settings: Settings) -> int:
                 settings.outbound_allow,
                 origin=own_origin(settings.complete()),
                 permit=(await quiet_mode(wired.database)).permit,
+                read_token=read_tokens(wired.ring.ingest, clock=wired.clock),
             )
             try:
                 found = await _tested(wired, vault, args.channel, event=args.event, statuses=point_status(outbound, wired.clock))

@@ -16,7 +16,7 @@ from api.cli.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, of_process, snapshot
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.media import media_files
-from api.wiring.origin import own_origin
+from api.wiring.origin import own_origin, read_tokens
 from api.wiring.quiet import order_quiet
 from api.wiring.settings import Settings
 from api.wiring.space import free_space
@@ -83,7 +83,8 @@ async def work(
         tracer=tracer(settings.tracing),
     )
     quiet = QuietMode()
-    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit)
+    tokens = read_tokens(inner.ring.ingest, clock=inner.clock)
+    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit, read_token=tokens)
     files = media_files(settings.media_directory, settings.media_bucket)
     workers = process_workers(inner, outbound=outbound, files=files, settings=settings, roles=names, quiet=quiet)
     finisher, space = Finisher(inner.database, owner=owner), free_space(inner, settings)

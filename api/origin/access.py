@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from re import compile as regex
 from typing import Final
+from urllib.parse import parse_qs
 
 from api.http.errors import BadRequest, HttpError
 from api.http.request import Request
 from api.published.readers import Readers
-from domain.configuration.point_token import PointToken
+from api.published.viewers import Viewers
+from domain.configuration.point_token import PREFIX, PointToken
 from domain.kernel.errors import NotFound
 from workers.origin.limits import LONGEST_WINDOW
 from workers.origin.live_origin import LiveOrigin
@@ -28,6 +30,21 @@ class TokenNeeded(HttpError):
             "A write needs a token of this publishing point that has not expired: Authorization: Bearer …",
             headers=(("www-authenticate", 'Bearer realm="ingest"'),),
         )
+
+
+class ViewerNeeded(HttpError):
+    """What is not published, and what there was before the live window, is not for everybody."""
+
+    status = 401
+
+    def __init__(self, *, whole: bool) -> None:
+        who = (
+            "a token of this publishing point"
+            if whole
+            else "the key of a client that may read, or a token of this publishing point"
+        )
+        what = "The whole recording" if whole else "What is not published"
+        super().__init__(f"{what} needs {who}.", headers=(("www-authenticate", 'Bearer realm="playback"'),))
 
 
 class Refusal(HttpError):
@@ -63,11 +80,26 @@ MOST_READ: Final = 512
 """Segments that a process reads at a time."""
 
 
-class OriginAccess:
-    """Without an `origin` there is nothing below its prefix."""
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a reader gets of a publishing point. `public`: so does everybody. `whole`: also what there was before the live window.
+    `query` is what the addresses in playlists need too."""
 
-    def __init__(self, origin: LiveOrigin | None, readers: Readers) -> None:
+    public: bool = False
+    whole: bool = False
+    query: str = ""
+
+    def caching(self, value: str) -> str:
+        """Cache-Control for what caches may keep so where everybody gets it."""
+        return f"public, {value}" if self.public else "private, no-store"
+
+
+class OriginAccess:
+    """Without an `origin` there is nothing below its prefix; without `viewers` no key opens anything."""
+
+    def __init__(self, origin: LiveOrigin | None, readers: Readers, viewers: Viewers | None = None) -> None:
         self._origin = origin
+        self._viewers = viewers
         self.readers = readers
 
     def origin(self, point: str) -> LiveOrigin:
@@ -88,6 +120,22 @@ class OriginAccess:
         if window is not None and not (_SECONDS.fullmatch(window) and 1 <= float(window) <= LONGEST_WINDOW):
             raise BadRequest.at("X-Dvr-Window", f"must be seconds, from 1 to {LONGEST_WINDOW}")
         return Writer(token, None if window is None else float(window))
+
+    async def reader(self, origin: LiveOrigin, point: str, request: Request, *, whole: bool) -> Admission:
+        """Raises `ViewerNeeded`."""
+        query = request.scope["query_string"]
+        sent = parse_qs(query.decode("latin-1")).get("token", [""])[0] if b"token=" in query else ""
+        authorization = request.headers.get(b"authorization", b"").decode("latin-1")
+        for text, suffix in ((sent, f"?token={sent}"), (authorization.partition(" ")[2].strip(), "")):
+            if text.startswith(PREFIX) and origin.token(point, text) is not None:
+                return Admission(whole=True, query=suffix)
+        if whole:
+            raise ViewerNeeded(whole=True)
+        if await origin.known.is_published(point):
+            return Admission(public=True)
+        if self._viewers is None or not await self._viewers.has(request):
+            raise ViewerNeeded(whole=False)
+        return Admission()
 
     async def open(self, origin: LiveOrigin, path: str, *, request: Request) -> OpenMedia | None:
         """Whoever gets it closes it. Raises `Unavailable`."""

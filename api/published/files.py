@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 from uuid import UUID
 
-from api.http.auth import Sessions, sent_key
-from api.http.errors import Forbidden, Unauthenticated
 from api.http.request import Request
-from api.kernel.auth import Role
 from api.published.readers import Readers
+from api.published.viewers import Viewers
 from domain.kernel.errors import NotFound
 from domain.media_event.published_files import PUBLIC, is_withheld
-from projections.clients.directory import ClientDirectory
 from projections.media_event.queries import EventQueries
 from workers.ports import MediaSource, OpenMedia
-
-_VIEWERS: Final = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +30,19 @@ class PublishedFiles:
         self,
         source: MediaSource | None,
         events: EventQueries,
-        directory: ClientDirectory,
+        viewers: Viewers,
         *,
         readers: Readers,
-        sessions: Sessions | None = None,
     ) -> None:
         self._source = source
         self._events = events
-        self._directory = directory
-        self._sessions = sessions
+        self._viewers = viewers
         self.readers = readers
 
     async def open(self, content_id: str, name: str, *, request: Request) -> Published:
         """Whoever gets it closes its file. Raises `NotFound`, also for what the caller may not see, and `Unavailable`."""
         public = await self._is_public(content_id, name)
-        if self._source is None or not (public or await self._may_view(request)):
+        if self._source is None or not (public or await self._viewers.has(request)):
             raise _not_found(content_id, name)
         opened = await self.readers.open(self._source, f"{content_id}/{name}", request=request)
         if opened is None:
@@ -66,17 +58,6 @@ class PublishedFiles:
         if row is None or (row.details.vod_drm and is_withheld(name)):
             raise _not_found(content_id, name)
         return row.details.state in PUBLIC
-
-    async def _may_view(self, request: Request) -> bool:
-        key = sent_key(request.headers)
-        if key is not None:
-            client = await self._directory.authenticate(key.decode("latin-1"))
-            return client is not None and not _VIEWERS.isdisjoint(client.roles)
-        caller = None
-        if self._sessions is not None:
-            with suppress(Unauthenticated, Forbidden):
-                caller = await self._sessions.caller(request, changes=False)
-        return caller is not None and not _VIEWERS.isdisjoint(caller.roles)
 
 
 def _event_id(content_id: str) -> UUID | None:

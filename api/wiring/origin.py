@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from re import compile as regex
-from typing import Final
+from typing import Any, Final
+
+from pydantic_core import to_json
 
 from api.wiring.settings import Settings
 from domain.configuration.point_token import PointToken, Use
@@ -24,6 +26,9 @@ from workers.origin.live_origin import LiveOrigin
 _POINT: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})(?:[/?]|$)")
 ENCODER_SECONDS: Final = 600
 """The time of a token that an encoder gets. Those of other people get the next one long before."""
+READ_SECONDS: Final = 60
+STEP_SECONDS: Final = 25 * 3600
+_POINTS: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})")
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
@@ -91,3 +96,25 @@ def ingest_headers(origin: str | None, keys: IngestKeys, *, clock: Clock) -> Cal
         return {"Authorization": f"Bearer {token.text(keys.present, point=point[1])}"}
 
     return headers
+
+
+def read_tokens(keys: IngestKeys, *, clock: Clock, seconds: int = READ_SECONDS) -> Callable[[str], str]:
+    """The token with which the product reads a publishing point, by its name."""
+
+    def token(point: str) -> str:
+        now = int(clock().timestamp())
+        return PointToken(Use.READ, now, now + seconds).text(keys.present, point=point)
+
+    return token
+
+
+def step_tokens(origin: str | None, keys: IngestKeys, *, clock: Clock) -> Callable[[Mapping[str, Any]], Mapping[str, str]]:
+    """The tokens of a step, which has no key: of the publishing points that its parameters name, for as long as a capture lasts."""
+    token = read_tokens(keys, clock=clock, seconds=STEP_SECONDS)
+
+    def tokens(parameters: Mapping[str, Any]) -> Mapping[str, str]:
+        if origin is None:
+            return {}
+        return {name: token(name) for name in set(_POINTS.findall(to_json(parameters).decode()))}
+
+    return tokens

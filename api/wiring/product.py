@@ -32,7 +32,7 @@ from api.speke.usage_recorder import UsageRecorder
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.media import media_files
-from api.wiring.origin import live_origin, own_origin, own_points, point_name
+from api.wiring.origin import live_origin, own_origin, own_points, point_name, read_tokens
 from api.wiring.publishing_targets import publishing_targets, refused_targets
 from api.wiring.quiet import order_quiet
 from api.wiring.services import ROUTES, authenticate, services
@@ -287,8 +287,8 @@ async def build(
     idempotency = IdempotencyRecords(core.database, core.streams)
     stream: TextIO = sys.stderr if caller is None else StringIO()  # a command says itself what it did
     request_log = RequestLog(stream, clock=core.clock, text=as_text(settings.log_format, sys.stderr))
-    quiet = QuietMode()
-    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit)
+    quiet, tokens = QuietMode(), read_tokens(core.ring.ingest, clock=core.clock)
+    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit, read_token=tokens)
     files = media_files(settings.media_directory, settings.media_bucket)
     known = own_points(settings, core.database, RecordQueries(core.database, RECORDS)) if settings.origin else None
     origin = live_origin(settings, core.ring.ingest, known=known) if settings.origin else None

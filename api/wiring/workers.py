@@ -13,7 +13,7 @@ from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKE
 from api.wiring.core import Core, core, prepare
 from api.wiring.limits import download_limits, playout_limits, step_places
 from api.wiring.master_keys import fitting_keys
-from api.wiring.origin import ingest_headers, own_origin
+from api.wiring.origin import ingest_headers, own_origin, step_tokens
 from api.wiring.publishing_targets import publishing_targets, target_settings
 from api.wiring.rooms.publication import open_destination
 from api.wiring.settings import Settings
@@ -89,6 +89,7 @@ def process_workers(
         outbound_allow=settings.outbound_allow,
         own_origin=own_origin(settings),
         ingest_headers=ingest_headers(own_origin(settings), core.ring.ingest, clock=core.clock),
+        step_tokens=step_tokens(own_origin(settings), core.ring.ingest, clock=core.clock),
         encoder_devices=settings.encoder_devices,
         downloads=download_limits(settings),
         steps=settings.steps,

@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import httpx
 
+from api.wiring.origin import read_tokens
+from domain.kernel.clock import system_clock
+from domain.kernel.encryption import IngestKeys
 from tests.platform.waiting import until
 from tests.workers.jobs.counted import tool
 from workers.adapters.encoders.encode_command import BITS
@@ -21,13 +24,19 @@ _HEIGHT: Final = 96
 
 
 class Station:
-    """A channel with two publishing points on the origin: NAME and NAME-b."""
+    """A channel with two publishing points on the origin: NAME and NAME-b. `home` has the master key, for what needs a token."""
 
-    def __init__(self, http: httpx.Client, name: str) -> None:
+    def __init__(self, http: httpx.Client, name: str, *, home: Path | None = None) -> None:
         self.http = http
         self.name = name
+        self.home = home
         self.url = f"{str(http.base_url).rstrip('/')}/origin/live/{name}"
         self.channel = self._made("/api/channel/", name=name, configurationJson=self._configuration())
+
+    @property
+    def _home(self) -> Path:
+        assert self.home is not None, "what needs a token needs a home"
+        return self.home
 
     def _configuration(self) -> str:
         points = {
@@ -62,7 +71,9 @@ class Station:
     def pictures(self, point: str = "") -> list[tuple[int, str]]:
         """The session and the name of each segment with pictures that the origin was sent, oldest first. `point`: `-b` for the
         second."""
-        answer = httpx.get(f"{self.url}{point}/archive/tracks/v0.m3u8", timeout=60, verify=False)
+        token = read_tokens(IngestKeys((self._home / "master.key").read_bytes()), clock=system_clock)(f"{self.name}{point}")
+        headers = {"authorization": f"Bearer {token}"}
+        answer = httpx.get(f"{self.url}{point}/archive/tracks/v0.m3u8", headers=headers, timeout=60, verify=False)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return []
         found = re.findall(r"^(?:\.\./)*(\d+)/v0/(\S+\.m4s)$", answer.raise_for_status().text, re.MULTILINE)
@@ -73,7 +84,7 @@ class Station:
         return list(dict.fromkeys(session for session, _ in self.pictures()))
 
     def state(self, point: str = "") -> str:
-        return str(httpx.get(f"{self.url}{point}/status.php", timeout=60, verify=False).json().get("state"))
+        return str(self.http.get(f"{self.url}{point}/status.php").json().get("state"))
 
 
 def captured(http: httpx.Client, event: str, *, to: Path, state: str = "VOD_PUBLIC") -> Path:

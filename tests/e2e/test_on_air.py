@@ -45,7 +45,7 @@ async def test_a_test_picture_is_watched_live_and_afterwards(
     """Where the browser is missing all but the watching is tested, and the run says so. Live as HLS and afterwards as DASH; a
     thorough run watches both both times."""
     live, film = (MANIFESTS, MANIFESTS) if thorough else (MANIFESTS[:1], MANIFESTS[1:])
-    news = Station(http, "news")
+    news = Station(http, "news", home=product.home)
     event = news.event(autoStart=True, autoPublish=True, scheduledStart=iso(system_clock() + timedelta(seconds=10)))
     assert news.health(event) == []
     until(lambda: [(one["state"], one["receivingData"]) for one in news.health(event)] == [("started", True)] * 2)
@@ -117,7 +117,7 @@ def test_it_is_on_the_air_again_after_a_kill_and_leaves_nothing_behind(started: 
     home = tmp_path / "home"
     product = started.start(migrated_home(home), admin_api_key=KEY).until_ready()
     with client(product, KEY) as http:
-        news = Station(http, "news")
+        news = Station(http, "news", home=product.home)
         news.to_state(news.event(), LIVE)
         until(lambda: len(news.pictures()) >= 2 and len(news.pictures("-b")) >= 2)
         encoders = children("ffmpeg", of=product.process.pid)

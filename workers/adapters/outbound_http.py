@@ -40,6 +40,10 @@ _REDIRECTED = frozenset({301, 302, 303, 307, 308})
 # Headers for framing and routing, which only this client sets.
 _FRAMING = "host content-length transfer-encoding connection keep-alive te trailer upgrade expect proxy-connection"
 _OURS = frozenset(_FRAMING.split())
+_READS = frozenset({"GET", "HEAD"})
+_POINT = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})(?:/|$)")
+ReadToken = Callable[[str], str | None]
+"""The token with which the product reads a publishing point of the built-in origin, by its name."""
 _TOKEN = regex(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
@@ -53,11 +57,14 @@ class GuardedClient:
         origin: str | None = None,
         resolver: AbstractResolver | None = None,
         permit: Callable[[], None] = lambda: None,
+        read_token: ReadToken = lambda point: None,
     ) -> None:
-        """`origin` as `Guard` has it. `permit` is called before each request and connection; it may raise `OutboundRefused`."""
+        """`origin` as `Guard` has it. `permit` is called before each request and connection; it may raise `OutboundRefused`.
+        `read_token` gives the token with which the product reads a publishing point of that origin; it is sent nowhere else."""
         self._guard = Guard(allow, origin=origin)
         self._resolver = resolver
         self._permit = permit
+        self._read_token = read_token
         self._sessions: dict[Guard, aiohttp.ClientSession] = {}
 
     async def request(
@@ -109,9 +116,10 @@ class GuardedClient:
         late = f"No data came for {seconds_without_data:g} s."
         where = target(url)
         for _ in range(_REDIRECTS + 1):
+            headers = self._with_token(where, {"Accept-Encoding": "identity"})
             with _translated_errors(late):
                 async with asyncio.timeout(seconds_without_data):
-                    answer = await self._session(where).get(where, headers={"Accept-Encoding": "identity"}, allow_redirects=False)
+                    answer = await self._session(where).get(where, headers=headers, allow_redirects=False)
             try:
                 if answer.status in _REDIRECTED and "location" in answer.headers:
                     where = _redirected(where, answer.headers["location"])
@@ -188,7 +196,7 @@ class GuardedClient:
         session = self._session(where)
         with _translated_errors(late):
             async with asyncio.timeout(seconds):
-                answer = await session.get(where, headers=headers, allow_redirects=False)
+                answer = await session.get(where, headers=self._with_token(where, headers), allow_redirects=False)
         try:
             response_headers = {name.lower(): value for name, value in answer.headers.items()}
             if answer.status in _REDIRECTED and "location" in response_headers:
@@ -209,6 +217,8 @@ class GuardedClient:
         self, method: str, where: URL, *, headers: Mapping[str, str], body: bytes | AsyncIterable[bytes], most: int, begun: float
     ) -> Reply:
         session = self._session(where)
+        if method in _READS:
+            headers = self._with_token(where, headers)
         answer = await session.request(method, where, headers=headers, data=body or None, allow_redirects=False)
         try:
             head = await _head(answer.content, most)
@@ -221,6 +231,14 @@ class GuardedClient:
             seconds=perf_counter() - begun,
             address=answer.address if isinstance(answer, _Answer) else "",
         )
+
+    def _with_token(self, where: URL, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """A redirect to another address takes none along: it is asked for each URL."""
+        if self._guard.towards(where) is self._guard or any(name.lower() == "authorization" for name in headers):
+            return headers
+        point = _POINT.match(where.raw_path)
+        token = None if point is None else self._read_token(point[1])
+        return headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
 
     def _session(self, where: URL) -> aiohttp.ClientSession:
         """Open connections are used only for URLs of the guard that let them be opened. Made at the first request: it needs a

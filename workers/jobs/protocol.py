@@ -14,7 +14,8 @@ from domain.job.values import Output, Result, Severity
 
 @dataclass(frozen=True, slots=True)
 class StepOrder:
-    """`results` are the metadata of earlier steps by their names. `previous_run` may have left files in its workspace."""
+    """`results` are the metadata of earlier steps by their names. `previous_run` may have left files in its workspace.
+    `point_tokens` are those with which the step reads publishing points of the built-in origin, by their names."""
 
     job: int
     task: int
@@ -26,6 +27,7 @@ class StepOrder:
     parameters: Mapping[str, Any] = field(repr=False)
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     previous_run: int | None = None
+    point_tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from pwd import struct_passwd
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from workers.jobs import stream_starts
 from workers.jobs.content_protection import FindProtection, answer, unprotected
@@ -33,7 +33,8 @@ class StepProcessPool:
     """Two pools: a process cannot get the network back. The first process with network is started when a step needs it.
 
     `inputs` fetches what steps read, where the media root is no directory. `account`: of the processes, where root starts them;
-    `groups` are all of its groups. `places`: those of this machine. `fork_server`: one that others use too; None: its own."""
+    `groups` are all of its groups. `point_tokens` gives those of a step by its parameters. `places`: those of this machine.
+    `fork_server`: one that others use too; None: its own."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class StepProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         origin: str | None = None,
+        point_tokens: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda parameters: {},
         targets: TargetSettings | None = None,
         downloads: DownloadLimits = DEFAULT_LIMITS,
         inputs: Inputs | None = None,
@@ -55,6 +57,7 @@ class StepProcessPool:
         server = fork_server or step_fork_server()
         self._own = server if fork_server is None else None
         self._inputs = inputs
+        self._point_tokens = point_tokens
         self._needs_network = needs_network or (lambda workflow, step: installed().needs_network(workflow, step))
         confinement = Confinement(
             network=False,
@@ -117,6 +120,8 @@ class StepProcessPool:
         network alone."""
         network = self._needs_network(order.workflow, order.step)
         pool = self._pools[network]
+        if network:
+            order = replace(order, point_tokens=self._point_tokens(order.parameters))
         ask = partial(protection, order.client, order.content_id)
         answers: dict[str, Answer] = {
             "protection": lambda _: answer(ask),

@@ -19,8 +19,8 @@ _CHANNELS: Final = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011"
 _DIRECT: Final = "urn:mpeg:dash:utc:direct:2014"
 
 
-def manifest(timeline: Timeline, *, up: str, now: float) -> str | None:
-    """`up` leads from the manifest to the publishing point. None: no track is fragmented MP4."""
+def manifest(timeline: Timeline, *, up: str, now: float, query: str = "") -> str | None:
+    """`up` leads from the manifest to the publishing point; `query` is added to each address. None: no track is fragmented MP4."""
     parts = [(track, part) for track in timeline.tracks for part in track.parts if part.init.name]
     sessions = sorted({part.session for _, part in parts})
     if not sessions:
@@ -32,7 +32,7 @@ def manifest(timeline: Timeline, *, up: str, now: float) -> str | None:
     lines = ['<?xml version="1.0" encoding="utf-8"?>', _opening(timeline, now=now, lasts=end - begin, longest=longest)]
     for session in sessions:
         of_session = [(track, part) for track, part in parts if part.session == session]
-        lines += _period(of_session, up=up, base=base, static=timeline.ended)
+        lines += _period(of_session, up=up, query=query, base=base, static=timeline.ended)
     if not timeline.ended:
         lines.append(f'  <UTCTiming schemeIdUri="{_DIRECT}" value="{clock(now)}"/>')
     return "\n".join([*lines, "</MPD>", ""])
@@ -50,7 +50,7 @@ def _opening(timeline: Timeline, *, now: float, lasts: float, longest: float) ->
     )
 
 
-def _period(parts: Sequence[tuple[Track, Part]], *, up: str, base: float, static: bool) -> Iterator[str]:
+def _period(parts: Sequence[tuple[Track, Part]], *, up: str, query: str, base: float, static: bool) -> Iterator[str]:
     epoch = parts[0][1].epoch
     first = min(part.segments[0].at for _, part in parts)
     # Where a manifest changes a period begins where its media time is 0, whatever has left the window.
@@ -63,11 +63,13 @@ def _period(parts: Sequence[tuple[Track, Part]], *, up: str, base: float, static
         own = (track.name,) if kind == "audio" else ()
         groups.setdefault((kind, init.codecs.split(".")[0], init.language, *own), []).append((track, part))
     for number, (key, members) in enumerate(groups.items()):
-        yield from _adaptation(number, key[0], members, up=up, offset=offset)
+        yield from _adaptation(number, key[0], members, up=up, query=query, offset=offset)
     yield "  </Period>"
 
 
-def _adaptation(number: int, kind: str, members: Sequence[tuple[Track, Part]], *, up: str, offset: float) -> Iterator[str]:
+def _adaptation(
+    number: int, kind: str, members: Sequence[tuple[Track, Part]], *, up: str, query: str, offset: float
+) -> Iterator[str]:
     init = members[0][1].init
     language = f" lang={quoteattr(init.language)}" if init.language else ""
     yield (
@@ -75,11 +77,11 @@ def _adaptation(number: int, kind: str, members: Sequence[tuple[Track, Part]], *
         'segmentAlignment="true" startWithSAP="1">'
     )
     for track, part in members:
-        yield from _representation(kind, track, part, up=up, offset=offset)
+        yield from _representation(kind, track, part, up=up, query=query, offset=offset)
     yield "    </AdaptationSet>"
 
 
-def _representation(kind: str, track: Track, part: Part, *, up: str, offset: float) -> Iterator[str]:
+def _representation(kind: str, track: Track, part: Part, *, up: str, query: str, offset: float) -> Iterator[str]:
     init, folder = part.init, f"{up}{part.session}/{track.name}"
     size = f' width="{init.width}" height="{init.height}"' if init.width else ""
     rate = f' audioSamplingRate="{init.rate}"' if kind == "audio" and init.rate else ""
@@ -91,7 +93,7 @@ def _representation(kind: str, track: Track, part: Part, *, up: str, offset: flo
         yield f'        <AudioChannelConfiguration schemeIdUri="{_CHANNELS}" value="{init.channels}"/>'
     yield (
         f'        <SegmentTemplate timescale="{init.timescale}" presentationTimeOffset="{round(offset * init.timescale)}" '
-        f'initialization="{folder}/{init.name}" media="{folder}/$Time$.m4s">'
+        f'initialization="{folder}/{init.name}{query}" media="{folder}/$Time$.m4s{query}">'
     )
     yield "          <SegmentTimeline>"
     yield from _times([one for one in part.segments if one.name])

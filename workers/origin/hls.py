@@ -15,8 +15,8 @@ _CLOCK_EVERY: Final = 100
 _SHORT: Final = 1000
 
 
-def master(timeline: Timeline) -> str:
-    """Video with its audio; audio that is separate is a group of its own."""
+def master(timeline: Timeline, *, query: str = "") -> str:
+    """Video with its audio; audio that is separate is a group of its own. `query` is added to each address."""
     sounds = [one for one in timeline.tracks if _kinds(one) == {"audio"}]
     pictures = [one for one in timeline.tracks if "video" in _kinds(one)]
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
@@ -26,11 +26,11 @@ def master(timeline: Timeline) -> str:
         default = "YES" if number == 0 else "NO"
         lines.append(
             f'#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="{_GROUP}",NAME="{one.name}"{language}{channels},'
-            f'DEFAULT={default},AUTOSELECT=YES,URI="tracks/{one.name}.m3u8"'
+            f'DEFAULT={default},AUTOSELECT=YES,URI="tracks/{one.name}.m3u8{query}"'
         )
     for one in sorted(pictures or sounds, key=lambda one: (one.init.width * one.init.height, one.peak), reverse=True):
         separate = sounds if _kinds(one) == {"video"} else []
-        lines += [_stream(one, separate), f"tracks/{one.name}.m3u8"]
+        lines += [_stream(one, separate), f"tracks/{one.name}.m3u8{query}"]
     return "\n".join([*lines, ""])
 
 
@@ -48,8 +48,8 @@ def _stream(one: Track, sounds: Sequence[Track]) -> str:
     )
 
 
-def media(timeline: Timeline, name: str, *, up: str) -> str | None:
-    """`up` leads from the playlist to the publishing point. None: there is no such track."""
+def media(timeline: Timeline, name: str, *, up: str, query: str = "") -> str | None:
+    """`up` leads from the playlist to the publishing point; `query` is added to each address. None: there is no such track."""
     track = next((one for one in timeline.tracks if one.name == name), None)
     if track is None or not track.parts:
         return None
@@ -67,25 +67,24 @@ def media(timeline: Timeline, name: str, *, up: str) -> str | None:
         lines += ["#EXT-X-PLAYLIST-TYPE:VOD"] if timeline.ended else ["#EXT-X-PLAYLIST-TYPE:EVENT"] if whole else []
     length = sum(len(part.segments) for part in track.parts)
     for part in track.parts:
-        lines += _part(part, track.name, up=up, breaks=part is not first, often=length <= _SHORT)
+        lines += _part(part, f"{up}{part.session}/{track.name}", query, breaks=part is not first, often=length <= _SHORT)
     if timeline.ended:
         lines.append("#EXT-X-ENDLIST")
     return "\n".join([*lines, ""])
 
 
-def _part(part: Part, track: str, *, up: str, breaks: bool, often: bool) -> Iterator[str]:
-    folder = f"{up}{part.session}/{track}"
+def _part(part: Part, folder: str, query: str, *, breaks: bool, often: bool) -> Iterator[str]:
     if breaks:
         yield "#EXT-X-DISCONTINUITY"
     if part.init.name:
-        yield f'#EXT-X-MAP:URI="{folder}/{part.init.name}"'
+        yield f'#EXT-X-MAP:URI="{folder}/{part.init.name}{query}"'
     for number, one in enumerate(part.segments):
         if often or number % _CLOCK_EVERY == 0:
             yield f"#EXT-X-PROGRAM-DATE-TIME:{clock(one.at)}"
         if not one.name:
             yield "#EXT-X-GAP"
         yield f"#EXTINF:{one.lasts:.6f},"
-        yield f"{folder}/{one.name or f'{one.number}.gap'}"
+        yield f"{folder}/{one.name or f'{one.number}.gap'}{query}"
 
 
 def clock(moment: float) -> str:

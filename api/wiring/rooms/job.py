@@ -268,6 +268,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
             media_root=context.media_root,
             allow=context.outbound_allow,
             origin=context.own_origin,
+            point_tokens=context.step_tokens,
             targets=context.target_settings,
             downloads=context.downloads,
             inputs=step_inputs(context, shared),

@@ -22,8 +22,12 @@ def _routes() -> Sequence[Router]:
 def _services(services: Services) -> Providers:
     from api.origin.access import MOST_READ, OriginAccess
     from api.published.readers import Readers
+    from api.published.viewers import Viewers
 
-    return {OriginAccess: lambda: OriginAccess(services.surroundings.origin, Readers(FairPlaces(MOST_READ)))}
+    def access() -> OriginAccess:
+        return OriginAccess(services.surroundings.origin, Readers(FairPlaces(MOST_READ)), services.get(Viewers))
+
+    return {OriginAccess: access}
 
 
 ORIGIN = Room(name="origin", routes=_routes, services=_services)

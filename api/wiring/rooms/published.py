@@ -28,14 +28,14 @@ def _services(services: Services) -> Providers:
     from api.kernel.browser_sessions import BrowserSessions
     from api.published.files import PublishedFiles
     from api.published.readers import Readers
+    from api.published.viewers import Viewers
 
     get, source = services.get, services.surroundings.media_served
 
-    def files() -> PublishedFiles:
-        readers, sessions = Readers(FairPlaces(_MOST_READ)), get(BrowserSessions)
-        return PublishedFiles(source, get(EventQueries), get(ClientDirectory), readers=readers, sessions=sessions)
-
-    return {PublishedFiles: files}
+    return {
+        Viewers: lambda: Viewers(get(ClientDirectory), get(BrowserSessions)),
+        PublishedFiles: lambda: PublishedFiles(source, get(EventQueries), get(Viewers), readers=Readers(FairPlaces(_MOST_READ))),
+    }
 
 
 PUBLISHED = Room(name="published", routes=_routes, services=_services)

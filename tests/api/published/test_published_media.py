@@ -15,6 +15,7 @@ from api.http.request import Request
 from api.kernel.log import RequestLog
 from api.published.files import PublishedFiles
 from api.published.readers import Readers
+from api.published.viewers import Viewers
 from api.wiring.core import Core
 from api.wiring.services import services
 from domain.kernel.encryption import SecretCipher
@@ -262,7 +263,9 @@ async def test_media_in_a_bucket_are_served_alike(
 ) -> None:
     content_id, address = await event(http, root, "a.mp4"), new_bucket(moto_endpoint)
     client(address).put_object(Bucket=address.bucket, Key=f"{address.prefix}/{content_id}/a.mp4", Body=CONTENT)
-    files = PublishedFiles(MediaBucket(S3Bucket(address)), known[EventQueries], inner.directory, readers=Readers(FairPlaces(1)))
+    files = PublishedFiles(
+        MediaBucket(S3Bucket(address)), known[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1))
+    )
     app = assembled(inner, {**known, PublishedFiles: files}, request_log=request_log, registry=CollectorRegistry())
     path = f"/media/{content_id}/a.mp4"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as other:
@@ -281,7 +284,7 @@ async def test_where_media_are_not_served_nothing_is_there(
     inner: Core, known: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path
 ) -> None:
     content_id = await event(http, root, "a.mp4")
-    off = PublishedFiles(None, known[EventQueries], inner.directory, readers=Readers(FairPlaces(1)))
+    off = PublishedFiles(None, known[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1)))
     app = assembled(inner, {**known, PublishedFiles: off}, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=http.headers
@@ -295,7 +298,7 @@ async def test_so_many_files_are_read_at_a_time(
 ) -> None:
     """Files that are answered are closed, whatever the answer was."""
     content_id = await event(http, root, "a.mp4")
-    one = PublishedFiles(MediaDirectory(root), known[EventQueries], inner.directory, readers=Readers(FairPlaces(1)))
+    one = PublishedFiles(MediaDirectory(root), known[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1)))
     app = assembled(inner, {**known, PublishedFiles: one}, request_log=request_log, registry=CollectorRegistry())
     path = f"/media/{content_id}/a.mp4"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as other:

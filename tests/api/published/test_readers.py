@@ -115,8 +115,8 @@ async def test_readers_of_one_address_that_take_nothing_keep_no_viewer_waiting(
 
 
 async def test_addresses_of_one_network_of_ipv6_are_counted_together(hall: Hall) -> None:
-    slow = [await hall.ask("127.0.0.3", forwarded=f"2001:db8::{number:x}") for number in range(1, MOST + 1)]
-    await hall.until(lambda: hall.readers.places.used == MOST)
+    slow = [await hall.ask("127.0.0.3", forwarded=f"2001:db8::{number:x}") for number in range(1, 9)]
+    await hall.until(lambda: hall.readers.places.used == 8)
     assert list(hall.readers.places._sizes) == ["2001:db8::/64"]
     for _, other in slow:
         other.close()

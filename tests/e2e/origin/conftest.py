@@ -29,11 +29,26 @@ class Live:
         self.url = f"{origin.address}/origin/live/{name}"
 
     def token(self, session: int) -> str:
-        now = int(time())
-        return PointToken(Use.HAND, now, now + 3600, session).text(KEY, point=self.name)
+        return self._token(Use.HAND, session)
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """The headers of the product when it reads."""
+        return {"authorization": f"Bearer {self._token(Use.READ)}"}
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}/{path}", timeout=60, verify=False)
+        return self.fetched(f"{self.url}/{path}")
+
+    def fetched(self, url: str) -> httpx.Response:
+        return httpx.get(url, headers=self.reading, timeout=60, verify=False)
+
+    def playable(self, path: str) -> str:
+        """An address for a player that sends no headers."""
+        return f"{self.url}/{path}?token={self._token(Use.READ)}"
+
+    def _token(self, use: Use, session: int = 0) -> str:
+        now = int(time())
+        return PointToken(use, now, now + 3600, session).text(KEY, point=self.name)
 
     def put(self, path: str, content: bytes, *, session: int = 1, headers: Mapping[str, str] | None = None) -> httpx.Response:
         sent = {**self.headers(session), **(headers or {})}
@@ -47,7 +62,7 @@ class Live:
 
     def shown(self, playlist: str, stream: str = "0:v:0") -> list[int]:
         """The numbers of the frames that a player shows of HLS."""
-        return numbers(f"{self.url}/{playlist}", stream=stream)
+        return numbers(self.playable(playlist), stream=stream)
 
     def sessions(self, playlist: str, to: Path) -> list[list[int]]:
         """The numbers of the frames of each session of an HLS playlist of MP4. The demuxer of ffmpeg does not follow time stamps
@@ -56,16 +71,16 @@ class Live:
         for part in self.get(playlist).text.split("#EXT-X-DISCONTINUITY\n"):
             names = [line.removeprefix('#EXT-X-MAP:URI="').rstrip('"') for line in part.splitlines()]
             urls = [urljoin(f"{self.url}/{playlist}", name) for name in names if name.endswith((".mp4", ".m4s"))]
-            to.write_bytes(b"".join(httpx.get(url, timeout=60, verify=False).raise_for_status().content for url in urls))
+            to.write_bytes(b"".join(self.fetched(url).raise_for_status().content for url in urls))
             found.append(numbers(to))
         return found
 
     def listed(self, manifest: str, to: Path) -> list[int]:
         """The same of DASH, which the ffmpeg of the tests does not read: all segments of the highest video, joined."""
         url = f"{self.url}/{manifest}"
-        listed = dash.parse(httpx.get(url, timeout=60, verify=False).content, url, now=time()).tracks["main"]
+        listed = dash.parse(self.fetched(url).content, url, now=time()).tracks["main"]
         resources = [one.init for one in listed[:1] if one.init is not None] + [one.resource for one in listed]
-        to.write_bytes(b"".join(httpx.get(one.url, timeout=60, verify=False).raise_for_status().content for one in resources))
+        to.write_bytes(b"".join(self.fetched(one.url).raise_for_status().content for one in resources))
         return numbers(to)
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from api.wiring.origin import step_tokens
+from domain.kernel.clock import system_clock
+from domain.kernel.encryption import IngestKeys
 from tests.e2e.origin.conftest import Live
 from tests.e2e.origin.pushing import CMAF, FMP4, FRAMES, TS, Encoder, copied
 from tests.e2e.product import Product
@@ -22,8 +25,9 @@ ALL = list(range(FRAMES))
 
 @pytest.fixture(scope="module")
 async def studio(origin: Product, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Studio]:
-    folder = tmp_path_factory.mktemp("capture")
-    hosts = StepProcessPool(media_root=folder / "media", allow=[], origin=origin.address)
+    folder, keys = tmp_path_factory.mktemp("capture"), IngestKeys(bytes(range(32)))
+    tokens = step_tokens(origin.address, keys, clock=system_clock)
+    hosts = StepProcessPool(media_root=folder / "media", allow=[], origin=origin.address, point_tokens=tokens)
     await hosts.start()
     yield Studio(hosts, folder / "media", Streamed.__new__(Streamed))
     await hosts.stop()

@@ -38,10 +38,10 @@ async def test_sessions_that_follow_each_other_are_one_recording(origin: Product
     for session in (1, 2):
         await one_session(encoder, live, session=session, final=session == 2)
     await until(lambda: "stopped" in live.get("state").text, seconds=PATIENCE)
-    shown = await asyncio.to_thread(counters, f"{live.url}/archive/master.m3u8")
+    shown = await asyncio.to_thread(counters, live.playable("archive/master.m3u8"))
     second = shown.index(0, 1)
     assert shown == [*range(second), *range(len(shown) - second)], "each session from its first frame, without a gap"
-    kinds = [stream["codec_type"] for stream in (await asyncio.to_thread(probed, f"{live.url}/archive/master.m3u8"))["streams"]]
+    kinds = [stream["codec_type"] for stream in (await asyncio.to_thread(probed, live.playable("archive/master.m3u8")))["streams"]]
     assert kinds.count("audio") == 2
     assert kinds.count("video") == 1
     await client.close()
@@ -69,6 +69,6 @@ async def test_a_session_goes_on_when_its_origin_was_killed_and_started_again(
         await run.stop(final=True)
         await client.close()
     await until(lambda: "stopped" in live.get("state").text, seconds=PATIENCE)
-    shown = await asyncio.to_thread(counters, f"{live.url}/archive/master.m3u8")
+    shown = await asyncio.to_thread(counters, live.playable("archive/master.m3u8"))
     assert shown == list(range(len(shown)))
     assert "#EXT-X-DISCONTINUITY\n" not in live.get("archive/tracks/v0.m3u8").text

@@ -162,8 +162,8 @@ def test_on_a_full_disk_nothing_half_written_is_played_and_it_goes_on_with_room(
 
     def played() -> list[bytes]:
         playlist = f"{live.url}/archive/tracks/i.m3u8"
-        names = re.findall(r"^[^#\n].*\.m4s$", httpx.get(playlist, timeout=60).raise_for_status().text, re.MULTILINE)
-        return [httpx.get(urljoin(playlist, name), timeout=60).raise_for_status().content for name in names]
+        names = re.findall(r"^[^#\n].*\.m4s$", live.fetched(playlist).raise_for_status().text, re.MULTILINE)
+        return [live.fetched(urljoin(playlist, name)).raise_for_status().content for name in names]
 
     statuses = [send(number) for number in range(10)]
     assert set(statuses) == {201, 507}

@@ -173,6 +173,7 @@ async def process(
         files=media_files(media_root, media_bucket),
         own_origin=None,
         ingest_headers=lambda url, session: {},
+        step_tokens=lambda parameters: {},
         outbound_allow=outbound_allow,
         downloads=DownloadLimits(),
         steps=steps,

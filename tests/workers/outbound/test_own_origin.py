@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Callable
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.ports import OutboundRefused
 
 REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+LOOPBACK = [ip_network("127.0.0.0/8")]
 Client = Callable[[str], GuardedClient]
 
 
@@ -129,3 +131,39 @@ async def test_a_resolver_that_lies_does_not_lead_elsewhere(host: Host) -> None:
     assert (await client.request("GET", f"{host.url}/origin/live/news/state")).status == 200
     await client.close()
     assert await GuardedResolver(Guard()).addresses("localhost", 1, family=socket.AF_UNSPEC)
+
+
+def bearers(host: Host) -> list[str | None]:
+    """The credential of each request, in order."""
+    lines = [dict(line.partition(": ")[::2] for line in head.lower().split("\r\n")[1:] if line) for head in host.heads]
+    return [fields.get("authorization") for fields in lines]
+
+
+async def test_the_token_of_a_point_is_sent_to_that_point_and_with_reads_alone(host: Host, tmp_path: Path) -> None:
+    client = GuardedClient(LOOPBACK, origin=host.url, read_token=lambda point: f"t-{point}")
+    await client.request("GET", f"{host.url}/origin/live/news/state")
+    await client.request("GET", f"{host.url}/origin/live/news")
+    await client.download(f"{host.url}/origin/live/rehearsal/1/v0/0.m4s", tmp_path / "x")
+    assert b"".join([piece async for piece in client.stream(f"{host.url}/origin/live/news/master.m3u8")]) == b"ok"
+    assert bearers(host) == ["bearer t-news", "bearer t-news", "bearer t-rehearsal", "bearer t-news"]
+    host.heads.clear()
+    await client.request("GET", f"{host.url}/origin/live/news/state", headers={"Authorization": "Bearer own"})
+    await client.request("POST", f"{host.url}/origin/live/news/state")
+    for path in ("/origin/live/", "/api/origin/live/news/state", "/origin/other/news"):
+        await client.request("GET", f"{host.url}{path}")
+    assert bearers(host) == ["bearer own", None, None, None, None]
+    await client.close()
+
+
+async def test_the_token_of_a_point_goes_to_no_other_address(host: Host, tmp_path: Path) -> None:
+    """Nor where the origin redirects to one."""
+    async with Host(says(REPLY)) as other:
+        away = f"HTTP/1.1 302 Found\r\nlocation: {other.url}/origin/live/news/x\r\ncontent-length: 0\r\n\r\n".encode()
+        async with Host(says(away)) as own:
+            client = GuardedClient(LOOPBACK, origin=own.url, read_token=lambda point: f"t-{point}")
+            await client.download(f"{own.url}/origin/live/news/master.m3u8", tmp_path / "x")
+            assert [piece async for piece in client.stream(f"{own.url}/origin/live/news/master.m3u8")] == [b"ok"]
+            await client.request("GET", f"{other.url}/origin/live/news/x")
+            assert bearers(own) == ["bearer t-news"] * 2
+            assert bearers(other) == [None] * 3
+            await client.close()

@@ -12,11 +12,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -40,6 +42,7 @@ _ORDER: Final = TypeAdapter(StepOrder)
 _PROTECTION: Final = TypeAdapter[Protection | None](Protection | None)
 _TARGETS: Final = TypeAdapter(TargetSettings)
 _LOOK: Final = 0.2
+NO_TOKENS: Final[Mapping[str, str]] = MappingProxyType({})
 _PR_SET_CHILD_SUBREAPER: Final = 36  # prctl(2)
 _CHANNEL: Final = "channel"
 _GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
@@ -61,6 +64,7 @@ class StepHost:
         self._asked = 0
         self._cancellation = Cancellation()
         self._environment: StepEnvironment | None = None
+        self._client: Callable[[Mapping[str, str]], Download]
         self._pid = os.getpid()
 
     def serve(self) -> None:
@@ -93,6 +97,7 @@ class StepHost:
     def _handle(self, frame: Frame) -> None:
         match frame["kind"]:
             case "settings":
+                self._client = partial(_client, frame)
                 self._environment = _environment(frame, self._fetch if frame["fetches"] else None)
                 tempfile.tempdir = str(self._environment.media_root / JOBS)  # libraries ask for one, and there is no /tmp here
                 self._channel.patience = frame["lease_seconds"]
@@ -148,21 +153,24 @@ class StepHost:
         except Malformed as refusal:
             raise StepFailed(f"This worker cannot run it: {refusal}") from None
         protection = partial(self._protection, cancellation)
+        environment = replace(self._environment, download=partial(self._client, order.point_tokens))
         context: StepContext[Any] = StepContext(
-            *(order, parameters, self._environment, self._channel, cancellation, protection),
+            *(order, parameters, environment, self._channel, cancellation, protection),
             ask=lambda kind, **question: self._ask(kind, cancellation, **question),
         )
         return context.finished(workflow.step(order.step).run(context))
 
 
+def _client(settings: Frame, point_tokens: Mapping[str, str]) -> Download:
+    from workers.adapters.outbound_http import GuardedClient  # most steps have no network, and it takes a third of the start
+
+    allow = [ip_network(network) for network in settings["allow"]]
+    return GuardedClient(allow, origin=settings["origin"], read_token=point_tokens.get)
+
+
 def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEnvironment:
     allow = [ip_network(network) for network in settings["allow"]]
     targets = _TARGETS.validate_python(settings["targets"])
-
-    def client() -> Download:
-        from workers.adapters.outbound_http import GuardedClient  # most steps have no network, and it takes a third of the start
-
-        return GuardedClient(allow, origin=settings["origin"])
 
     def target_of(target: int, config: Mapping[str, Any]) -> PublishingTarget:
         from workers.adapters.outbound_http import GuardedClient
@@ -171,6 +179,7 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
         return KnownTargets(lambda: GuardedClient(allow), settings=targets)(target, config)
 
     limits = DownloadLimits(**settings["downloads"])
+    client = partial(_client, settings, NO_TOKENS)
     return StepEnvironment(Path(settings["media_root"]), client, find, limits, fetch, origin=settings["origin"], target=target_of)
 
 

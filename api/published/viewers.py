@@ -1,0 +1,34 @@
+"""Who may see what is not public: a client with a key of a role that reads, or a session of the console."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from api.http.auth import Sessions, sent_key
+from api.http.errors import Forbidden, Unauthenticated
+from api.http.request import Request
+from api.kernel.auth import Role
+from projections.clients.directory import ClientDirectory
+
+_ROLES: Final = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
+
+
+class Viewers:
+    """Judges the key of a request, or the session of its cookie where it brings no key."""
+
+    def __init__(self, directory: ClientDirectory, sessions: Sessions | None = None) -> None:
+        self._directory = directory
+        self._sessions = sessions
+
+    async def has(self, request: Request) -> bool:
+        """Whether the request comes from one of them. A wrong key counts as none."""
+        key = sent_key(request.headers)
+        if key is not None:
+            client = await self._directory.authenticate(key.decode("latin-1"))
+            return client is not None and not _ROLES.isdisjoint(client.roles)
+        caller = None
+        if self._sessions is not None:
+            with suppress(Unauthenticated, Forbidden):
+                caller = await self._sessions.caller(request, changes=False)
+        return caller is not None and not _ROLES.isdisjoint(caller.roles)

@@ -1,0 +1,138 @@
+"""Who may play what of the built-in origin: what is published, what is not, and the whole recording."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from api.kernel.log import RequestLog
+from api.origin.access import OriginAccess
+from api.published.readers import Readers
+from api.published.viewers import Viewers
+from api.wiring.core import Core
+from domain.configuration.point_token import PointToken, Use
+from domain.kernel.encryption import IngestKeys
+from tests.conftest import HandClock, assembled, introduce
+from tests.workers.origin.studio import Studio, Track, told
+from workers.kernel.fair_places import FairPlaces
+
+KEYS = IngestKeys(bytes(32))
+LIVE = ("master.m3u8", "manifest.mpd", "tracks/v0.m3u8", "state", "archive", "status.php", "1/v0/init.mp4", "1/v0/199000.m4s")
+WHOLE = ("archive/master.m3u8", "archive/manifest.mpd", "archive/tracks/v0.m3u8", "1/v0/0.m4s", "1/v0/5000.m4s")
+"""Also segments that no live playlist names any more, which are named by their times."""
+
+
+@pytest.fixture
+async def studio(tmp_path: Path, clock: HandClock) -> Studio:
+    """A stream of 200 seconds whose live window is the last 60."""
+    studio = Studio(tmp_path / "origin", clock)
+    track = Track(studio, "v0")
+    await studio.put("master.m3u8", told("v0"))
+    for _ in range(200):
+        await track.send(window=60)
+        clock.forward(seconds=1)
+    await Track(studio, "a0", begins=199.0).send()
+    for file in (studio.root / "news" / "1").rglob("*.m4s"):  # the hand of the clock moves no file system
+        came = clock().timestamp() - 200 + int(file.stem) / 1000
+        os.utime(file, (came, came))
+    return studio
+
+
+@pytest.fixture
+async def open_http(
+    inner: Core, known: dict[Any, Any], request_log: RequestLog, studio: Studio
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Without a key."""
+    access = OriginAccess(studio.origin, Readers(FairPlaces(8)), Viewers(inner.directory))
+    app = assembled(inner, {**known, OriginAccess: access}, request_log=request_log, registry=CollectorRegistry())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as client:
+        yield client
+
+
+def token(studio: Studio, use: Use = Use.READ, *, point: str = "news", seconds: int = 60) -> str:
+    now = int(studio.moment())
+    return PointToken(use, now, now + seconds, 1).text(KEYS.present, point=point)
+
+
+async def statuses(http: httpx.AsyncClient, paths: tuple[str, ...], **asked: Any) -> set[int]:
+    return {(await http.get(f"/origin/live/news/{path}", **asked)).status_code for path in paths}
+
+
+async def test_what_is_not_published_needs_a_key_or_a_token(open_http: httpx.AsyncClient, studio: Studio, inner: Core) -> None:
+    viewer, outsider = await introduce(inner, "eve", "viewer"), await introduce(inner, "packager", "keys")
+    assert await statuses(open_http, LIVE) == {401}
+    assert await statuses(open_http, LIVE, headers={"API-KEY": outsider}) == {401}
+    assert await statuses(open_http, LIVE, headers={"API-KEY": "wrong"}) == {401}
+    assert await statuses(open_http, LIVE, headers={"API-KEY": viewer}) == {200}
+    assert await statuses(open_http, LIVE, headers={"Authorization": f"Bearer {viewer}"}) == {200}
+    assert (await open_http.get("/origin/live/nothing/master.m3u8")).status_code == 401, "nobody learns what there is"
+    assert (await open_http.get("/origin/live/nothing/master.m3u8", headers={"API-KEY": viewer})).status_code == 404
+
+
+async def test_what_is_published_is_open_and_the_whole_recording_is_not(
+    open_http: httpx.AsyncClient, studio: Studio, inner: Core
+) -> None:
+    """Anybody got the whole programme, also of a protected Event, and for a day after its end."""
+    studio.published.add("news")
+    admin = await introduce(inner, "boss", "admin")
+    assert await statuses(open_http, LIVE) == {200}
+    for headers in ({}, {"API-KEY": admin}):
+        assert await statuses(open_http, WHOLE, headers=headers) == {401}
+
+
+@pytest.mark.parametrize("use", list(Use))
+async def test_a_token_of_the_point_opens_all_of_it(open_http: httpx.AsyncClient, studio: Studio, use: Use) -> None:
+    text = token(studio, use)
+    assert await statuses(open_http, (*LIVE, *WHOLE), headers={"Authorization": f"Bearer {text}"}) == {200}
+    assert await statuses(open_http, (*LIVE, *WHOLE), params={"token": text}) == {200}
+    for wrong in (token(studio, use, point="other"), token(studio, use, seconds=-1), text[:-1] + "x"):
+        assert await statuses(open_http, (*LIVE, *WHOLE), headers={"Authorization": f"Bearer {wrong}"}) == {401}
+        assert await statuses(open_http, (*LIVE, *WHOLE), params={"token": wrong}) == {401}
+
+
+async def test_a_token_in_the_address_is_in_all_addresses_that_follow(open_http: httpx.AsyncClient, studio: Studio) -> None:
+    text = token(studio)
+    for first in ("master.m3u8", "archive/master.m3u8"):
+        answer = await open_http.get(f"/origin/live/news/{first}", params={"token": text})
+        lists = [str(answer.url.join(line)) for line in answer.text.splitlines() if line and not line.startswith("#")]
+        assert lists
+        listed = await open_http.get(lists[0])
+        files = [str(listed.url.join(line)) for line in listed.text.splitlines() if line and not line.startswith("#")]
+        assert {(await open_http.get(files[at])).status_code for at in (0, -1)} == {200}
+        assert f'init.mp4?token={text}"' in listed.text
+    manifest = (await open_http.get("/origin/live/news/manifest.mpd", params={"token": text})).text
+    assert manifest.count(f"?token={text}") == 4, "the initialization and the segments of both tracks"
+    assert "?token" not in (await open_http.get("/origin/live/news/master.m3u8", headers={"Authorization": f"Bearer {text}"})).text
+
+
+async def test_caches_keep_only_what_everybody_gets(open_http: httpx.AsyncClient, studio: Studio, inner: Core) -> None:
+    viewer = {"API-KEY": await introduce(inner, "eve", "viewer")}
+    for path in LIVE:
+        answer = await open_http.get(f"/origin/live/news/{path}", headers=viewer)
+        assert answer.headers["cache-control"] == "private, no-store", path
+    studio.published.add("news")
+    for path in LIVE:
+        answer = await open_http.get(f"/origin/live/news/{path}", headers=viewer)
+        assert answer.headers["cache-control"].startswith("public, max-age="), path
+    for path in WHOLE:
+        answer = await open_http.get(f"/origin/live/news/{path}", headers={"Authorization": f"Bearer {token(studio)}"})
+        assert answer.headers["cache-control"] == "private, no-store", path
+
+
+async def test_a_session_of_the_console_is_enough(
+    inner: Core, known: dict[Any, Any], request_log: RequestLog, studio: Studio
+) -> None:
+    access = OriginAccess(studio.origin, Readers(FairPlaces(8)), known[Viewers])
+    app = assembled(inner, {**known, OriginAccess: access}, request_log=request_log, registry=CollectorRegistry())
+    key = await introduce(inner, "eve", "viewer")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as browser:
+        (await browser.post("/console/session", json={"apiKey": key})).raise_for_status()
+        assert await statuses(browser, LIVE, headers={"Sec-Fetch-Site": "same-origin"}) == {200}
+        assert await statuses(browser, LIVE, headers={"Sec-Fetch-Site": "cross-site"}) == {401}
+        assert await statuses(browser, WHOLE, headers={"Sec-Fetch-Site": "same-origin"}) == {401}
