@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
@@ -24,16 +25,20 @@ from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from projections.log.transactions import writes
 from projections.log.weighed import memory_of
+from projections.media_event.showing import events_that_show
 from workers.deliveries.endpoint_state import DISABLED
 from workers.deliveries.fanout import DeliveryFanout
 from workers.kernel.aggregate_cache import AggregateCache
 from workers.webhooks.event_resolver import EventResolver
 from workers.webhooks.payload import payload
-from workers.webhooks.policy import Notified, effect
+from workers.webhooks.policy import Action, Change, Effect, Notified, effect
 from workers.webhooks.subscribers import Subscriber, Subscribers
 
 _EVENT: Final = MediaEvent.KIND
 _WEBHOOK: Final = "webhook"
+_METADATA: Final = Effect(Action.UPDATED, Change.METADATA)
+_SLICE: Final = 100
+"""Events that are folded at once to tell that a record which they show has changed."""
 _log = logging.getLogger(__name__)
 
 
@@ -74,6 +79,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         self.kinds = frozenset({_WEBHOOK, *notified})
         self._notified = notified
         self._owners = {kind: meaning.owner for kind, meaning in notified.items() if meaning.owner is not None}
+        self._shown_by = {kind: meaning.shown_by for kind, meaning in notified.items() if meaning.shown_by}
         self._database = database
         self._streams = streams
         self._most = most
@@ -112,11 +118,13 @@ class NotificationFanout(DeliveryFanout[_Memory]):
             return []
         owned = {record.position: self._read(record) for record in records if record.kind in self._owners}
         resolver = await EventResolver.before(owned.values(), self._streams, owners=self._owners, position=start)
-        event_writes = [
+        showing = await self._showing(records, owned=owned, resolver=resolver)
+        every_write = [
             event_write
             for write in writes(records)
-            for event_write in self._event_writes(write, memory.subscribers, owned=owned, resolver=resolver)
+            for event_write in self._event_writes(write, memory.subscribers, owned=owned, resolver=resolver, showing=showing)
         ]
+        event_writes = [one for one in every_write if one.records[-1].kind not in self._shown_by]
         subscribed = {one.event_id for one in event_writes if one.subscribers}
         for event_write in event_writes:
             if event_write.event_id not in subscribed:
@@ -125,10 +133,59 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         await memory.events.load({one.event_id: _is_first(one.records[0]) for one in reversed(event_writes)}, position=start)
         deliveries = [new for one in event_writes for new in self._new_deliveries(memory.events, one, owned=owned)]
         memory.events.tidy()
+        if not showing:
+            return deliveries
+        renamed = [one for one in every_write if one.records[-1].kind in self._shown_by and one.subscribers]
+        return sorted([*deliveries, *await self._of_shown(renamed)], key=lambda new: new.position)
+
+    async def _showing(
+        self, records: Sequence[LoggedEvent], *, owned: Mapping[int, DomainEvent], resolver: EventResolver
+    ) -> Mapping[int, Sequence[str]]:
+        """The Events that show what a write changed of a room, a type or a category, by the position of the last such change of
+        the write."""
+        found: dict[int, Sequence[str]] = {}
+        for write in writes([record for record in records if record.kind in self._shown_by]):
+            keys: defaultdict[str, dict[UUID, None]] = defaultdict(dict)
+            for record in write:
+                event = owned.get(record.position) or self._read(record)
+                if self._notified[record.kind].changes(event):
+                    if record.kind in self._owners:
+                        resolver.learn(event)
+                    key = resolver.event_of(event) if record.kind in self._owners else record.key
+                    keys[self._shown_by[record.kind]][UUID(key)] = None
+                    last = record
+            events = dict[str, None]()
+            for link, linked in keys.items():
+                events |= dict.fromkeys(await events_that_show(self._database, list(linked), link=link, at=last.recorded_at))
+            if events:
+                found[last.position] = list(events)
+        return found
+
+    async def _of_shown(self, renamed: Sequence[_EventWrite]) -> list[NewDelivery]:
+        """Deliveries about Events that show what was changed. The Events are as of the change, a slice of them at a time: they are
+        not kept in memory."""
+        deliveries: list[NewDelivery] = []
+        by_position: defaultdict[int, list[_EventWrite]] = defaultdict(list)
+        for one in renamed:
+            by_position[one.records[-1].position].append(one)
+        for position, together in by_position.items():
+            for start in range(0, len(together), _SLICE):
+                some = together[start : start + _SLICE]
+                roots = await self._streams.as_of([MediaEvent.stream(one.event_id) for one in some], position)
+                for one in some:
+                    root = roots.get(MediaEvent.stream(one.event_id))
+                    if isinstance(root, MediaEvent) and not root.deleted:
+                        deliveries += _deliveries_of(one, payload(one.event_id, root.details, effect=_METADATA))
         return deliveries
 
     def _event_writes(
-        self, write: Sequence[LoggedEvent], subscribers: Subscribers, *, owned: Mapping[int, DomainEvent], resolver: EventResolver
+        self,
+        write: Sequence[LoggedEvent],
+        subscribers: Subscribers,
+        *,
+        owned: Mapping[int, DomainEvent],
+        resolver: EventResolver,
+        showing: Mapping[int, Sequence[str]],
     ) -> Iterator[_EventWrite]:
         by_event: defaultdict[str, list[LoggedEvent]] = defaultdict(list)
         for record in write:
@@ -137,6 +194,9 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         for record in write:
             if record.kind == _WEBHOOK:
                 subscribers.apply(self._read(record))
+            elif record.kind in self._shown_by:
+                for event_id in showing.get(record.position, ()):
+                    yield _EventWrite(event_id, [record], subscribers.of(event_id))
             elif record.kind in self._owners:
                 by_event[resolver.event_of(owned[record.position])].append(record)
             elif record.kind == _EVENT:
@@ -156,11 +216,15 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         event, changed = events.get(write.event_id), effect(domain_events, self._notified)
         if event is None or changed is None or not write.subscribers:
             return []
-        body, last = payload(write.event_id, event.details, effect=changed), write.records[-1]
-        return [
-            NewDelivery(one.webhook, last.position, write.event_id, body, last.recorded_at, DISABLED if one.disabled else None)
-            for one in write.subscribers
-        ]
+        return _deliveries_of(write, payload(write.event_id, event.details, effect=changed))
+
+
+def _deliveries_of(write: _EventWrite, body: str) -> list[NewDelivery]:
+    last = write.records[-1]
+    return [
+        NewDelivery(one.webhook, last.position, write.event_id, body, last.recorded_at, DISABLED if one.disabled else None)
+        for one in write.subscribers
+    ]
 
 
 def _is_first(record: LoggedEvent) -> bool:

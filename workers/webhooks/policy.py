@@ -58,11 +58,14 @@ class Owner:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notified:
     """What the domain events of one kind of aggregate mean to the webhooks of an Event. Without an `owner` the aggregate is the
-    Event; otherwise its owner is, or the owner of that. `actions` are by topic."""
+    Event; otherwise its owner is, or the owner of that. `actions` are by topic.
+
+    `shown_by` is the field of an Event that links to the aggregate, or to its owner: many Events show what changes there."""
 
     changes: Callable[[DomainEvent], Change]
     actions: Mapping[str, Action] = field(default_factory=dict)
     owner: Owner | None = None
+    shown_by: str = ""
 
 
 def effect(write: Iterable[DomainEvent], notified: Mapping[str, Notified]) -> Effect | None:

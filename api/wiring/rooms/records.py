@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
@@ -97,12 +97,29 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _notified() -> Mapping[str, Notified]:
-    from workers.webhooks.policy import Change, Notified, Owner
+    from workers.webhooks.policy import NOTHING, Change, Notified, Owner
 
     def changes(event: DomainEvent) -> Change:
         return Change.CHAPTER_POINTS
 
+    def shown(*fields: str) -> Callable[[DomainEvent], Change]:
+        """A new record is shown by no Event yet, and one that an Event shows is not deleted."""
+
+        def changes(event: DomainEvent) -> Change:
+            return Change.METADATA if event.verb() == "amended" and event.facts().keys() & set(fields) else NOTHING
+
+        return changes
+
+    def of_properties(event: DomainEvent) -> Change:
+        return Change.METADATA
+
     return {
+        LectureRoom.KIND: Notified(changes=shown("name"), shown_by="room_id"),
+        EventType.KIND: Notified(changes=shown("name", "colour"), shown_by="event_type_id"),
+        Category.KIND: Notified(changes=shown("name", "label", "description"), shown_by="category_ids"),
+        CategoryProperty.KIND: Notified(
+            changes=of_properties, owner=Owner(CategoryProperty.PARENT, Category.KIND), shown_by="category_ids"
+        ),
         ChapterPoint.KIND: Notified(changes=changes, owner=Owner(ChapterPoint.PARENT, MediaEvent.KIND)),
         ChapterPointProperty.KIND: Notified(changes=changes, owner=Owner(ChapterPointProperty.PARENT, ChapterPoint.KIND)),
     }
