@@ -26,8 +26,8 @@ from api.wiring.startup import AsgiApplication, Runnable, StartError
 from projections.kernel.background_task import start_task
 
 BACKLOG = 2048
-LINGER = 6.0
-"""Seconds that a retired process waits for idle connections: a little longer than uvicorn keeps them."""
+_AFTER_IDLE = 1.0
+"""Seconds that a retired process waits after the time-out of connections that nobody uses."""
 
 
 Ready = Callable[[int], None]
@@ -60,9 +60,12 @@ class Server(LimitedServer):
         self.should_exit = True
 
     async def retire(self, seconds: float) -> None:
-        """Accept no more connections, and wait until their clients or the time-out of idle ones have closed those that are open."""
+        """Accept no more connections, and wait until those that are open are closed: by the answer to their next request, by their
+        clients, or by their time-out. A connection that nobody uses is not closed before that: a proxy may send a request on it at
+        the same moment, and does not repeat a POST."""
         for server in self.servers:
             server.close()
+        self.answer_last()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.server_state.connections:  # noqa: ASYNC110
@@ -162,7 +165,7 @@ async def _force(server: Server, signals: StopSignals) -> None:
 async def _retire(server: Server, product: Runnable, retire: asyncio.Event) -> None:
     await retire.wait()
     product.drain()
-    await server.retire(LINGER)
+    await server.retire(product.connections.limits.idle_seconds + _AFTER_IDLE)
 
 
 def _listening(settings: Settings, product: Runnable, *, address: str, label: str, ready: Ready) -> None:

@@ -17,6 +17,7 @@ from api.cli.shared import Place, Shared
 from api.cli.sockets import bound_sockets
 from api.cli.stop_signals import StopSignals
 from api.cli.supervised import Summary, Supervised, how
+from api.http.connection_limits import ConnectionLimits
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.kernel.background_task import start_forever, start_task
@@ -24,7 +25,7 @@ from workers.kernel.forked import ForkServer
 from workers.ports import HALT_SECONDS
 
 _PATIENCE: Final = 15
-"""Seconds beyond the time that a process has for its stop; they include those in which idle connections may end."""
+"""Seconds beyond the time that a process has for its stop."""
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 10.0
 _STABLE: Final = 30.0
@@ -233,7 +234,7 @@ class _Keeper:
             old, self._current = self._current, new
         old.channel.tell("retire")
         try:
-            async with asyncio.timeout(patience(self.place, self._seconds)):
+            async with asyncio.timeout(patience(self.place, self._seconds) + ConnectionLimits().idle_seconds):
                 await old.ended()
         except TimeoutError:
             logger.error("the process %s (pid %d) is killed: it did not end in time", self.place, old.pid)

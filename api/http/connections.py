@@ -48,10 +48,19 @@ class LimitedConfig(uvicorn.Config):
         """The connections, by the tick in which they are looked at. Those that were opened at once are not closed at once: most
         come back then."""
         self.turns = itertools.cycle(self.open)
+        self.answers_last = False
+        """Whether each connection is closed after its next response."""
 
 
 class LimitedServer(uvicorn.Server):
     """uvicorn, which looks at each of its connections once a second."""
+
+    def answer_last(self) -> None:
+        """Close each connection after its next response, which says so: then its client sends nothing more on it."""
+        if isinstance(self.config, LimitedConfig):
+            self.config.answers_last = True
+            for connection in (each for part in self.config.open for each in part):
+                connection.answer_last()
 
     async def on_tick(self, counter: int) -> bool:
         if isinstance(self.config, LimitedConfig):
@@ -90,6 +99,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         if not isinstance(config, LimitedConfig):
             raise TypeError("a limited connection needs a LimitedConfig")
+        self._config = config
         self._connections = config.connections
         self._beside = next(config.turns)
         """Those that are looked at with it."""
@@ -239,6 +249,8 @@ class LimitedConnection(HttpToolsProtocol):
         if self._connections.proxies.trusted(self._address):
             self._pass_on()
         super().on_headers_complete()  # raises for an address that is no path, such as that of CONNECT
+        if self._config.answers_last:
+            self.cycle.keep_alive = False
         self._in_body = True
         self._head_since = None
         self._head_bytes = 0
@@ -296,6 +308,10 @@ class LimitedConnection(HttpToolsProtocol):
         """When the last response was complete, where no request has begun since."""
         timer = self.timeout_keep_alive_task
         return now if timer is None else timer.when() - self.limits.idle_seconds
+
+    def answer_last(self) -> None:
+        if not self._idle:
+            self.cycle.keep_alive = False
 
     def give_up(self) -> None:
         """What was written and not taken is dropped."""

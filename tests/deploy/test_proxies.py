@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import ssl
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -19,6 +23,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.e2e.processes import children
 from tests.e2e.product import Product, migrated_home, products
 from tests.platform.waiting import ROOT, until
 from tests.programs import program
@@ -136,6 +141,40 @@ def running(command: list[str], folder: Path, port: int) -> Iterator[None]:
     finally:
         process.terminate()
         process.wait(timeout=60)
+
+
+def test_a_restart_one_by_one_fails_no_request_of_nginx(certificate: Path, tmp_path: Path) -> None:
+    """nginx keeps connections that nobody uses, and sends the next request on one of them; a POST is sent once."""
+    port, answers, done = free_port(), Counter[object](), Event()
+    with products() as started, ThreadPoolExecutor() as threads:
+        product = started.start(
+            migrated_home(tmp_path / "home"), public_url=f"https://{NAME}", trusted_proxies="127.0.0.1", api_processes="2"
+        ).until_ready()
+        front = Front(port, (product.home / "admin-api-key").read_text().strip())
+
+        def calls(number: int) -> None:
+            with front.client(address=f"127.0.0.{number + 2}") as client:
+                while not done.wait(0.01 * number):
+                    answers[client.get("/api/event/?pageSize=1", **SNI).status_code] += 1
+                    answers[client.post("/api/event/", json={"title": "on the way"}, **SNI).status_code] += 1
+
+        command = nginx(product, certificate, tmp_path, port)
+        example = tmp_path / "medialedger.conf"
+        example.write_text(example.read_text().replace("keepalive_timeout 60s;", "keepalive_timeout 2s;"))
+        with running(command, tmp_path, port):
+            callers = [threads.submit(calls, number) for number in range(6)]
+            try:
+                before = children(product, "api")
+                product.signal(signal.SIGUSR1)
+                until(lambda: "all processes were restarted" in product.errors)
+            finally:
+                done.set()
+            for each in callers:
+                each.result()
+            assert not {*before} & {*children(product, "api")}
+        told = (tmp_path / "output").read_text()
+    assert (set(answers), answers[200] > 100) == ({200}, True), answers
+    assert "upstream" not in told, told
 
 
 @pytest.fixture(scope="module", params=[nginx, caddy], ids=["nginx", "caddy"])
