@@ -66,7 +66,7 @@ class NotPublic(OSError):
 
     def refusal(self) -> OutboundRefused:
         """The address is in the process's log only: a name's answer may be of a network that the caller cannot see."""
-        _log.info(
+        _log.warning(
             "an outbound call was refused: the address %s is not public, and no network that is allowed holds it", self.address
         )
         return OutboundRefused("The address is not public, and no network that is allowed holds it.")

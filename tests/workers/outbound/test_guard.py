@@ -170,15 +170,16 @@ async def test_beside_an_address_that_does_not_answer_one_inside_is_not_tried(si
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["a guarded resolver", "one that lies"])
-async def test_a_name_that_changes_its_answer_is_refused(silence: Silence, guarded: bool) -> None:
+async def test_a_name_that_changes_its_answer_is_refused(silence: Silence, guarded: bool, caplog: pytest.LogCaptureFixture) -> None:
     """First what is allowed, then what is not. Another port, so that no answer is remembered."""
     allow = [ip_network("127.0.0.1/32")]
     answers = ["127.0.0.1"], ["127.0.0.2"]
     client = GuardedClient(allow, resolver=Answers(Guard(allow), *answers) if guarded else Liar(*answers))
     async with Host(says(OK)) as host:
         assert (await client.request("POST", f"http://rebound.example:{host.port}/", body=b"x")).status == 200
-        with pytest.raises(OutboundRefused, match="is not public"):
+        with pytest.raises(OutboundRefused, match="is not public") as refused:
             await client.request("POST", f"http://rebound.example:{silence.port}/", body=b"x")
+    assert ("127.0.0.2" in str(refused.value), "127.0.0.2" in caplog.text) == (False, True), "callers do not learn it"
     assert await silence.arrivals() == 0
     await client.close()
 
