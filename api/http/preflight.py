@@ -17,16 +17,15 @@ _TRACE_HEADERS: Final = ("traceparent", "tracestate", "x-request-id", "x-transac
 
 def preflight(request: Request, rule: CrossOrigin, *, specs: Mapping[str, RouteSpec]) -> Response:
     """`specs` are the routes of the path by method. Raises `Forbidden` for a page of an origin that is not allowed; a request
-    without an Origin asks for the methods."""
-    methods = rule.method_names(specs)
+    without an Origin asks for all methods, whoever may send them."""
     asked = request.header("access-control-request-method")
     if asked is None or b"origin" not in request.headers:
-        return Response(204, headers=(("allow", f"{methods}, OPTIONS"),))
+        return Response(204, headers=(("allow", ", ".join(sorted({*specs, "OPTIONS"}))),))
     if rule.allowed(request.headers[b"origin"]) is None:
         raise Forbidden("Pages of this origin may not call this server.")
     spec = specs.get(asked)
     headers = (
-        ("access-control-allow-methods", methods),
+        ("access-control-allow-methods", rule.method_names(specs)),
         ("access-control-allow-headers", ", ".join(sorted({*_headers_of(spec), *rule.request_headers}))),
         ("access-control-max-age", str(rule.max_age)),
         ("vary", "access-control-request-method"),

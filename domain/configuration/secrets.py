@@ -30,6 +30,8 @@ _SPELLINGS: Final = {"srvaapikey": "srvaApiKey", "apikey": "apiKey", "password":
 WRITE_ONLY: Final = frozenset(_SPELLINGS)
 
 _ADDRESS: Final = re.compile(r".*(?:url|uri|address|host|server|endpoint|api)|ip|port", re.IGNORECASE)
+_IDENTITY: Final = re.compile(r".*(?:host_?key|known_?hosts|fingerprint|thumbprint|certificate)", re.IGNORECASE)
+"""By what the server at an address is known: with another one somebody else there would be taken for it."""
 _NAMING: Final = ("name", "id", "serverAddress")
 _LONGEST_NAME: Final = 200
 _LONGEST_PATH: Final = 600  # a path must fit an index entry of PostgreSQL, in any script
@@ -218,11 +220,12 @@ class _Finder:
 
 
 def _origins(holder: Mapping[str, object], members: SecretMembers) -> Origins:
-    """Of the addresses that are members of an object: whole URLs, and what is named as an address."""
+    """Of the addresses that are members of an object: whole URLs, what is named as an address, and by what its server is known."""
+    found = {key: str(value) for key, value in holder.items() if isinstance(value, str | int) and members.spelling(key) is None}
     return frozenset(
-        f"{key}={origin(str(value))}"
-        for key, value in holder.items()
-        if isinstance(value, str | int) and members.spelling(key) is None and ("://" in str(value) or _ADDRESS.fullmatch(key))
+        f"{key}={value.strip() if _IDENTITY.fullmatch(key) else origin(value)}"
+        for key, value in found.items()
+        if "://" in value or _ADDRESS.fullmatch(key) or _IDENTITY.fullmatch(key)
     )
 
 

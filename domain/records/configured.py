@@ -113,7 +113,7 @@ class ConfiguredRecord(Record):
         moved = [new for new, old in kept.items() if sent_text.holders[holder_of(new)] != before.get(holder_of(old))]
         if moved:
             fields = (path_inside(cls.FIELD, _counted(place, sent_text.text)) for place in moved)
-            reason = "must be sent again, for an address beside it has another scheme, host or port"
+            reason = "must be sent again, for an address beside it has another scheme, host, port or key of the host"
             raise Malformed(*(FieldError(field, reason) for field in fields))
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from re import sub
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
+from api.wiring.services import ROUTES
 from projections.log.reader import head
 
 STRICT = {"Prefer": "handling=strict"}
@@ -92,3 +94,16 @@ async def test_a_page_links_to_the_next_one(http: httpx.AsyncClient) -> None:
         assert "warning" not in answer.headers
         path = answer.links["next"]["url"] if "link" in answer.headers else None
     assert sorted(seen) == ["50% 0", "50% 1", "50% 2"]
+
+
+async def test_options_names_the_methods_that_a_405_names(http: httpx.AsyncClient) -> None:
+    """Also where pages of other origins may send only some of them."""
+    paths = {spec.path for router in ROUTES for spec in router.specs}
+    answered = 0
+    for path in sorted(paths):
+        place = sub(r"\{\+?\w+\}", "x", path)
+        refused, options = await http.request("TRACE", place), await http.request("OPTIONS", place)
+        assert (refused.status_code, options.status_code in (204, 405)) == (405, True), path
+        assert options.headers["allow"] == refused.headers["allow"], path
+        answered += options.status_code == 204
+    assert answered >= 3, "published media and the built-in origin"

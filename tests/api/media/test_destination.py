@@ -109,6 +109,21 @@ async def test_a_secret_does_not_go_to_another_address_or_target(http: httpx.Asy
     assert "destinationJson.password" in fields_of(answer)
 
 
+async def test_a_password_does_not_go_to_a_server_that_proves_to_be_another(http: httpx.AsyncClient) -> None:
+    """The address was the same, and whoever sat in the network between got the password."""
+    sftp = {"host": "h.example", "path": "p", "username": "u", "password": "secret", "hostKey": "ssh-ed25519 AAAA"}
+    key = await add_destination(http, target="SFTP", destinationJson=json.dumps(sftp))
+    for other in ("ssh-ed25519 BBBB", "ssh-ed25519 AAAA/b", "", None):
+        sent = {**sftp, "password": None, "hostKey": other}
+        answer = await http.put(f"{PATH}/{key}", json={"destinationJson": json.dumps(sent)})
+        assert_problem(answer, 400)
+        assert fields_of(answer) == ["destinationJson.password"]
+    same = {**sftp, "password": None, "path": "other", "hostKey": " ssh-ed25519 AAAA "}
+    assert (await http.put(f"{PATH}/{key}", json={"destinationJson": json.dumps(same)})).status_code == 200
+    anew = {**sftp, "hostKey": "ssh-ed25519 BBBB"}
+    assert (await http.put(f"{PATH}/{key}", json={"destinationJson": json.dumps(anew)})).status_code == 200
+
+
 async def test_an_activation_tries_the_target_with_its_secrets(http: httpx.AsyncClient, target: MemoryTarget) -> None:
     key = await add_destination(http)
     answer = await http.put(f"{PATH}/activate/{key}")

@@ -195,7 +195,7 @@ class _HostKey:
         other = "another host key" if self.presented is None else f"the host key {self.presented.get_fingerprint()}"
         return (
             f"The SFTP server presents {other} and not that of hostKey, and was sent nothing. Ask its operator for the right one: "
-            "if it is new, set it; if not, somebody else answers there."
+            "if it is new, set it, and the password with it; if not, somebody else answers there."
         )
 
 
