@@ -132,6 +132,7 @@ class ProcessPool:
         try:
             if self._stopping:
                 return _STOPPED
+            await self._make_folder()
             process = self._idle_process() or await self._next()
         except _NotStarted as fault:
             return _STOPPED if self._stopping else Failed(str(fault))
@@ -233,7 +234,7 @@ class ProcessPool:
             longest.process.set_exception(_NotStarted())
 
     async def _started(self) -> StepProcess:
-        await asyncio.to_thread(_make_folder, self._media_root / JOBS, mine=self._confinement.uid is None)
+        await self._make_folder()
         process = await StepProcess.forked(self._fork_server, self._confinement)
         self._all = {item for item in self._all if not item.closed} | {process}
         try:
@@ -249,6 +250,13 @@ class ProcessPool:
             process.kill()
             raise
         return process
+
+    async def _make_folder(self) -> None:
+        """The folder that steps work in: they may write below it, and nowhere beside. Where they have an account of their own it is
+        made with that."""
+        if self._confinement.uid is None:
+            with suppress(OSError):  # the step tells why
+                await asyncio.to_thread((self._media_root / JOBS).mkdir, 0o700, parents=True, exist_ok=True)
 
     def _warn(self, lacks: Sequence[str]) -> None:
         """Once, of what processes of steps could not give up."""
@@ -394,14 +402,6 @@ def _end_in(frame: Frame) -> Finished | Failed:
         return _FAILED.validate_python(frame.get("failed"))
     except ValidationError:
         return Failed("The step's process did not say how it ended.")
-
-
-def _make_folder(folder: Path, *, mine: bool) -> None:
-    """The folder that steps work in: they may write below it, and nowhere beside. Where they have an account of their own it is
-    made with that."""
-    if mine:
-        with suppress(OSError):  # the first step tells why
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def step_fork_server() -> ForkServer:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -104,7 +105,10 @@ async def test_a_media_root_that_was_mounted_anew_is_open_to_the_next_process(ho
     await asyncio.to_thread(root.rename, root.with_name("before"))
     await asyncio.to_thread(root.mkdir)
     assert isinstance(await hosts.run(order("makes_files"), Listener()), Finished)
-    assert await pid_of(hosts) != first
+    second = await pid_of(hosts)
+    await asyncio.to_thread(rmtree, root / ".jobs")
+    assert isinstance(await hosts.run(order("makes_files"), Listener()), Finished)
+    assert len({first, second, await pid_of(hosts)}) == 3
 
 
 async def test_a_process_is_reused_for_the_next_step(shared: StepProcessPool) -> None:
