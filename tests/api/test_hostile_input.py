@@ -53,8 +53,15 @@ ANYTHING_GOES = {"POST /api/log/exception/"}
 """Takes any JSON and any text; tests/api/media/test_log_exceptions.py attacks it."""
 SIGNED = {"POST /api/provision/callback/{template}/{infrastructure}"}
 """401 whatever is sent, unless a service has signed it; tests/api/media/provision/test_callback.py attacks it."""
-ANY_TEXT = {"GET /api/tag/exists/{text}", "DELETE /api/vodpublications/all/{contentId}"}
-"""Answer for any text in their paths. tests/api/media/test_tag.py attacks the first; the second deletes what it finds."""
+ANY_TEXT = {
+    "GET /api/tag/exists/{text}",
+    "DELETE /api/vodpublications/all/{contentId}",
+    "GET /api/vodpublications/transactionId/{transactionId}",
+    "GET /api/media/vodpublication/transactionId/{transactionId}",
+    "GET /api/media/livepublication/transactionId/{transactionId}",
+}
+"""Answer for any text in their paths. tests/api/media/test_tag.py attacks the first; the second deletes what it finds; the others
+find what was sent with this transaction id."""
 WITH_BODY = {
     name: one for name, one in DECLARATIONS.items() if read_signature(one).body is not None and name not in ANYTHING_GOES | SIGNED
 }

@@ -63,6 +63,7 @@ EMPTY_VALUES = {
 }
 NOT_ALL_IN_THE_SCHEMA = {
     "POST /api/event/": "links must lead somewhere, and two texts must hold JSON",
+    "PUT /api/event/state/{id}": "one of its two names must have a value",
     "POST /api/event/flow/add/": "a text must hold JSON",
     "PUT /api/eventtype/event/{id}": "a link must lead somewhere",
     "PUT /api/vod/{id}/metadata": "the Event must be there, in a state with metadata",

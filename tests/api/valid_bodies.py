@@ -50,6 +50,7 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/audit/redact": {"reason": "asked for", "actor": "nobody"},
     "POST /api/room/": {"name": "x"},
     "PUT /api/room/{id}": {"name": "x"},
+    "PUT /api/quiet/": {"quiet": True, "reason": "x"},
     "PUT /api/tag/": {"name": "x"},
     "PUT /api/tag/event/{id}": {"name": "x"},
     "POST /api/eventtype/": {"name": "x", "colour": "#fff"},

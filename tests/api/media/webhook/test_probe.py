@@ -23,8 +23,8 @@ from tests.workers.deliveries.sending import Got, Receiver
 
 SAMPLE: dict[str, Any] = {
     "eventId": "00000000-0000-0000-0000-000000000000",
-    "referenceId": None,
-    "externalId": None,
+    "referenceId": "",
+    "externalId": "",
     "state": "PRE_LIVE",
     "stateChanged": False,
     "metadataChanged": False,
