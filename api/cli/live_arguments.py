@@ -55,8 +55,9 @@ def _origin(parser: ArgumentParser) -> None:
         "--token",
         type=utf8,
         metavar="NAME",
-        help="print a token with which an encoder may write to this publishing point and a player read it, and end",
+        help="print a token with which an encoder may write to this publishing point and read it, and end",
     )
+    parser.add_argument("--read", action="store_true", help="with --token: one that may only read, for players")
     parser.add_argument("--hours", type=positive, default=12, metavar="N", help="how long the token is valid (default: 12 hours)")
     parser.add_argument(
         "--revoke", type=utf8, metavar="NAME", help="make all tokens of this publishing point void that were given so far, and end"
@@ -99,7 +100,8 @@ ORIGIN = Command(
     "The built-in origin alone, for laptops and tests: `medialedger up` has one too. It listens at MEDIALEDGER_HOST and "
     "MEDIALEDGER_PORT, keeps recordings in MEDIALEDGER_ORIGIN_ROOT, and needs the master key of the installation whose encoders "
     "write to it.",
-    "medialedger origin\n  medialedger origin --token news --hours 3\n  medialedger origin --revoke news",
+    "medialedger origin\n  medialedger origin --token news --hours 3\n  medialedger origin --token news --read\n"
+    "  medialedger origin --revoke news",
     _origin,
     serves=True,
     about_machine=True,

@@ -32,7 +32,7 @@ from workers.origin.recordings import Point, PointState
 async def run(args: Namespace, settings: Settings) -> int:
     create_home(settings.home)
     if args.token is not None:
-        text, until = _token(settings, args.token, session=args.session, hours=args.hours)
+        text, until = _token(settings, args)
         print_status(text)
         print(f"for {args.token}, until {until:%Y-%m-%d %H:%M:%SZ}", file=sys.stderr)
         return 0
@@ -78,15 +78,15 @@ def _point(settings: Settings, name: str) -> Point:
     return Point(settings.origin_root / name)
 
 
-def _token(settings: Settings, name: str, *, session: int | None, hours: int) -> tuple[str, datetime]:
+def _token(settings: Settings, args: Namespace) -> tuple[str, datetime]:
     """The token, and when it expires."""
-    state, now = _point(settings, name).state() or PointState(), system_clock()
-    number = state.session + 1 if session is None else session
+    state, now = _point(settings, args.token).state() or PointState(), system_clock()
+    number = state.session + 1 if args.session is None else args.session
     if number > LARGEST_SESSION:
         raise StartError("the number of a session has 63 bits")
-    issued, until = max(int(now.timestamp()), int(state.revoked) + 1), now + timedelta(hours=hours)
-    token = PointToken(Use.HAND, issued, int(until.timestamp()), number)
-    return token.text(_keys(settings).ingest.present, point=name), until
+    issued, until = max(int(now.timestamp()), int(state.revoked) + 1), now + timedelta(hours=args.hours)
+    token = PointToken(Use.READ if args.read else Use.HAND, issued, int(until.timestamp()), 0 if args.read else number)
+    return token.text(_keys(settings).ingest.present, point=args.token), until
 
 
 def _keys(settings: Settings) -> KeyRing:

@@ -127,7 +127,8 @@ class OriginAccess:
         sent = parse_qs(query.decode("latin-1")).get("token", [""])[0] if b"token=" in query else ""
         authorization = request.headers.get(b"authorization", b"").decode("latin-1")
         for text, suffix in ((sent, f"?token={sent}"), (authorization.partition(" ")[2].strip(), "")):
-            if text.startswith(PREFIX) and origin.token(point, text) is not None:
+            token = origin.token(point, text) if text.startswith(PREFIX) else None
+            if token is not None and token.issued > await origin.playback.revoked(point):
                 return Admission(whole=True, query=suffix)
         if whole:
             raise ViewerNeeded(whole=True)

@@ -19,6 +19,8 @@ from workers.origin.state_pages import State
 from workers.origin.timeline import Timeline, timeline
 
 T = TypeVar("T")
+_Times = LRUCache[str, tuple[float, float]]
+"""A time of each publishing point, and until when it is taken from here."""
 _THREADS: Final = 4
 _FRESH: Final = 1.0
 _GRACE: Final = 30.0
@@ -43,7 +45,8 @@ class Playback:
         self._points = points
         self._window = window
         self._clock = clock
-        self._since: LRUCache[str, tuple[float, float]] = LRUCache(_POINTS)
+        self._since: _Times = LRUCache(_POINTS)
+        self._revoked: _Times = LRUCache(_POINTS)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="playback")
 
     async def master(self, point: str, view: View) -> str | None:
@@ -61,11 +64,22 @@ class Playback:
     async def live_since(self, point: str) -> float:
         """When the first segment came that may be played live, a Unix time; earlier ones belong to the whole recording alone. At
         most a second old: it only grows."""
-        since, until = self._since.get(point, (inf, -inf))
+        return await self._remembered(self._since, point, self._live_since)
+
+    async def revoked(self, point: str) -> float:
+        """Until when tokens were made void, a Unix time. At most a second old."""
+        return await self._remembered(self._revoked, point, self._revoked_until)
+
+    async def _remembered(self, known: _Times, point: str, read: Callable[[str], float]) -> float:
+        found, until = known.get(point, (inf, -inf))
         if until <= self._clock():
-            since = await asyncio.get_running_loop().run_in_executor(self._threads, self._live_since, point)
-            self._since[point] = since, self._clock() + _FRESH
-        return since
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, read, point)
+            known[point] = found, self._clock() + _FRESH
+        return found
+
+    def _revoked_until(self, point: str) -> float:
+        state = self._points.get(point).state()
+        return 0.0 if state is None else state.revoked
 
     def _live_since(self, point: str) -> float:
         filled = [one for one in self._points.get(point).recordings() if one.filled]
