@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.architecture.sources import Named, called, files, name, public, tree
 
-LARGEST_FILE = 400
+LARGEST_FILE = 700
 SHORT = 7
 """A function of so few statements says in its body what a docstring would say again."""
 
@@ -22,7 +22,7 @@ def breaches(rule: Callable[[Path], object], *folders: str, allowed: str = "") -
 
 
 def test_no_file_is_too_long() -> None:
-    """A file that long becomes a package of the same name. The verifier is one file that auditors take away."""
+    """A file holds one concept, and may be long. The verifier is one file that auditors take away."""
 
     def too_long(path: Path) -> bool:
         return len(path.read_text().splitlines()) > LARGEST_FILE

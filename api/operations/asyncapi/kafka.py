@@ -46,11 +46,11 @@ _HEADERS: dict[str, dict[str, Any]] = {
     },
     "ce_position": {**_NUMBER, "description": "Where it lies in the whole log. A repeat has the same."},
     "ce_after": {**_NUMBER, "description": "All up to this position was sent before the page that holds the record."},
-    "ce_actor": {"description": "The client whose change it was, or `system`."},
     "ce_actorkind": {
         "enum": [kind.value for kind in ActorKind],
         "description": "A client with an API key, a person in the console, the product, or a shell. Absent where it was erased.",
     },
+    "ce_actor": {"description": "The client whose change it was, or `system`."},
     "ce_correlationid": {"description": "The X-Transaction-ID of the request that began it, or an id in its place."},
     "ce_commandid": {"format": "uuid", "description": "The write that it belongs to: events of one write have the same."},
     "ce_causationid": {"format": "uuid", "description": "The id of the event that led to the write, if one did."},
@@ -72,8 +72,8 @@ _HEADER_EXAMPLES = {
     "ce_sequence": "0000000000000000003",
     "ce_position": "1200",
     "ce_after": "1100",
-    "ce_actor": "studio",
     "ce_actorkind": "client",
+    "ce_actor": "studio",
     "ce_correlationid": "import-7",
     "ce_commandid": "9b2d1f8e-6f5b-4c1e-8f0a-2f4a1c7b3d55",
 }
