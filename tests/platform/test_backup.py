@@ -227,17 +227,23 @@ async def test_a_back_up_under_writes_is_the_log_up_to_one_position(
 async def test_the_home_of_an_embedded_database_is_made(
     archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    """Also from the back-up of another embedded database, where functions of PostgreSQL itself have other rights."""
     monkeypatch.delenv("MEDIALEDGER_DATABASE_URL")
     monkeypatch.setenv("MEDIALEDGER_MASTER_KEY_FILE", str(home / "master.key"))
-    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path / "new"))
+    homes, again = (tmp_path / "new", tmp_path / "copy"), tmp_path / "again.backup"
     try:
+        monkeypatch.setenv("MEDIALEDGER_HOME", str(homes[0]))
         assert await asyncio.to_thread(main, ["restore", str(archive)]) == 0
         assert "1 of 1 media files are not in" in capsys.readouterr().out
         assert await asyncio.to_thread(main, ["audit", "verify"]) == 0
         assert await asyncio.to_thread(main, ["restore", str(archive)]) == 1
         assert "the database is not empty" in capsys.readouterr().err
+        assert await asyncio.to_thread(main, ["backup", str(again)]) == 0
+        monkeypatch.setenv("MEDIALEDGER_HOME", str(homes[1]))
+        assert await asyncio.to_thread(main, ["restore", str(again)]) == 0, capsys.readouterr().err
     finally:
-        EmbeddedPostgres(tmp_path / "new").stop()
+        for made in homes:
+            EmbeddedPostgres(made).stop()
 
 
 def test_a_damaged_archive_is_refused_and_nothing_is_made(

@@ -20,6 +20,7 @@ _HEAD: Final = 40
 """Lines at the beginning of a script that set parameters of the session."""
 _NEWER: Final = b"SET transaction_timeout"
 """A parameter that servers before 17 do not know."""
+_OF_POSTGRESQL: Final = "pg_catalog"
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
 """Of our own: `psql --single-transaction` commits at the end of its input, also where its writer was killed in the middle."""
@@ -50,8 +51,18 @@ def dumping(conninfo: str, *, snapshot: str, without_rows: Sequence[str] = ()) -
 
 
 def restore(source: IO[bytes], conninfo: str) -> None:
-    """Make the tables of a dump, with their rows: all of it, or nothing. Raises `DumpError`."""
-    arguments = [_path("pg_restore"), "--format=custom", "--no-owner", "--exit-on-error", "--file=-"]
+    """Make the tables of a dump, with their rows: all of it, or nothing. Raises `DumpError`.
+
+    The rights to functions of PostgreSQL itself stay those of the server: only a superuser may change them, and the embedded
+    database has fewer of them than a new one."""
+    arguments = [
+        _path("pg_restore"),
+        "--format=custom",
+        "--no-owner",
+        f"--exclude-schema={_OF_POSTGRESQL}",
+        "--exit-on-error",
+        "--file=-",
+    ]
     once = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-", "--output=/dev/null"]
     pipe = subprocess.PIPE
     with TemporaryFile() as errors, TemporaryFile() as refusals:
