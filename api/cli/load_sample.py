@@ -39,7 +39,7 @@ async def run(args: Namespace, settings: Settings) -> int:
     if args.remove:
         return await asyncio.to_thread(_remove, args.events)
     async with open_core(settings) as wired:
-        webhooks = await RecordQueries(wired.database, RECORDS).without_parent(Webhook.KIND)
+        webhooks = await RecordQueries(wired.database, RECORDS).all(Webhook.KIND, without_parent=True)
         if told := sum(row.details.disabled_at is None for row in webhooks):
             confirm(args, f"send notifications of {args.events} Events to {told} webhooks")
         started = time.perf_counter()

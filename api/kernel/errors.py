@@ -28,9 +28,7 @@ def _malformed(error: Malformed) -> Failure:
 
 def _page_too_large(error: PageTooLarge) -> Failure:
     size, most = -(-error.size // MIB), LARGEST_CONTENT // MIB
-    if error.pages:
-        return bad_input([FieldError("pageSize", f"the page has {size} MiB, at most {most} are given; ask for fewer")])
-    return Failure(400, f"The list has {size} MiB, at most {most} are given. Read what is needed by its id.", "bad-input")
+    return bad_input([FieldError("pageSize", f"the page has {size} MiB, at most {most} are given; ask for fewer")])
 
 
 def _not_found(error: NotFound) -> Failure:

@@ -19,7 +19,7 @@ from domain.records.archiver_stream_handlers import ArchiverStreamHandlers
 from domain.records.kinds.archiver_stream import ArchiverStream as ArchiverStreamRecord
 from domain.records.record import Record
 from domain.records.row import RecordRow
-from projections.records.queries import RecordQueries
+from projections.records.queries import BY_NUMBER, RecordQueries
 
 routes = Router("/archiverstream", tag="Archiver streams", surface=MEDIA)
 
@@ -139,5 +139,4 @@ async def update_archiver_stream(
 @routes.get("/", READ, response_model=list[ArchiverStream])
 async def list_archiver_streams(request: Request, records: RecordQueries) -> Response:
     """All archiver streams, by id; expired ones too."""
-    rows = await records.all(ArchiverStreamRecord.KIND)
-    return STREAMS.listed(sorted(rows, key=lambda row: int(row.id)))
+    return await STREAMS.array(records.parts(ArchiverStreamRecord.KIND, order=BY_NUMBER))

@@ -20,6 +20,7 @@ from domain.destination.targets import Target
 from domain.kernel.errors import Malformed
 from domain.kernel.ports import Outcome
 from domain.records.kinds.destination import Destination as DestinationKind
+from domain.records.kinds.destination import DestinationDetails
 from domain.records.record import Record
 from domain.records.row import RecordRow
 from projections.records.queries import RecordQueries
@@ -102,6 +103,9 @@ class DestinationsQuery(Wire):
     only_active: Flag = Field(False, description="true: only active ones. Default false.")
     no_cache: Flag = Field(False, description=NO_CACHE)
 
+    def matches(self, details: DestinationDetails) -> bool:
+        return (not self.target_filter or details.target in self.target_filter) and (details.active or not self.only_active)
+
 
 DESTINATIONS = Resource(DestinationKind, "/api/media/destination", Destination.of)
 
@@ -155,13 +159,8 @@ async def update_destination(
 @routes.get("/", READ, response_model=list[Destination])
 async def list_destinations(request: Request, query: DestinationsQuery, records: RecordQueries) -> Response:
     """Destinations, by name."""
-    rows = await records.all(DestinationKind.KIND)
-    wanted = [
-        row
-        for row in rows
-        if (not query.target_filter or row.details.target in query.target_filter) and (row.details.active or not query.only_active)
-    ]
-    return DESTINATIONS.listed(wanted)
+    parts = records.parts(DestinationKind.KIND)
+    return await DESTINATIONS.array([row for row in part if query.matches(row.details)] async for part in parts)
 
 
 @routes.get("/{id}", READ, response_model=Destination, name="get_destination")

@@ -94,10 +94,10 @@ async def put_playlist(request: Request, id: UUID, body: PutPlaylistRequest, han
 @routes.get("/", READ, response_model=list[Playlist], absent=204)
 async def list_playlists(request: Request, records: RecordQueries) -> Response:
     """All playlists, by name; 204 when there is none."""
-    rows = await records.all(PlaylistRecord.KIND)
-    if not rows:
+    listed = await PLAYLISTS.array(records.parts(PlaylistRecord.KIND))
+    if listed.body == []:
         raise NotFound(PlaylistRecord.KIND, "any")
-    return PLAYLISTS.listed(rows)
+    return listed
 
 
 async def item_added(request: Request, outcome: Outcome[Any]) -> Response:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from pydantic import Field
 
+from api.http.arrays import array
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ
@@ -79,15 +81,16 @@ async def list_provision_comparisons(
 ) -> Response:
     """Compare a channel with every infrastructure profile, by the profile's name."""
     channel = await records.known(Channel.KIND, channel_id)
-    used, profiles = resource_names(channel.details.configuration_json), await records.all(InfrastructureProfile.KIND)
-    compared = [(profile, compare(used, profile.details.configuration_json)) for profile in profiles]
-    selected = [
+    used, parts = resource_names(channel.details.configuration_json), records.parts(InfrastructureProfile.KIND)
+    return await array(_selected(channel, part, used=used, query=query) async for part in parts)
+
+
+def _selected(
+    channel: RecordRow, profiles: Iterable[RecordRow], *, used: Sequence[str], query: ComparisonsQuery
+) -> list[ProvisionComparison]:
+    compared = ((profile, compare(used, profile.details.configuration_json)) for profile in profiles)
+    return [
         ProvisionComparison.of(channel, profile, comparison=comparison)
         for profile, comparison in compared
-        if _selected(comparison, query)
+        if (comparison.is_valid or not query.only_valid) and (comparison.is_optimal or not query.only_optimal)
     ]
-    return Response(200, selected)
-
-
-def _selected(comparison: Comparison, query: ComparisonsQuery) -> bool:
-    return (comparison.is_valid or not query.only_valid) and (comparison.is_optimal or not query.only_optimal)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api.http.arrays import array
 from api.http.response import Response
 from api.kernel.request import Request
 from api.kernel.wire import Wire
@@ -53,6 +54,10 @@ class Resource:
         if row is None:
             raise NotFound(self.kind.KIND, str(key))
         return Response(200, self.shape(row), etag=row.version, settled=True)
+
+    async def array(self, parts: AsyncIterator[Sequence[RecordRow]]) -> Response:
+        """A list of any length."""
+        return await array([self.shape(row) for row in part] async for part in parts)
 
     def listed(self, rows: Iterable[RecordRow]) -> Response:
         return Response(200, [self.shape(row) for row in rows])

@@ -90,7 +90,7 @@ class StandardRoutes:
         @self.router.get("/", READ, response_model=GenericAlias(list, (self.model,)), name=f"list_{self._kind}s")
         @with_doc(f"All {self._noun}s, by name.")
         async def list_records(request: Request, query: FreshQuery, records: RecordQueries) -> Response:
-            return self.resource.listed(await records.all(self._kind))
+            return await self.resource.array(records.parts(self._kind))
 
         return self
 

@@ -170,23 +170,15 @@ class Pool:
     ) -> tuple[list[TupleRow], int]:
         """The rows of a page and the total, by one statement. `content` are the columns that may be large; the first column is
         never null; `count` selects one number. Raises `PageTooLarge`."""
-        return await self._within(sized(page, count, content=content), parameters, prepare=prepare, pages=True)
-
-    async def whole(self, list_: str, *, content: Sequence[str], parameters: dict[str, Any], pages: bool = False) -> list[TupleRow]:
-        """The rows of a list, as `page`. `pages`: whether a caller can ask for less of it."""
-        return (await self._within(sized(list_, "SELECT 0", content=content), parameters, prepare=None, pages=pages))[0]
-
-    async def _within(
-        self, query: str, parameters: dict[str, Any], *, prepare: bool | None, pages: bool
-    ) -> tuple[list[TupleRow], int]:
+        query = sized(page, count, content=content)
         size, rows, total = await self._page(query, {**parameters, "bytes": ORDINARY}, prepare=prepare)
         if size > ORDINARY:
             if size > LARGEST_CONTENT:
-                raise PageTooLarge(size, pages=pages)
+                raise PageTooLarge(size)
             await self._large_reads.wait()
             size, rows, total = await self._page(query, {**parameters, "bytes": LARGEST_CONTENT}, prepare=prepare)
             if size > LARGEST_CONTENT:  # it has grown in between
-                raise PageTooLarge(size, pages=pages)
+                raise PageTooLarge(size)
         return rows, total
 
     async def _page(self, query: str, parameters: dict[str, Any], *, prepare: bool | None) -> tuple[int, list[TupleRow], int]:

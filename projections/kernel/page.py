@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -66,12 +66,26 @@ LARGEST_CONTENT: Final = 24 * MIB
 
 
 class PageTooLarge(DomainError):
-    """The rows of the page have together too many bytes. A smaller page can be asked for, where the list has pages."""
+    """The rows of the page have together too many bytes. A smaller page can be asked for."""
 
-    def __init__(self, size: int, *, pages: bool) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__(f"the page has {size} bytes")
         self.size = size
-        self.pages = pages
+
+
+def in_parts(keys: Iterable[tuple[T, int]], *, most: int = LARGEST) -> Iterator[list[T]]:
+    """Keys, each with the bytes of its content, in parts of at most `most` keys and `ORDINARY` bytes. A larger one is a part of
+    its own. A list of any length is read in them, one after another."""
+    part: list[T] = []
+    size = 0
+    for key, each in keys:
+        if part and (len(part) == most or size + each > ORDINARY):
+            yield part
+            part, size = [], 0
+        part.append(key)
+        size += each
+    if part:
+        yield part
 
 
 def sized(page: str, count: str, *, content: Sequence[str]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from domain.destination.targets import Target
@@ -14,7 +14,7 @@ from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from projections.kernel.arrays import bigints, texts, uuids
 from projections.kernel.database import Database
-from projections.kernel.page import Page, Window
+from projections.kernel.page import Page, Window, in_parts
 from projections.kernel.where import where
 
 _COLUMNS: Final[LiteralString] = (
@@ -29,6 +29,8 @@ _OF_DESTINATION: Final = (
     "FROM publication_view p LEFT JOIN record_view d ON d.kind = 'destination' AND d.id = p.destination_id::text "
     "WHERE NOT p.withdrawn AND p.destination_id = %s ORDER BY p.id LIMIT %s"
 )
+_AT_ONCE: Final = 200
+"""Publications of an array that are read and written together."""
 _ORDERS: Final[Mapping[str, LiteralString]] = {
     "created": "p.date_created",
     "started": "p.date_started",
@@ -57,6 +59,14 @@ class PublicationFilter:
     since: datetime | None = None
     until: datetime | None = None
     order: str = "created"
+
+
+class Listed(NamedTuple):
+    """The ids of a list of publications with the bytes of their content; `total` counts all that the filter finds, unless a page
+    lies beyond the last one."""
+
+    keys: Sequence[tuple[UUID, int]]
+    total: int
 
 
 class PublicationQueries:
@@ -96,27 +106,24 @@ class PublicationQueries:
         rows = await self._database.rows(_COLUMNS + _FROM + tail, parameters)
         return _row(rows[0]) if rows else None
 
-    async def listed(self, wanted: PublicationFilter, *, limit: int) -> Sequence[PublicationRow]:
-        """At most `limit` + 1, so that the caller knows whether there are more."""
+    async def listed(self, wanted: PublicationFilter, window: Window | None = None) -> Listed:
+        """All that the filter finds, or a page of them, in its order."""
         condition, parameters = _conditions(wanted)
-        tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id LIMIT %(limit)s"
-        named = {**parameters, "limit": limit + 1}
-        rows = await self._database.lists.whole(
-            _COLUMNS + _FROM + tail, content=("details", "content"), parameters=named, pages=True
-        )
-        return [_row(found) for found in rows]
-
-    async def ids(self, wanted: PublicationFilter) -> Sequence[UUID]:
-        """The ids of all that the filter finds, in its order."""
-        condition, parameters = _conditions(wanted)
+        size = "coalesce(octet_length(p.details), 0) + octet_length(p.content)"
         tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id"
-        return [key for (key,) in await self._database.lists.rows(f"SELECT p.id {_FROM}{tail}", parameters)]
+        if window is not None:
+            tail += " LIMIT %(limit)s OFFSET %(offset)s"
+            parameters |= {"limit": window.limit, "offset": window.offset}
+        rows = await self._database.lists.rows(f"SELECT p.id, {size}, count(*) OVER () {_FROM}{tail}", parameters)
+        return Listed([(key, bytes_) for key, bytes_, _ in rows], rows[0][2] if rows else 0)
 
-    async def those(self, keys: Sequence[UUID]) -> Sequence[PublicationRow]:
-        """The publications with these ids, in their order, without those that are not there any more."""
+    async def parts(self, listed: Listed) -> AsyncIterator[Sequence[PublicationRow]]:
+        """The publications of a list, in parts that are read when the one before was taken. Those that are not there any more are
+        left out."""
         asked = f"{_COLUMNS}{_FROM} WHERE p.id = ANY(%s::uuid[]) AND NOT p.withdrawn"
-        found = {row.id: row for row in map(_row, await self._database.lists.rows(asked, (uuids(keys),)))}
-        return [found[key] for key in keys if key in found]
+        for keys in in_parts(listed.keys, most=_AT_ONCE):
+            found = {row.id: row for row in map(_row, await self._database.lists.rows(asked, (uuids(keys),)))}
+            yield [found[key] for key in keys if key in found]
 
     async def page(self, wanted: PublicationFilter, window: Window) -> Page[PublicationRow]:
         condition, parameters = _conditions(wanted)

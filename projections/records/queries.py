@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Final, LiteralString, NamedTuple
 
 from pydantic import BaseModel
 
@@ -14,7 +14,7 @@ from domain.records.row import RecordRow as RecordRow
 from projections.kernel.arrays import Texts, texts
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
-from projections.kernel.page import Page, Window
+from projections.kernel.page import LARGEST, ORDINARY, Page, Window, in_parts
 from projections.kernel.where import where
 
 
@@ -33,6 +33,10 @@ _SHOWN = (
     "USING (kind, id) WHERE NOT deleted"
 )
 _SELECT = _COLUMNS + "WHERE NOT deleted AND "
+BY_NAME: Final[LiteralString] = "name, id"
+BY_CREATION: Final[LiteralString] = "date_created, id"
+BY_NUMBER: Final[LiteralString] = "length(id), id"
+"""Of records whose ids are whole numbers."""
 _ADDED_BY = """
 SELECT count(*) FROM (
     SELECT FROM record_view r
@@ -90,18 +94,31 @@ class RecordQueries:
         rows = await self._database.rows(_SELECT + "kind = %s AND reference_id = %s" + order, (kind, reference_id))
         return self._row(rows[0]) if rows else None
 
-    async def all(self, kind: str) -> list[RecordRow]:
-        """By name."""
-        return await self._listed(_SELECT + "kind = %(kind)s ORDER BY name, id", kind)
+    async def all(self, kind: str, *, without_parent: bool = False) -> list[RecordRow]:
+        """The records of a kind by name, as `parts`, for a caller that needs them together."""
+        return [row async for part in self.parts(kind, without_parent=without_parent) for row in part]
+
+    async def parts(
+        self, kind: str, *, order: LiteralString = BY_NAME, without_parent: bool = False
+    ) -> AsyncIterator[Sequence[RecordRow]]:
+        """The records of a kind, however many and large, in parts that are read when the one before was taken. `without_parent`
+        leaves out those that belong to another record. A list that fits into one part takes one statement."""
+        of_none = " AND parent IS NULL" if without_parent else ""
+        condition = f"kind = '{kind}'{of_none}"  # literals, for an index of webhooks
+        rows = await self._database.lists.rows(_begun(condition, order=order), {"bytes": ORDINARY, "most": LARGEST})
+        begun = sum(row[3] is not None for row in rows)
+        yield [self._row(row[:-1]) for row in rows[:begun]]
+        rest = [((kind, row[1]), row[-1]) for row in rows[begun:]]
+        del rows
+        for links in in_parts(rest):
+            read = await self._database.lists.rows(_COLUMNS + _AMONG, _ends(links))
+            found = {row.link: row for row in map(self._row, read)}
+            yield [found[link] for link in links if link in found]
 
     async def of_parent(self, kind: str, parent: object) -> list[RecordRow]:
         """The records of a kind that belong to one parent, in no order."""
         rows = await self._database.rows(_SELECT + "kind = %s AND parent = %s", (kind, str(parent)))
         return [self._row(row) for row in rows]
-
-    async def without_parent(self, kind: str) -> list[RecordRow]:
-        """The records of a kind that belong to no parent, in no order."""
-        return await self._listed(f"{_SELECT} kind = '{kind}' AND parent IS NULL", kind)  # a literal, for an index of webhooks
 
     async def page(self, kind: str, *, parent: str | None, window: Window, descending: bool) -> Page[RecordRow]:
         """The records of a kind, of one parent where it is given, by their creation."""
@@ -136,10 +153,6 @@ class RecordQueries:
         rows = await self.linked(links)
         return [rows[link] for link in links if link in rows]
 
-    async def _listed(self, statement: str, kind: str) -> list[RecordRow]:
-        rows = await self._database.lists.whole(statement, content=("document",), parameters={"kind": kind})
-        return [self._row(row) for row in rows]
-
     def _shown_row(self, row: Sequence[Any]) -> RecordRow:
         *columns, name = row
         if columns[3] is not None:
@@ -150,6 +163,18 @@ class RecordQueries:
     def _row(self, row: Sequence[Any]) -> RecordRow:
         kind, key, version, document, created, modified = row
         return RecordRow(kind, key, version, self._details[kind].model_validate_json(document), created, modified)
+
+
+def _begun(condition: str, *, order: str) -> str:
+    """A query for the records of a list in their order, with the bytes of each; those after the first `bytes` or the first `most`
+    are without their document."""
+    return f"""
+SELECT kind, id, version, CASE WHEN number <= %(most)s AND until <= %(bytes)s THEN document END, date_created, date_modified, size
+FROM (
+    SELECT *, octet_length(document) AS size, row_number() OVER listed AS number, sum(octet_length(document)) OVER listed AS until
+    FROM record_view WHERE NOT deleted AND {condition} WINDOW listed AS (ORDER BY {order})
+) AS list ORDER BY {order}
+"""
 
 
 def _ends(links: Sequence[Link]) -> tuple[Texts, Texts]:

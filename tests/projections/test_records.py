@@ -47,7 +47,7 @@ async def test_system_wide_webhooks_are_found_without_reading_those_of_events(in
     await inner.database.execute("ANALYZE record_view")
     async with counting(database_url) as database:
         database.lists = database
-        found = await RecordQueries(database, RECORDS).without_parent(Webhook.KIND)
+        found = await RecordQueries(database, RECORDS).all(Webhook.KIND, without_parent=True)
         assert [row.id for row in found] == [str(UUID(int=900))]
         scanned, by_index = await database.rows_read("record_view")
         assert scanned + by_index <= 3

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from api.http.arrays import array
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
@@ -89,7 +91,8 @@ async def delete_category(request: Request, id: UUID, handlers: RecordHandlers) 
 @routes.get("/", READ, response_model=list[Category])
 async def list_categories(request: Request, query: FreshQuery, records: RecordQueries, history: RecordHistory) -> Response:
     """All categories, by name."""
-    return Response(200, await with_properties(history.at(None), await records.all(CategoryRecord.KIND)))
+    reader = history.at(None)
+    return await array(await with_properties(reader, part) async for part in records.parts(CategoryRecord.KIND))
 
 
 @routes.get("/{id}", READ, response_model=Category, name="get_category")
@@ -99,6 +102,6 @@ async def category_by_id(request: Request, id: UUID, query: FreshQuery, records:
     return Response(200, (await with_properties(history.at(None), [row]))[0], etag=row.version)
 
 
-async def with_properties(reader: RecordReader, rows: list[RecordRow]) -> list[Category]:
+async def with_properties(reader: RecordReader, rows: Sequence[RecordRow]) -> list[Category]:
     owned = await reader.of_owners(CategoryPropertyRecord.KIND, [row.id for row in rows])
     return [Category.of(row, owned.get(row.id, ())) for row in rows]

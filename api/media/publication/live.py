@@ -23,7 +23,7 @@ from api.media.publication.media import all_or_page
 from api.media.publication.presenter import PublicationPresenter
 from api.media.publication.requests import OneQuery, PublicationsQuery, TransactionQuery
 from api.media.publication.responses import LivePublication, OperationResult, PushStatistics, StreamResult
-from api.media.publication.vod import MOST_IN_A_TRANSACTION, found, operation_done
+from api.media.publication.vod import found, operation_done
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
@@ -137,8 +137,8 @@ async def list_live_publications_of_transaction(
     presenter: PublicationPresenter,
 ) -> Response:
     """The live publications of one request. An unknown one has none."""
-    rows = await publications.listed(query.filter(transaction_id, kind=_LIVE), limit=MOST_IN_A_TRANSACTION)
-    return Response(200, await presenter.shown(LivePublication, rows, query_target=query.query_target))
+    listed = await publications.listed(query.filter(transaction_id, kind=_LIVE))
+    return await presenter.array(LivePublication, listed, query_target=query.query_target)
 
 
 @routes.get("/contentId/{contentId}", READ, response_model=LivePublication)

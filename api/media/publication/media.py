@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from uuid import UUID
 
-from api.http.response import Response, encode
+from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
-from api.media.publication.presenter import MOST_ASKED, PublicationPresenter
+from api.media.publication.presenter import PublicationPresenter
 from api.media.publication.requests import DeleteQuery, OneQuery, PublicationsQuery, PublishEventRequest, TransactionQuery
 from api.media.publication.responses import LivePublication, MediaPublication
-from api.media.publication.vod import MOST_IN_A_TRANSACTION, found
+from api.media.publication.vod import found
 from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
 from domain.publication.values import PublicationKind
+from projections.kernel.page import Page
 from projections.publication.queries import PublicationQueries
 
 routes = Router("/media/vodpublication", tag="Media VOD publications", surface=MEDIA)
 plural = Router("/media/vodpublications", tag="Media VOD publications", surface=MEDIA)
 
-_AT_ONCE = 200
-"""Publications of an array that are read and written together."""
 _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
 
 
@@ -39,26 +37,10 @@ async def all_or_page(
     kind: PublicationKind,
 ) -> Response:
     """A plain array: a page, or all when there is no pageSize. A long array is sent in parts while it is read."""
-    wanted = query.listed(kind)
-    if query.page_size is not None:
-        page = await publications.page(wanted, query.window)
-        shown = await presenter.shown(model, page.results, query_target=query.query_target)
-        return Response(200, shown, headers=next_page(request, page))
-    keys = await publications.ids(wanted)
-    if len(keys) <= _AT_ONCE or query.query_target:
-        rows = await publications.those(keys[: max(_AT_ONCE, MOST_ASKED) + 1])
-        return Response(200, await presenter.shown(model, rows, query_target=query.query_target))
-
-    async def parts() -> AsyncIterator[bytes]:
-        begin = b"["
-        for start in range(0, len(keys), _AT_ONCE):
-            rows = await publications.those(keys[start : start + _AT_ONCE])
-            for entry in await presenter.shown(model, rows):
-                yield begin + encode(entry)
-                begin = b","
-        yield b"]" if begin == b"," else b"[]"
-
-    return Response(200, parts())
+    window = None if query.page_size is None else query.window
+    listed = await publications.listed(query.listed(kind), window)
+    headers = () if window is None else next_page(request, Page(window.limit, listed.total, ()))
+    return await presenter.array(model, listed, query_target=query.query_target, headers=headers)
 
 
 async def publications_created(request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter) -> Response:
@@ -94,8 +76,8 @@ async def list_media_vod_publications_of_transaction(
     presenter: PublicationPresenter,
 ) -> Response:
     """The VOD publications of one request. An unknown one has none."""
-    rows = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD), limit=MOST_IN_A_TRANSACTION)
-    return Response(200, await presenter.shown(MediaPublication, rows, query_target=query.query_target))
+    listed = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD))
+    return await presenter.array(MediaPublication, listed, query_target=query.query_target)
 
 
 @routes.get("/content/{contentId}", READ, response_model=MediaPublication)

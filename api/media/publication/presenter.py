@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from api.http.arrays import array
+from api.http.response import Response
 from api.media.publication.responses import MediaPublication
 from domain.kernel.errors import Malformed
 from domain.publication.aggregate import Publication
 from domain.publication.ports import PublishedContents, TargetCall
 from domain.publication.row import PublicationRow
 from domain.records.kinds.destination import Destination
-from projections.publication.queries import PublicationQueries
+from projections.publication.queries import Listed, PublicationQueries
 from projections.records.history import RecordHistory
 
 M = TypeVar("M", bound=MediaPublication)
-MOST_ASKED: Final = 100
+_MOST_ASKED: Final = 100
 """Publications whose targets one request asks."""
 _AT_ONCE: Final = 8
 _SECONDS: Final = 15.0
@@ -38,6 +40,15 @@ class PublicationPresenter:
         details = await self._asked(rows) if query_target else [row.details for row in rows]
         return [model.of(row, triggered, found) for row, found in zip(rows, details, strict=True)]
 
+    async def array(
+        self, model: type[M], listed: Listed, *, query_target: bool = False, headers: tuple[tuple[str, str], ...] = ()
+    ) -> Response:
+        """All publications of a list."""
+        if query_target:
+            _check_asked(len(listed.keys))
+        parts = self._publications.parts(listed)
+        return await array((await self.shown(model, rows, query_target=query_target) async for rows in parts), headers=headers)
+
     async def of_roots(self, model: type[M], roots: Sequence[Publication], *, as_of: int | None = None) -> list[M]:
         """Publications as a write has left them."""
         links = [(Destination.KIND, str(root.destination_id)) for root in roots]
@@ -48,8 +59,7 @@ class PublicationPresenter:
         )
 
     async def _asked(self, rows: Sequence[PublicationRow]) -> list[Mapping[str, Any] | None]:
-        if len(rows) > MOST_ASKED:
-            raise Malformed.at("queryTarget", f"asks at most {MOST_ASKED} targets; take a smaller pageSize")
+        _check_asked(len(rows))
         seats = asyncio.Semaphore(_AT_ONCE)
         details: list[Mapping[str, Any] | None] = [None] * len(rows)
 
@@ -61,3 +71,8 @@ class PublicationPresenter:
             async with asyncio.timeout(_SECONDS):
                 await asyncio.gather(*(ask(index, row) for index, row in enumerate(rows)))
         return details
+
+
+def _check_asked(count: int) -> None:
+    if count > _MOST_ASKED:
+        raise Malformed.at("queryTarget", f"asks at most {_MOST_ASKED} targets; take a smaller pageSize")

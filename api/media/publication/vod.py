@@ -34,7 +34,6 @@ from projections.publication.queries import PublicationQueries
 
 routes = Router("/vodpublications", tag="VOD publications", surface=MEDIA)
 
-MOST_IN_A_TRANSACTION = 1000
 _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
 
 
@@ -112,8 +111,8 @@ async def list_vod_publications_of_transaction(
     presenter: PublicationPresenter,
 ) -> Response:
     """The VOD publications of one request. An unknown one has none."""
-    rows = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD), limit=MOST_IN_A_TRANSACTION)
-    return Response(200, await presenter.shown(VodPublication, rows, query_target=query.query_target))
+    listed = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD))
+    return await presenter.array(VodPublication, listed, query_target=query.query_target)
 
 
 @routes.get("/contentId/", READ, response_model=VodPublication, absent=404)

@@ -63,7 +63,7 @@ class WebhookHealth(Wire):
 @routes.get("/health", READ, response_model=list[WebhookHealth])
 async def get_webhook_health(request: Request, records: RecordQueries, health: EndpointHealthQueries) -> Response:
     """How the deliveries of each system-wide webhook go, those that fail first, then those with the most that wait."""
-    rows = {UUID(row.id): row for row in await records.without_parent(Webhook.KIND)}
+    rows = {UUID(row.id): row for row in await records.all(Webhook.KIND, without_parent=True)}
     found = (await health.of(list(rows))).values()
     ordered = sorted(found, key=lambda one: (one.failing_since is None, -one.failed, -one.pending, str(one.webhook)))
     return Response(200, [WebhookHealth.of(webhook_for(request, rows[one.webhook]), one) for one in ordered])

@@ -33,7 +33,7 @@ from domain.webhook.aggregate import Webhook, WebhookFamily
 from domain.webhook.callback import Callback, CallbackDetails
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
-from projections.records.queries import RecordQueries, RecordRow
+from projections.records.queries import BY_CREATION, RecordQueries, RecordRow
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 misspelled_routes = Router("/webook", tag="Webhooks", surface=MEDIA, stored=False)
@@ -92,13 +92,19 @@ async def update_event_webhook(
 @routes.get("/", READ, response_model=list[responses.Webhook], absent=204)
 async def list_webhooks(request: Request, query: FreshQuery, records: RecordQueries) -> Response:
     """The system-wide webhooks, oldest first."""
-    return _list(request, await records.without_parent(Webhook.KIND))
+    parts = records.parts(Webhook.KIND, order=BY_CREATION, without_parent=True)
+    listed = await WEBHOOKS.array([webhook_for(request, webhook) for webhook in part] async for part in parts)
+    return Response(204) if listed.body == [] else listed
 
 
 @routes.get("/event/{eventId}", READ, response_model=list[responses.EventWebhook], absent=204)
 async def list_event_webhooks(request: Request, event_id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """The webhooks of an Event, oldest first."""
-    return _list(request, await records.of_parent(Webhook.KIND, event_id))
+    webhooks = await records.of_parent(Webhook.KIND, event_id)
+    if not webhooks:
+        return Response(204)
+    ordered = sorted(webhooks, key=lambda webhook: (webhook.date_created, webhook.id))
+    return WEBHOOKS.listed([webhook_for(request, webhook) for webhook in ordered])
 
 
 @routes.get("/{id}", READ, response_model=responses.Webhook, absent=204)
@@ -190,10 +196,3 @@ def _changes(body: UpdateWebhookRequest) -> WebhookChanges:
 
 def _for(request: Request, webhook: RecordRow | None) -> RecordRow | None:
     return None if webhook is None else webhook_for(request, webhook)
-
-
-def _list(request: Request, webhooks: list[RecordRow]) -> Response:
-    if not webhooks:
-        return Response(204)
-    ordered = sorted(webhooks, key=lambda webhook: (webhook.date_created, webhook.id))
-    return WEBHOOKS.listed([webhook_for(request, webhook) for webhook in ordered])
