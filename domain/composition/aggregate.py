@@ -22,6 +22,7 @@ class Composition(AggregateRoot):
 
     KIND: ClassVar[str] = "composition"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+    SNAPSHOT_VERSION: ClassVar[int] = 2
 
     event_id: UUID
     kind: CompositionKind
@@ -37,6 +38,7 @@ class Composition(AggregateRoot):
         self.generation = 0
         self.reason = ""
         self.removed = False
+        self.awaits_sources = False
 
     @property
     def running_job(self) -> int | None:
@@ -90,6 +92,17 @@ class Composition(AggregateRoot):
         if self.kind is not CompositionKind.STANDARD:
             raise Refused("an encoder plays this playlist; no film is made of it")
         self._trigger(events.GenerationStarted, at=at, job=job, generation=self.generation + 1)
+
+    def await_sources(self, *, at: datetime) -> None:
+        """No film is made before the Events that the playlist shows have theirs. A running job is broken off in the same append."""
+        self._must_exist()
+        if not self.awaits_sources:
+            self._trigger(events.SourcesAwaited, at=at)
+
+    def fail_sources(self, reason: str, *, at: datetime) -> None:
+        """An Event that the playlist shows gets no film. A running job is broken off in the same append."""
+        self._must_exist()
+        self._trigger(events.GenerationFailed, at=at, reason=reason, job_version=self.followed)
 
     def complete(self, job: int, *, job_version: int, at: datetime) -> None:
         if self._is_news(job, job_version) and self.state is not CompositionState.GENERATED:
@@ -164,7 +177,11 @@ class Composition(AggregateRoot):
     def _when_cloned(self, event: events.Cloned) -> None:
         self.playlist, self.client, self.live_stream_start = event.playlist, event.client, None
 
+    def _when_sources_awaited(self, event: events.SourcesAwaited) -> None:
+        self.state, self.reason, self.awaits_sources = CompositionState.WAITING, "", True
+
     def _when_generation_started(self, event: events.GenerationStarted) -> None:
+        self.awaits_sources = False
         self.state, self.reason = CompositionState.GENERATING, ""
         self.job, self.followed, self.generation = event.job, event.job_version, event.generation
 
@@ -173,6 +190,7 @@ class Composition(AggregateRoot):
 
     def _when_generation_failed(self, event: events.GenerationFailed) -> None:
         self.state, self.reason, self.followed = CompositionState.FAILED, event.reason, event.job_version
+        self.awaits_sources = False
 
     def _when_removed(self, event: events.Removed) -> None:
         self.removed = True
@@ -204,5 +222,5 @@ class Composition(AggregateRoot):
         self.playlist = Playlist.model_validate(details["playlist"])
 
 
-_PLAIN: Final = ("private", "client", "job", "followed", "generation", "reason", "removed")
+_PLAIN: Final = ("private", "client", "job", "followed", "generation", "reason", "removed", "awaits_sources")
 events.Composed.AGGREGATE = Composition

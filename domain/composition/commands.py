@@ -20,8 +20,27 @@ class _CompositionCommand(Command[Composition]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FirstStep:
+    """What is done with a new playlist of which a film is made. `job` makes the film, and is accepted in the same append.
+    `awaits_sources`: Events that it shows are still to get their films. `fault`: why no film is made. Without any of them it waits
+    for its time, or an encoder plays it."""
+
+    job: int | None = None
+    awaits_sources: bool = False
+    fault: str = ""
+
+    def take(self, root: Composition, *, at: datetime) -> None:
+        if self.job is not None:
+            root.start_generation(self.job, at=at)
+        elif self.fault:
+            root.fail_sources(self.fault, at=at)
+        elif self.awaits_sources:
+            root.await_sources(at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComposePlaylist(_CompositionCommand):
-    """The Event gets a playlist. `job` makes the film, and is accepted in the same append; None: not yet, or never."""
+    """The Event gets a playlist."""
 
     event_id: UUID
     composition: CompositionKind
@@ -31,7 +50,7 @@ class ComposePlaylist(_CompositionCommand):
     live_stream_start: datetime | None = None
     generation: int = 0
     cloned_from: UUID | None = None
-    job: int | None = None
+    step: FirstStep = FirstStep()
 
     @property
     def creates(self) -> bool:
@@ -52,8 +71,7 @@ class ComposePlaylist(_CompositionCommand):
             cloned_from=self.cloned_from,
             at=at,
         )
-        if self.job is not None:
-            made.start_generation(self.job, at=at)
+        self.step.take(made, at=at)
         return made
 
 
@@ -66,12 +84,11 @@ class _PlannedCommand(_CompositionCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacePlaylist(_PlannedCommand):
-    """`job` makes the film of the new playlist; None: it waits, or an encoder plays it. It is a copy of the playlist of the Event
-    `cloned_from`."""
+    """It is a copy of the playlist of the Event `cloned_from`, if that is given."""
 
     playlist: Playlist
     client: str
-    job: int | None = None
+    step: FirstStep = FirstStep()
     cloned_from: UUID | None = None
 
     def act(self, root: Composition, *, at: datetime) -> None:
@@ -80,19 +97,18 @@ class ReplacePlaylist(_PlannedCommand):
             root.replace(self.playlist, client=self.client, at=at)
         else:
             root.clone(self.cloned_from, self.playlist, client=self.client, at=at)
-        if self.job is not None:
-            root.start_generation(self.job, at=at)
+        self.step.take(root, at=at)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartGeneration(_PlannedCommand):
-    """Its time has come."""
+class TakeStep(_PlannedCommand):
+    """Its time has come, or its sources have changed."""
 
-    job: int
+    step: FirstStep
 
     def act(self, root: Composition, *, at: datetime) -> None:
         root.check_seen(self.seen)
-        root.start_generation(self.job, at=at)
+        self.step.take(root, at=at)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,12 @@ class GenerationStarted(_Generation):
     generation: int
 
 
+class SourcesAwaited(_Generation):
+    """An Event that the playlist shows is still to get its film: it waits for that."""
+
+    TOPIC: ClassVar[str] = "composition.sources_awaited"
+
+
 class Generated(_Generation):
     TOPIC: ClassVar[str] = "composition.generated"
 
@@ -88,6 +94,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     PlaylistReplaced,
     Cloned,
     GenerationStarted,
+    SourcesAwaited,
     Generated,
     GenerationFailed,
     Removed,

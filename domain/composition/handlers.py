@@ -20,12 +20,13 @@ from domain.composition.commands import (
     CompleteGeneration,
     ComposePlaylist,
     FailGeneration,
+    FirstStep,
     GiveUpGeneration,
     GoOnWithGeneration,
     RemoveComposition,
     ReplacePlaylist,
     RestartGeneration,
-    StartGeneration,
+    TakeStep,
 )
 from domain.composition.parameters import job_parameters
 from domain.composition.ports import CompositionLookup, KnownEvents
@@ -47,8 +48,9 @@ from domain.media_event.changes import EventChanges
 from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, Replacement, StartVodJob
 from domain.media_event.compose_commands import ComposeEvent, RemovePlaylist
 from domain.media_event.deletion import CompositionEnd
+from domain.media_event.film_sources import Sources, standing
 from domain.media_event.links import LINKS
-from domain.media_event.ports import EventLookup
+from domain.media_event.ports import EventDetailsLookup
 from domain.media_event.row import EventRow
 from domain.media_event.values import VodWorkflow
 from domain.media_event.vod_jobs import vod_command
@@ -85,7 +87,7 @@ class CompositionHandlers:
         executor: Executor,
         compositions: CompositionLookup,
         *,
-        events: EventLookup,
+        events: EventDetailsLookup,
         known: KnownEvents,
         records: RecordLookup,
         jobs: JobHandlers,
@@ -199,11 +201,38 @@ class CompositionHandlers:
             if event is None:
                 return Plan((GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED),))
             await self._check_protection(row.playlist, drm=event.details.vod_drm)
-            accepted, job = await self._job(_film(row, row.playlist, client=row.client), invocation)
-            shown = ComposeEvent(event_id, job=job, publish=not row.private)
-            return Plan((*accepted, shown, StartGeneration(row.id, seen=row.seen, job=job)))
+            return Plan(await self._next(row, waited=False, invocation=invocation))
 
         await self._executor.execute(plan, invocation=invocation)
+
+    async def follow_sources(self, event_id: UUID, *, invocation: Invocation) -> None:
+        """Make the film of a playlist that waits for the films of Events, once they are there; or fail it, where one gets none."""
+
+        async def plan() -> Plan:
+            row = await self._compositions.of_event(event_id)
+            if row is None or not row.awaits_sources:
+                return Plan(())
+            event = await self._events.by_id(event_id)
+            if event is None:
+                return Plan((GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED),))
+            try:
+                await self._check_protection(row.playlist, drm=event.details.vod_drm)
+            except Refused as refusal:
+                return Plan(_failed(row, refusal.rule))
+            return Plan(await self._next(row, waited=True, invocation=invocation))
+
+        await self._executor.execute(plan, invocation=invocation)
+
+    async def _next(self, row: CompositionRow, *, waited: bool, invocation: Invocation) -> Sequence[Command[Any]]:
+        """The commands for a playlist whose time has come, or that waits for its sources."""
+        sources = await self._sources(row.playlist, waited=waited)
+        if sources.fault:
+            return _failed(row, sources.fault)
+        if sources.pending:
+            return (TakeStep(row.id, seen=row.seen, step=FirstStep(awaits_sources=True)),)
+        accepted, job = await self._job(_film(row, row.playlist, client=row.client), invocation)
+        shown = ComposeEvent(row.event_id, job=job, publish=not row.private)
+        return (*accepted, shown, TakeStep(row.id, seen=row.seen, step=FirstStep(job=job)))
 
     async def ending(self, event_id: UUID) -> CompositionEnd:
         """What the append that deletes an Event does to its playlist, which stays: nothing is generated any more."""
@@ -219,7 +248,7 @@ class CompositionHandlers:
         self, wanted: NewComposition, event_id: UUID, *, changes: Mapping[str, Any] | None = None, invocation: Invocation
     ) -> Sequence[Command[Any]]:
         """The commands for the first playlist of an Event, or for one after a deletion. Without `changes` the Event must exist."""
-        key, client, commands, job = new_id(), invocation.cause.actor, list[Command[Any]](), None
+        key, client, commands, step = new_id(), invocation.cause.actor, list[Command[Any]](), FirstStep()
         event = await self._events.by_id(event_id)
         present = _last_job(event)
         generation, new = await self._compositions.last_generation(event_id), changes is not None and wanted.event_id is None
@@ -229,10 +258,17 @@ class CompositionHandlers:
             if wanted.live_stream_start is None or wanted.live_stream_start <= self._clock():
                 flow = None if changes is None else changes.get("flow_id")
                 film = _Film(key, event_id, wanted.playlist, generation + 1, client, wanted.private, flow)
-                commands, job = await self._job(film, invocation)
+                commands, step = await self._step(film, invocation)
             commands.append(
                 ComposeEvent(
-                    event_id, job=job, first=True, present_job=present, publish=not wanted.private, changes=changes, new=new
+                    event_id,
+                    job=step.job,
+                    first=True,
+                    present_job=present,
+                    publish=not wanted.private,
+                    changes=changes,
+                    new=new,
+                    fault=bool(step.fault),
                 )
             )
         elif changes is not None:
@@ -247,7 +283,7 @@ class CompositionHandlers:
             live_stream_start=wanted.live_stream_start,
             generation=generation,
             cloned_from=wanted.cloned_from,
-            job=job,
+            step=step,
         )
         return (*commands, compose)
 
@@ -255,19 +291,33 @@ class CompositionHandlers:
         self, row: CompositionRow, playlist: Playlist, *, cloned_from: UUID | None = None, invocation: Invocation
     ) -> Sequence[Command[Any]]:
         """One that waits for its time goes on waiting, unless it is cloned."""
-        waits = row.live_stream_start is not None and row.state is CompositionState.WAITING
+        waits = row.live_stream_start is not None and row.state is CompositionState.WAITING and not row.awaits_sources
         changes = playlist != row.playlist or (cloned_from is not None and row.live_stream_start is not None)
-        commands, job, client = list[Command[Any]](), None, invocation.cause.actor
+        commands, step, client = list[Command[Any]](), FirstStep(), invocation.cause.actor
         if changes and row.kind is CompositionKind.STANDARD:
             await self._check_protection(playlist, drm=(await self._existing(row.event_id)).details.vod_drm)
         if changes and row.kind is CompositionKind.STANDARD and (cloned_from is not None or not waits):
-            accepted, job = await self._job(_film(row, playlist, client=client), invocation)
-            event = ComposeEvent(row.event_id, job=job, publish=not row.private, replaces=row.running_job)
+            accepted, step = await self._step(_film(row, playlist, client=client), invocation)
+            event = ComposeEvent(
+                row.event_id, job=step.job, publish=not row.private, replaces=row.running_job, fault=bool(step.fault)
+            )
             commands = [*_broken_off(row), *accepted, event]
         replace = ReplacePlaylist(
-            row.id, seen=row.seen, playlist=playlist, client=client, job=job, cloned_from=cloned_from if changes else None
+            row.id, seen=row.seen, playlist=playlist, client=client, step=step, cloned_from=cloned_from if changes else None
         )
         return (*commands, replace)
+
+    async def _step(self, film: _Film, invocation: Invocation) -> tuple[list[Command[Any]], FirstStep]:
+        """What is done with a new playlist at once, and the commands that accept a job."""
+        sources = await self._sources(film.playlist, waited=False)
+        if sources.fault or sources.pending:
+            return [], FirstStep(awaits_sources=sources.pending, fault=sources.fault)
+        accepted, job = await self._job(film, invocation)
+        return accepted, FirstStep(job=job)
+
+    async def _sources(self, playlist: Playlist, *, waited: bool) -> Sources:
+        shown = [event for item in playlist.items if (event := event_of(item)) is not None]
+        return standing(shown, await self._events.details_of(set(shown)), waited=waited, now=self._clock())
 
     async def _job(self, film: _Film, invocation: Invocation) -> tuple[list[Command[Any]], int]:
         """The commands that accept the job of a film, and its number."""
@@ -378,6 +428,12 @@ def commands_of(key: str, outcome: JobOutcome) -> Plan:
 
 def _last_job(event: EventRow | None) -> int | None:
     return None if event is None or event.details.vod_job is None else event.details.vod_job.number
+
+
+def _failed(row: CompositionRow, reason: str) -> Sequence[Command[Any]]:
+    """No film is made of a playlist that waits."""
+    shown = ComposeEvent(row.event_id, job=None, fault=True)
+    return (shown, TakeStep(row.id, seen=row.seen, step=FirstStep(fault=reason)))
 
 
 def _broken_off(row: CompositionRow) -> Sequence[Command[Any]]:

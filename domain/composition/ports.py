@@ -14,6 +14,10 @@ class CompositionLookup(Protocol):
 
     async def of_event(self, event_id: UUID) -> CompositionRow | None: ...
 
+    async def awaiting(self, events: Collection[UUID]) -> Collection[UUID]:
+        """The Events whose playlists wait for films of these."""
+        ...
+
     async def last_generation(self, event_id: UUID) -> int:
         """The highest number of a film of this Event, also of removed compositions; 0 without one."""
         ...

@@ -27,6 +27,7 @@ class CompositionRow:
     job: int | None
     generation: int
     reason: str
+    awaits_sources: bool = False
 
     @classmethod
     def of(cls, composition: Composition) -> CompositionRow:
@@ -44,6 +45,7 @@ class CompositionRow:
             job=composition.job,
             generation=composition.generation,
             reason=composition.reason,
+            awaits_sources=composition.awaits_sources,
         )
 
     @property

@@ -178,18 +178,23 @@ class MediaEvent(EncodedEvent):
         if not self.deleted:
             self._settle_vod_job(job, at=at)
 
-    def wait_to_compose(self, *, at: datetime) -> None:
-        """A film is made of its playlist at a later time."""
+    def wait_to_compose(self, *, fault: bool = False, at: datetime) -> None:
+        """A film is made of its playlist at a later time, or with a fault never. A job that makes one of an earlier playlist is
+        broken off in the same append."""
         self._must_exist()
         self._must_not_stream()
-        self.change_state(EventState.COMPOSE_WAITING, trigger=Trigger.COMPOSE, at=at)
+        if self._stop_composing(reason="another playlist came", at=at) is not None:
+            self._show_earlier_film(at=at)
+        if fault:
+            self.change_mp4_state(Mp4State.FAILED, at=at)
+        state = EventState.COMPOSE_ERROR if fault else EventState.COMPOSE_WAITING
+        self.change_state(state, trigger=Trigger.COMPOSE, at=at)
 
     def remove_playlist(self, *, at: datetime) -> None:
         """Its job, if one is under way, is broken off in the same append. The film of an earlier one stays."""
         self._must_exist()
         if self._stop_composing(at=at) is not None:
-            film = self.details.vod_file is not None
-            self.change_mp4_state(Mp4State.AVAILABLE if film else Mp4State.NONE, at=at)
+            self._show_earlier_film(at=at)
         if self.details.state in COMPOSING:
             self.change_state(EventState.PRE_LIVE, trigger=Trigger.COMPOSE, at=at)
 
@@ -317,12 +322,16 @@ class MediaEvent(EncodedEvent):
             state = made if job.ended is VodJobEnd.COMPLETED else EventState.COMPOSE_ERROR
             self.change_state(state, trigger=Trigger.COMPOSE, at=at)
 
-    def _stop_composing(self, *, at: datetime) -> VodJob | None:
+    def _show_earlier_film(self, *, at: datetime) -> None:
+        film = self.details.vod_file is not None
+        self.change_mp4_state(Mp4State.AVAILABLE if film else Mp4State.NONE, at=at)
+
+    def _stop_composing(self, *, reason: str = "the playlist was removed", at: datetime) -> VodJob | None:
         """The job that makes a film of the playlist, as it has ended now; None where there is none."""
         present = self.details.vod_job
         if present is None or self.composing_job is None:
             return None
-        stopped = {"ended": VodJobEnd.BROKEN, "ended_at": max(at, self.modified_on), "reason": "the playlist was removed"}
+        stopped = {"ended": VodJobEnd.BROKEN, "ended_at": max(at, self.modified_on), "reason": reason}
         job = present.again(version=present.version, **stopped)
         self._trigger(events.VodJobEnded, at=at, vod_job=job)
         return job

@@ -25,7 +25,8 @@ class _EventCommand(Command[MediaEvent]):
 
 @dataclass(frozen=True, kw_only=True)
 class ComposeEvent(_EventCommand):
-    """A film is made of the playlist of the Event: by `job`, which is accepted in the same append, or later (None). `changes` are
+    """A film is made of the playlist of the Event: by `job`, which is accepted in the same append, or later (None), or never, which
+    is a `fault`. `changes` are
     those of `AddOrUpdateEvent`; without them the Event must exist. `replaces` is the job of an earlier playlist. `publish`: whether
     the Event is public afterwards. The number of a first film was found while `present_job` was the last job of the Event."""
 
@@ -36,6 +37,7 @@ class ComposeEvent(_EventCommand):
     new: bool = False
     first: bool = False
     present_job: int | None = None
+    fault: bool = False
 
     @property
     def creates(self) -> bool:
@@ -53,7 +55,7 @@ class ComposeEvent(_EventCommand):
         if self.first and present != self.present_job:
             raise PlanOutdated(root.KIND, root.key)
         if self.job is None:
-            root.wait_to_compose(at=at)
+            root.wait_to_compose(fault=self.fault, at=at)
             return
         job = VodJob(number=self.job, workflow=VodWorkflow.COMPOSE, publish=self.publish)
         root.start_vod_job(job, captured={}, rerun_of=self.replaces, at=at)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 from uuid import UUID
 
 from domain.media_event.row import EventRow
+from domain.media_event.values import EventDetails
 
 
 class OnAirLookup(Protocol):
@@ -21,4 +23,12 @@ class EventLookup(Protocol):
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
         """The newest Event with this reference id."""
+        ...
+
+
+class EventDetailsLookup(EventLookup, Protocol):
+    """Finds several Events at a time, too."""
+
+    async def details_of(self, keys: Collection[UUID]) -> Mapping[UUID, EventDetails]:
+        """What is known of the Events with these ids that exist and are not deleted."""
         ...

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC
 from typing import Final
 from uuid import UUID
 
+from domain.composition.checks import event_of
 from domain.composition.row import CompositionRow
 from domain.composition.values import CompositionKind, CompositionState, Playlist
 from projections.kernel.database import Database
 
 _OF_EVENT: Final = """
-SELECT id, shown_version, version, event_id, kind, content, state, live_stream_start, private, client, job, generation, reason
+SELECT id, shown_version, version, event_id, kind, content, state, live_stream_start, private, client, job, generation, reason,
+    awaits_sources
 FROM composition_view WHERE event_id = %s AND NOT removed
 """
+_AWAITING: Final = "SELECT event_id, content FROM composition_view WHERE awaits_sources AND NOT removed"
 _LAST_GENERATION: Final = "SELECT coalesce(max(generation), 0) FROM composition_view WHERE event_id = %s"
 
 
@@ -27,7 +31,7 @@ class CompositionQueries:
         found = await self._database.row(_OF_EVENT, (event_id,))
         if found is None:
             return None
-        key, shown, version, event, kind, content, state, start, private, client, job, generation, reason = found
+        key, shown, version, event, kind, content, state, start, private, client, job, generation, reason, awaits = found
         return CompositionRow(
             id=key,
             version=shown,
@@ -42,7 +46,15 @@ class CompositionQueries:
             job=job,
             generation=generation,
             reason=reason,
+            awaits_sources=awaits,
         )
+
+    async def awaiting(self, events: Collection[UUID]) -> Collection[UUID]:
+        """The Events whose playlists wait for films of these. Few playlists wait at a time."""
+        wanted = set(events)
+        rows = await self._database.rows(_AWAITING)
+        waiting = [(event, Playlist.model_validate_json(content)) for event, content in rows]
+        return {event for event, playlist in waiting if wanted & {event_of(item) for item in playlist.items}}
 
     async def last_generation(self, event_id: UUID) -> int:
         """Also of removed compositions; 0 without one."""

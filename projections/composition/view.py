@@ -22,6 +22,7 @@ _COLUMNS = (
     Column("reason", "text"),
     Column("removed", "boolean"),
     Column("shown_version", "bigint"),
+    Column("awaits_sources", "boolean"),
 )
 
 
@@ -41,18 +42,20 @@ def row(composition: Composition) -> tuple[Any, ...]:
         composition.reason,
         composition.removed,
         composition.shown_version,
+        composition.awaits_sources,
     )
 
 
 COMPOSITION_VIEW = View(
     name="composition_view",
-    version=1,
+    version=2,
     kinds=(Composition.KIND,),
     columns=_COLUMNS,
     row=row,
     key=("id",),
     indexes={
         "event": "{table} (event_id)",
-        "waiting": "{table} (live_stream_start) WHERE state = 0 AND NOT removed",
+        "waiting": "{table} (live_stream_start) WHERE state = 0 AND NOT removed AND NOT awaits_sources",
+        "awaiting": "{table} (event_id) WHERE awaits_sources AND NOT removed",
     },
 )

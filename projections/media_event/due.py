@@ -51,7 +51,7 @@ def _due(action: str) -> str:
 WHERE attempt <> ALL(%(resting)s) ORDER BY {time} LIMIT {AT_ONCE})"""
 
 
-_WAITING: Final = "FROM composition_view WHERE state = 0 AND NOT removed AND live_stream_start"
+_WAITING: Final = "FROM composition_view WHERE state = 0 AND NOT removed AND NOT awaits_sources AND live_stream_start"
 _COMPOSE: Final = f"""
 (SELECT event_id, '{COMPOSE}', live_stream_start, NULL, extract(epoch FROM {_NOW} - live_stream_start)::float8, attempt
 FROM (

@@ -73,6 +73,10 @@ class EventQueries:
         rows = await self._database.rows("SELECT id FROM event_view WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {key for (key,) in rows}
 
+    async def details_of(self, keys: Collection[UUID]) -> dict[UUID, EventDetails]:
+        """What is known of those of them that exist and are not deleted."""
+        return {key: row.details for key, row in (await self._load(list(keys))).items()}
+
     async def protected(self, keys: Collection[UUID]) -> Collection[UUID]:
         """Those of them whose playback on demand uses DRM."""
         return {key for (key,) in await self._database.rows(_PROTECTED, (list(keys),))}

@@ -24,6 +24,7 @@ from domain.kernel.links import Link
 from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.row import EventRow
+from domain.media_event.values import EventDetails
 from domain.records.ports import PropertyFilter
 from domain.records.record import Record
 from domain.records.row import RecordRow
@@ -256,6 +257,9 @@ class MemoryEvents:
 
     async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
         return {row.id for row in self._rows() if row.id in keys}
+
+    async def details_of(self, keys: Collection[UUID]) -> dict[UUID, EventDetails]:
+        return {row.id: row.details for row in self._rows() if row.id in keys}
 
     async def protected(self, keys: Collection[UUID]) -> Collection[UUID]:
         return {row.id for row in self._rows() if row.id in keys and row.details.vod_drm}

@@ -19,7 +19,7 @@ from domain.composition.values import CompositionKind, Item, ItemType, Marker, M
 from domain.kernel.ports import Invocation
 from domain.media_event.changes import EventChanges
 from domain.media_event.commands import AddOrUpdateEvent, EndVodJob, StartVodJob
-from domain.media_event.values import VodJobEnd, VodResult, VodWorkflow
+from domain.media_event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from tests.domain.composition.compositions_given import EVENT, OTHER, SOURCE, item, marked, playlist
 from tests.projections.feeding import do
 from tests.workers.timekeeper.keeping import composition_handlers
@@ -85,7 +85,7 @@ async def test_a_playlist_is_shown(
         return code, shown.out, shown.err
 
     for key, title in ((SOURCE, "Opener"), (OTHER, "Match\x1b[2J")):
-        await do(inner, AddOrUpdateEvent(key, {"title": title}))
+        await do(inner, AddOrUpdateEvent(key, {"title": title}, state=EventState.VOD_PUBLIC))
     await do(inner, StartVodJob(OTHER, 1, VodWorkflow.INGEST))
     await do(inner, EndVodJob(OTHER, 1, VodJobEnd.COMPLETED, 2, result=VodResult(duration=22.5)))
     code, _, error = await call(str(EVENT))

@@ -22,7 +22,7 @@ from domain.kernel.mapper import EventMapper
 from domain.kernel.masking import clean_line, masked
 from domain.media_event import events as media_event
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import FAILED, Trigger, VodJob, VodJobEnd
+from domain.media_event.values import FAILED, Trigger, VodJob, VodJobEnd, VodWorkflow
 from domain.provision import events as provision
 from domain.provision.aggregate import ProvisionInfo
 from domain.provision.values import ProvisionState
@@ -152,8 +152,9 @@ class FailureNotes:
 
 
 def _of_job(record: LoggedEvent, job: VodJob, beside: Sequence[DomainEvent]) -> _Failure | None:
-    """Of an Event that keeps its state, such as one that is on demand already."""
-    failed = job.ended in (VodJobEnd.FAILED, VodJobEnd.BROKEN)
+    """Of an Event that keeps its state, such as one that is on demand already. The job of a playlist that is replaced or removed is
+    broken off, and has not failed."""
+    failed = job.ended is VodJobEnd.FAILED or (job.ended is VodJobEnd.BROKEN and job.workflow is not VodWorkflow.COMPOSE)
     told = any(change.state in FAILED for change in _all(beside, media_event.StateChanged))
     return _Failure(record.key, _named(job)[0].upper() + _named(job)[1:], job.reason or _BROKEN) if failed and not told else None
 

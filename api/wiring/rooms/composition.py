@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from domain.job.outcome import JobOutcome
     from domain.kernel.ports import Invocation
     from workers.outcomes.owner_commands import Followup, OwnerCommand
-    from workers.wiring import WorkerContext
+    from workers.wiring import Worker, WorkerContext
 
 
 def _routes() -> Sequence[Router]:
@@ -96,6 +96,28 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
         await follow(outcome.content_id, outcome, invocation)
 
     return {Composition.KIND: of_event}
+
+
+def films(context: WorkerContext) -> Sequence[Worker]:
+    """The consumer of what happens to Events and means a film."""
+    from api.wiring.job_handlers import job_handlers
+    from workers.films.policy import CONSUMER, FilmCommands, FilmOrders
+    from workers.films.stop_captures import StopCaptures
+    from workers.kernel.wakeups import Waker
+
+    waker, compositions = Waker(), CompositionQueries(context.database)
+    handler = FilmOrders(context.streams, compositions, mapper=context.mapper, wake=waker.wake)
+    jobs = job_handlers(
+        context.database,
+        context.executor,
+        streams=context.streams,
+        records=context.records,
+        vault=context.vault,
+        clock=context.clock,
+    )
+    captures = StopCaptures(EventQueries(context.database), context.records, jobs=jobs, notes=context.logbook)
+    commands = FilmCommands(captures, composition_handlers(context))
+    return [context.consumer(CONSUMER, handler), context.order_worker(CONSUMER, commands.carry_out, waker=waker)]
 
 
 COMPOSITION = Room(

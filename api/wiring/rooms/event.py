@@ -166,27 +166,6 @@ def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     return [consumer, context.order_worker(CONSUMER, ChannelOrders(on_air).carry_out, waker=waker)]
 
 
-def films(context: WorkerContext) -> Sequence[Worker]:
-    """The consumer of what happens to Events and means a film."""
-    from api.wiring.job_handlers import job_handlers
-    from workers.films.policy import CONSUMER, FilmCommands, FilmOrders
-    from workers.films.stop_captures import StopCaptures
-    from workers.kernel.wakeups import Waker
-
-    waker = Waker()
-    consumer = context.consumer(CONSUMER, FilmOrders(context.streams, mapper=context.mapper, wake=waker.wake))
-    jobs = job_handlers(
-        context.database,
-        context.executor,
-        streams=context.streams,
-        records=context.records,
-        vault=context.vault,
-        clock=context.clock,
-    )
-    captures = StopCaptures(EventQueries(context.database), context.records, jobs=jobs, notes=context.logbook)
-    return [consumer, context.order_worker(CONSUMER, FilmCommands(captures).carry_out, waker=waker)]
-
-
 EVENT = Room(
     name="event",
     aggregates=(MediaEvent,),

@@ -147,7 +147,7 @@ def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 
 def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from api.wiring.rooms.event import films
+    from api.wiring.rooms.composition import films
     from workers.kernel.wakeups import Waker
     from workers.outcomes.failures import CONSUMER as FAILURES
     from workers.outcomes.failures import FailureNotes

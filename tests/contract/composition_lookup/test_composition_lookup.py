@@ -12,6 +12,7 @@ from domain.composition.commands import (
     CompleteGeneration,
     ComposePlaylist,
     FailGeneration,
+    FirstStep,
     RemoveComposition,
     ReplacePlaylist,
 )
@@ -38,16 +39,16 @@ def composed(key: UUID, event: UUID, **more: Any) -> ComposePlaylist:
 
 
 HISTORY: tuple[Command[Any], ...] = (
-    composed(GONE, FIRST, job=1),
-    ReplacePlaylist(GONE, seen=2, playlist=MARKED, client="other", job=2),
+    composed(GONE, FIRST, step=FirstStep(job=1)),
+    ReplacePlaylist(GONE, seen=2, playlist=MARKED, client="other", step=FirstStep(job=2)),
     RemoveComposition(GONE, seen=4),
-    composed(FILM, FIRST, generation=2, private=True, job=3),
+    composed(FILM, FIRST, generation=2, private=True, step=FirstStep(job=3)),
     FailGeneration(FILM, job=3, job_version=5, reason="no source"),
-    ReplacePlaylist(FILM, seen=3, playlist=MARKED, client="other", job=4),
+    ReplacePlaylist(FILM, seen=3, playlist=MARKED, client="other", step=FirstStep(job=4)),
     CompleteGeneration(FILM, job=4, job_version=5),
     composed(ENCODER, SECOND, composition=CompositionKind.ENCODER),
     composed(WAITING, THIRD, live_stream_start=NOON),
-    composed(AGAIN, FOURTH, job=5),
+    composed(AGAIN, FOURTH, step=FirstStep(job=5)),
     RemoveComposition(AGAIN, seen=2),
     *(AddOrUpdateEvent(key, {}) for key in (SOURCE, FIRST, SECOND)),
     *(AddOrUpdateEvent(key, {"vod_drm": True}) for key in (SOURCE, SECOND)),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from domain.composition.aggregate import Composition
+from domain.composition.checks import event_of
 from domain.composition.handlers import CompositionHandlers, CompositionJobOwners
 from domain.composition.row import CompositionRow
 from domain.job.callbacks import JobCallbacks
@@ -27,6 +29,11 @@ class MemoryCompositions:
 
     async def of_event(self, event_id: UUID) -> CompositionRow | None:
         return next((CompositionRow.of(one) for one in self._all(event_id) if not one.removed), None)
+
+    async def awaiting(self, events: Collection[UUID]) -> Collection[UUID]:
+        wanted = set(events)
+        waiting = [one for one in self._log.all(Composition.KIND) if isinstance(one, Composition) and one.awaits_sources]
+        return {one.event_id for one in waiting if not one.removed and wanted & {event_of(item) for item in one.playlist.items}}
 
     async def last_generation(self, event_id: UUID) -> int:
         return max((one.generation for one in self._all(event_id)), default=0)

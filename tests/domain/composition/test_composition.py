@@ -15,12 +15,13 @@ from domain.composition.commands import (
     CompleteGeneration,
     ComposePlaylist,
     FailGeneration,
+    FirstStep,
     GiveUpGeneration,
     GoOnWithGeneration,
     RemoveComposition,
     ReplacePlaylist,
     RestartGeneration,
-    StartGeneration,
+    TakeStep,
 )
 from domain.composition.values import CompositionKind, CompositionState, Playlist
 from domain.kernel.command import Command
@@ -57,13 +58,13 @@ WANTED: dict[str, Any] = {
 }
 
 
-def replacement(new: Playlist = ANOTHER, *, seen: int, **more: Any) -> ReplacePlaylist:
-    return ReplacePlaylist(KEY, seen=seen, playlist=new, client="studio", **more)
+def replacement(new: Playlist = ANOTHER, *, seen: int, job: int | None = None, **more: Any) -> ReplacePlaylist:
+    return ReplacePlaylist(KEY, seen=seen, playlist=new, client="studio", step=FirstStep(job=job), **more)
 
 
 class TestBeginning:
     def test_a_film_is_made_at_once(self) -> None:
-        made = given(Composition, KEY).when(ComposePlaylist(KEY, **WANTED, job=JOB)).then(composed(), started())
+        made = given(Composition, KEY).when(ComposePlaylist(KEY, **WANTED, step=FirstStep(job=JOB))).then(composed(), started())
         assert (made.state, made.job, made.running_job, made.generation) == (CompositionState.GENERATING, JOB, JOB, 1)
         assert {(claim.scope, claim.value, claim.owner) for claim in made.claims()} == {(SCOPE, str(EVENT), f"composition:{KEY}")}
 
@@ -76,11 +77,11 @@ class TestBeginning:
         assert given(Composition, KEY).when(ComposePlaylist(KEY, **wanted)).then(ENCODER).state is CompositionState.READY
 
     def test_numbers_of_films_go_on_after_a_deletion(self) -> None:
-        command = ComposePlaylist(KEY, **WANTED, generation=4, job=JOB)
+        command = ComposePlaylist(KEY, **WANTED, generation=4, step=FirstStep(job=JOB))
         assert given(Composition, KEY).when(command).then(composed(generation=4), started(generation=5)).generation == 5
 
     def test_a_repeat_makes_nothing(self) -> None:
-        a_composition().when(ComposePlaylist(KEY, **WANTED, job=JOB)).then_nothing()
+        a_composition().when(ComposePlaylist(KEY, **WANTED, step=FirstStep(job=JOB))).then_nothing()
 
 
 class TestPlaylists:
@@ -109,7 +110,7 @@ class TestPlaylists:
         "command",
         [
             replacement(seen=1, job=NEXT_JOB),
-            StartGeneration(KEY, seen=1, job=NEXT_JOB),
+            TakeStep(KEY, seen=1, step=FirstStep(job=NEXT_JOB)),
             GiveUpGeneration(KEY, seen=1, reason="no"),
             RemoveComposition(KEY, seen=1),
         ],
@@ -171,7 +172,7 @@ class TestJobs:
                 a_composition(*since).when(command).then_refused(Refused)
 
     def test_what_waits_starts_at_its_time(self) -> None:
-        a_composition(first=WAITING).when(StartGeneration(KEY, seen=1, job=JOB)).then(started())
+        a_composition(first=WAITING).when(TakeStep(KEY, seen=1, step=FirstStep(job=JOB))).then(started())
 
     @pytest.mark.parametrize(("first", "since"), [(WAITING, ()), (composed(), (started(),))])
     def test_nothing_waits_or_runs_after_it_is_given_up(self, first: Fact, since: tuple[Fact, ...]) -> None:
@@ -208,10 +209,11 @@ def _random_command(draw: random.Random, root: Composition, *, drawn: int) -> Co
     job, version, seen = draw.randint(1, drawn), draw.randint(1, 4), root.version - draw.choice((0, 0, 0, 1))
     new = playlist(item(name=str(draw.randint(1, 3))))
     submits = root.state is not CompositionState.WAITING
+    step = FirstStep(job=drawn + 1 if submits and new != root.playlist else None)
     return draw.choice(
         (
-            ReplacePlaylist(KEY, seen=seen, playlist=new, client="a", job=drawn + 1 if submits and new != root.playlist else None),
-            StartGeneration(KEY, seen=seen, job=drawn + 1),
+            ReplacePlaylist(KEY, seen=seen, playlist=new, client="a", step=step),
+            TakeStep(KEY, seen=seen, step=FirstStep(job=drawn + 1)),
             CompleteGeneration(KEY, job=job, job_version=version),
             FailGeneration(KEY, job=job, job_version=version, reason="no"),
             RestartGeneration(KEY, job=job, job_version=version),
@@ -227,7 +229,7 @@ def test_whatever_comes_beside_each_other_the_newest_playlist_wins(seed: int) ->
     """A model of what must hold: the film that is made is that of the last playlist, by the last job that was submitted for it; a
     number of a film never comes back for another playlist; and nothing happens after a removal."""
     draw, root, drawn, made_of = random.Random(seed), None, 1, {1: PLAYLIST}
-    root = ComposePlaylist(KEY, **WANTED, job=1).decide(None, at=NOW)
+    root = ComposePlaylist(KEY, **WANTED, step=FirstStep(job=1)).decide(None, at=NOW)
     history = collected(root)
     for _ in range(60):
         command = _random_command(draw, root, drawn=drawn)

@@ -60,7 +60,10 @@ async def memory() -> Memory:
     memory = Memory()
     plain = {**CHANNEL, "encoders": [{**CHANNEL["encoders"][0], "supportsComposition": False}]}
     await memory.given(
-        *(AddOrUpdateEvent(key, {"title": "x"}, new=True) for key in (EVENT, SOURCE, OTHER)),
+        *(
+            AddOrUpdateEvent(key, {"title": "x"}, mp4_state=None if key == EVENT else Mp4State.AVAILABLE, new=True)
+            for key in (EVENT, SOURCE, OTHER)
+        ),
         RegisterRecord(CHANNEL_ID, Channel, {"name": "one", "configuration_json": sent(CHANNEL)}, new=True),
         RegisterRecord(PLAIN_CHANNEL, Channel, {"name": "two", "configuration_json": sent(plain)}, new=True),
         RegisterRecord(FLOW_ID, Flow, {"name": "flow", "configuration_json": sent(FLOW)}, new=True),

@@ -5,9 +5,12 @@ from __future__ import annotations
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers
+from api.wiring.rooms.composition import handlers_of
+from domain.composition.handlers import CompositionHandlers
 from domain.job.handlers import JobHandlers
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import EventMapper
+from projections.composition.queries import CompositionQueries
 from projections.effects.orders import Orders
 from projections.log.reader import read
 from projections.logbook.logbook import Logbook
@@ -25,15 +28,22 @@ def jobs_of(inner: Core) -> JobHandlers:
     return job_handlers(inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock)
 
 
+def composition_handlers(inner: Core, *, jobs: JobHandlers) -> CompositionHandlers:
+    records = RecordQueries(inner.database, RECORDS)
+    return handlers_of(inner.database, inner.executor, records=records, jobs=jobs, clock=inner.clock)
+
+
 def worker(inner: Core) -> OrderWorker:
     records, notes = RecordQueries(inner.database, RECORDS), Logbook(inner.database, inner.clock, machine="here")
     captures = StopCaptures(EventQueries(inner.database), records, jobs=jobs_of(inner), notes=notes)
-    return OrderWorker(Orders(inner.database, CONSUMER), FilmCommands(captures).carry_out, waker=Waker())
+    compositions = composition_handlers(inner, jobs=jobs_of(inner))
+    return OrderWorker(Orders(inner.database, CONSUMER), FilmCommands(captures, compositions).carry_out, waker=Waker())
 
 
 async def fed(inner: Core, *, after: int = 0) -> None:
     """The log, as the consumer gives it."""
-    handler = FilmOrders(inner.streams, mapper=EventMapper(inner.catalogue), wake=lambda: None)
+    queries = CompositionQueries(inner.database)
+    handler = FilmOrders(inner.streams, queries, mapper=EventMapper(inner.catalogue), wake=lambda: None)
     records = [one for one in await read(inner.database, after, limit=100_000) if one.kind in handler.kinds]
     effects = await handler.prepare(records) if records else None
     if effects is not None:

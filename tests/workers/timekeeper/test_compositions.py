@@ -8,7 +8,7 @@ from domain.composition.handlers import NewComposition
 from domain.composition.values import CompositionKind
 from domain.kernel.ports import Invocation
 from domain.media_event.commands import AddOrUpdateEvent, EndVodJob, StartVodJob
-from domain.media_event.values import EventState, VodJobEnd, VodWorkflow
+from domain.media_event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
 from projections.media_event.due import COMPOSE, DueEvents
 from tests.domain.composition.compositions_given import PLAYLIST, SOURCE
 from tests.projections.feeding import do
@@ -35,7 +35,7 @@ WHERE e.topic = 'composition.generation_started' AND e.recorded_at < v.live_stre
 
 async def waiting(keeping: Keeping, **seconds_by_number: float) -> None:
     """Events with playlists that wait for so many seconds from now. Those of the past were composed before."""
-    await do(keeping.core, AddOrUpdateEvent(SOURCE, {}))
+    await do(keeping.core, AddOrUpdateEvent(SOURCE, {}, mp4_state=Mp4State.AVAILABLE))
     handlers, present = composition_handlers(keeping.core), keeping.clock.now
     for name, seconds in seconds_by_number.items():
         start = keeping.seconds(seconds)

@@ -17,7 +17,7 @@ def item(value: str, **more: Any) -> dict[str, Any]:
 
 
 async def source(http: httpx.AsyncClient, title: str = "Opener") -> str:
-    return str((await add(http, Title=title))["id"])
+    return str((await add(http, Title=title, eventState="VOD_PUBLIC"))["id"])
 
 
 async def composing_channel(http: httpx.AsyncClient) -> str:
