@@ -15,6 +15,7 @@ from api.wiring.core import Core
 from projections.publishing_points.lost_recordings import LostRecordings
 from projections.publishing_points.orderers import Orderers
 from projections.publishing_points.own_points import OwnPoints
+from projections.publishing_points.point_owners import PointOwners
 from projections.publishing_points.points import ChannelPointsReader
 from projections.records.queries import RecordQueries
 from tests.conftest import introduce
@@ -147,3 +148,18 @@ async def test_who_has_ordered_an_encoder_may_do_so_until_its_key_or_role_is_gon
     assert not await orderers.may_still(channel)
     (await studio.http.put(f"/api/channel/{channel}", json={"name": "Two"})).raise_for_status()
     assert await orderers.may_still(channel), "an admin answers for it now"
+
+
+async def test_the_point_of_another_channel_is_taken_for_all_but_admins(studio: Studio, known: dict[Any, Any]) -> None:
+    """The encoder of the second channel got a token with which it could write in place of the first."""
+    owners = PointOwners(studio.core.database, known[ChannelPointsReader], named)
+    first = await studio.channel(f"{OWN}news", f"{OWN}news-b")
+    assert await owners.taken(sending_to(f"{OWN}news-b", f"{OWN}mine"), channel=UUID(int=1)) == ["news-b"]
+    assert await owners.taken(sending_to(f"{OWN}mine", "http://other.test/origin/live/news"), channel=UUID(int=1)) == ()
+    assert await owners.taken(sending_to(f"{OWN}news", f"{OWN}news-b"), channel=first) == []
+    second = await studio.channel(f"{OWN}news")
+    assert await owners.taken(sending_to(f"{OWN}news"), channel=second) == [], "an admin has let it send there"
+    escaped = sending_to(f"{OWN}news-b").replace("/", "\\/")
+    assert await owners.taken(escaped, channel=second) == ["news-b"], "however it is written"
+    (await studio.http.delete(f"/api/channel/{first}")).raise_for_status()
+    assert await owners.taken(sending_to(f"{OWN}news-b"), channel=second) == []
