@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
-from projections.consumers.leases import set_back
+from projections.consumers.leases import RELAY, set_back
 from projections.consumers.timeline import Origin, Timeline, timeline
 from projections.kernel.background_task import OperatorNeeded
 from projections.kernel.database import Database
@@ -27,7 +27,7 @@ from projections.log.reader import LoggedEvent
 
 def relay_name(cluster_id: str) -> str:
     """The name of the relay as a consumer. A cluster that lost its data has a new id, so it is filled from the start of the log."""
-    return f"relay {cluster_id}"
+    return f"{RELAY}{cluster_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,9 @@ def _consumers(parser: ArgumentParser) -> None:
     replay = actions.add_parser("replay", help="process parked records again")
     replay.add_argument("name", metavar="NAME")
     replay.add_argument("--stream", metavar="KIND:ID", help="only those of one aggregate, such as event:1b671a64-… (default: all)")
+    forget = actions.add_parser("forget", help="forget one that nobody runs any more, such as the relay to a broker that is gone")
+    forget.add_argument("name", metavar="NAME", help="as `medialedger consumers list` names it")
+    add_consent(forget)
 
 
 def _status(parser: ArgumentParser) -> None:
@@ -270,14 +273,16 @@ PROJECTIONS = Command(
     group=OPERATE,
 )
 CONSUMERS = Command(
-    "list the consumers of the log, replay parked records",
+    "list the consumers of the log, replay parked records, forget a consumer",
     "Lists the consumers of the log and the records that they could not process, and replays such records. A parked record does "
-    "not stop the consumer; only later records of the same aggregate wait for it.",
+    "not stop the consumer; only later records of the same aggregate wait for it. `forget` is for a consumer that no process runs "
+    "any more; one that follows the log is not forgotten, but for the relay to Kafka.",
     "medialedger consumers list\n  medialedger consumers parked webhooks\n  medialedger consumers replay webhooks\n"
-    "  medialedger consumers replay webhooks --stream event:1b671a64-40d5-491e-99b0-da01ff1f3341",
+    "  medialedger consumers replay webhooks --stream event:1b671a64-40d5-491e-99b0-da01ff1f3341\n"
+    "  medialedger consumers forget 'relay 4L6g3nShT-eMCtK--X86sw'",
     _consumers,
     group=OPERATE,
-    by_rest=("list", "parked", "replay"),
+    by_rest=("list", "parked", "replay", "forget"),
 )
 BACKUP = Command(
     "write the database to one file",

@@ -10,9 +10,11 @@ from api.wiring.startup import StartError
 
 
 def confirm(args: Namespace, what: str) -> None:
-    """On a terminal, unless `--yes` is given. A script is not asked. Raises `StartError` for a no."""
-    if args.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    """Ask on a terminal, unless `--yes` is given. Raises `StartError` for a no, and where there is nobody to ask."""
+    if args.yes:
         return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise StartError(f"nothing was done: to {printable(what)}, give --yes, since there is no terminal on which to ask")
     print(f"{printable(what)}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise StartError("nothing was done")

@@ -143,7 +143,7 @@ async def _replace_lost(args: Namespace, settings: Settings) -> int:
             if named is None:
                 raise StartError("this database has no master key yet; the next start makes one")
             await _check_lost(owner, named, held={fingerprint(key) for key in readable_master_keys(path)})
-            confirm(args, "Give up everything that is encrypted with the lost master key")
+            confirm(args, "give up everything that is encrypted with the lost master key")
             new = first_master_key(args.new_key_file)
             if has_master_key(path) and master_key(path) != new:
                 raise StartError(f"{path} holds another key, perhaps that of another database: move it away first")

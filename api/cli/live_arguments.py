@@ -62,6 +62,7 @@ def _origin(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--revoke", type=utf8, metavar="NAME", help="make all tokens of this publishing point void that were given so far, and end"
     )
+    add_consent(parser)
     parser.add_argument(
         "--session", type=position, metavar="N", help="number of the session that the token is for (default: one after the last)"
     )
@@ -101,7 +102,7 @@ ORIGIN = Command(
     "MEDIALEDGER_PORT, keeps recordings in MEDIALEDGER_ORIGIN_ROOT, and needs the master key of the installation whose encoders "
     "write to it.",
     "medialedger origin\n  medialedger origin --token news --hours 3\n  medialedger origin --token news --read\n"
-    "  medialedger origin --revoke news",
+    "  medialedger origin --revoke news --yes",
     _origin,
     serves=True,
     about_machine=True,

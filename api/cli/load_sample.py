@@ -37,6 +37,7 @@ _CONCURRENT = 64
 
 async def run(args: Namespace, settings: Settings) -> int:
     if args.remove:
+        confirm(args, f"delete {args.events} Events and the rooms of the sample, with what was changed of them")
         return await asyncio.to_thread(_remove, args.events)
     async with open_core(settings) as wired:
         webhooks = await RecordQueries(wired.database, RECORDS).all(Webhook.KIND, without_parent=True)

@@ -8,6 +8,7 @@ from argparse import Namespace
 from datetime import datetime, timedelta
 from functools import partial
 
+from api.cli.consent import confirm
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.home import create_home
 from api.cli.ready import print_status
@@ -37,6 +38,7 @@ async def run(args: Namespace, settings: Settings) -> int:
         print(f"for {args.token}, until {until:%Y-%m-%d %H:%M:%SZ}", file=sys.stderr)
         return 0
     if args.revoke is not None:
+        confirm(args, f"make all tokens of {args.revoke} void that were given until now")
         _point(settings, args.revoke).revoke(now=system_clock().timestamp())
         print_status(f"all tokens of {args.revoke} that were given until now are void")
         return 0

@@ -7,6 +7,7 @@ from typing import Final
 
 from api.cli.argument_types import position, schedule_time
 from api.cli.arguments import Command, place
+from api.cli.output_arguments import add_consent
 
 SEED: Final = 1
 
@@ -45,6 +46,7 @@ def _demo(parser: ArgumentParser) -> None:
         help="0 to 4; 0: nothing that needs one (default: %(default)s)",
     )
     remove = actions.add_parser("remove", help="remove what the demo made, also what was changed since, and nothing else")
+    add_consent(remove)
     for one in (load, remove):
         place(one)
 

@@ -12,18 +12,20 @@ from pydantic import Field
 
 from api.http.response import Response
 from api.http.router import Router
-from api.kernel.auth import READ, WRITE
+from api.kernel.auth import ADMIN, READ, WRITE
 from api.kernel.pages import Whole
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import Client
-from domain.kernel.errors import Malformed, NotFound
+from domain.kernel.errors import Conflict, Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.ports import Outcome
+from projections.consumers.leases import RELAY, forget
 from projections.consumers.parked import ParkedRecord as StoredRecord
 from projections.consumers.parked import ParkedRecords
 from projections.consumers.queries import ConsumerQueries, ConsumerStatus, Member
+from projections.kernel.database import Database
 from projections.kernel.page import LARGEST
 
 routes = Router("/consumer", tag="Consumers", surface=MEDIA)
@@ -117,6 +119,13 @@ class RequestedReplay(Wire):
     replaying: int = Field(description="How many records are tried again.")
 
 
+class ForgottenConsumer(Wire):
+    """A consumer that is not known any more."""
+
+    name: str = Field(description="The name of the consumer.")
+    parked: int = Field(description="How many parked records were forgotten with it, counted up to 100001.")
+
+
 class ParkedRecordsQuery(Wire):
     """Which parked records are shown."""
 
@@ -162,6 +171,26 @@ async def replay_parked_records(
     stream = _stream(query)
     await _check_exists(name, consumers)
     return Outcome(result={"replaying": await parked.request_replay(name, stream=stream)})
+
+
+async def consumer_forgotten(request: Request, outcome: Outcome[Any]) -> Response:
+    return Response(200, ForgottenConsumer.model_construct(**outcome.result))
+
+
+@routes.delete("/{name}", ADMIN, response_model=ForgottenConsumer, if_match=False, respond=consumer_forgotten)
+async def forget_consumer(request: Request, name: str, consumers: ConsumerQueries, database: Database) -> Outcome[Any]:
+    """Forget a consumer that nobody runs any more, with its parked records. One that follows the log would begin again at its
+    first event, so only the relay to a cluster of Kafka and those that read tables can be forgotten."""
+    found = next((each for each in await consumers.all() if each.name == name), None)
+    if found is None:
+        raise NotFound("consumer", name)
+    if found.position is not None and not name.startswith(RELAY):
+        raise Conflict(
+            f"the consumer {name} cannot be forgotten: when it runs again, it would repeat what it has done since the first event"
+        )
+    if not await forget(database, name):
+        raise Conflict(f"the consumer {name} runs: stop the processes that have its role first")
+    return Outcome(result={"name": name, "parked": found.parked})
 
 
 def _stream(query: ReplayQuery) -> str | None:

@@ -9,6 +9,8 @@ from domain.kernel.errors import Malformed
 
 FIRST: Final = "admin"
 """The name of the client that the product adds at its first start."""
+DEMO_LOADER: Final = "demo-loader"
+"""The client of the demo, an admin that is deleted with it."""
 SEGMENTS: Final = frozenset(
     (
         *("api", "engine", "console", "media", "origin", "docs", "openapi.json", "asyncapi.json", "favicon.ico"),

@@ -14,7 +14,7 @@ class AdminLookup(Protocol):
         ...
 
     async def other_admins(self, name: str) -> bool:
-        """Whether another client with role admin has a key that does not expire."""
+        """Whether another client with role admin, but that of the demo, has a key that does not expire."""
         ...
 
     def invalidate(self) -> None:

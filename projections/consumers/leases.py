@@ -20,6 +20,8 @@ from projections.kernel.arrays import bigints
 from projections.kernel.database import Database, unavailable
 
 LEASE = 5.0
+RELAY: Final = "relay "
+"""The beginning of the name of a relay; the id of its cluster of Kafka follows. What it sends again its readers recognize."""
 
 _MAKE = """
 INSERT INTO consumer_shards (consumer, shard, position) SELECT %s, generate_series(0, %s - 1), %s::bigint ON CONFLICT DO NOTHING
@@ -111,6 +113,30 @@ class MemberState:
 
 
 IDLE: Final = MemberState()
+
+
+_REMOVE = """
+WITH shards AS (
+    SELECT owner IS NOT NULL AND held_until > clock_timestamp() AS held
+    FROM consumer_shards WHERE consumer = %(consumer)s FOR UPDATE
+), running AS (
+    SELECT FROM consumer_members WHERE consumer = %(consumer)s AND seen_at > clock_timestamp() - make_interval(secs => %(lease)s)
+    UNION ALL SELECT FROM shards WHERE held
+), gone AS (
+    DELETE FROM consumer_shards WHERE consumer = %(consumer)s AND NOT EXISTS (SELECT FROM running) RETURNING shard
+), members AS (
+    DELETE FROM consumer_members WHERE consumer = %(consumer)s AND EXISTS (SELECT FROM gone)
+), parked AS (
+    DELETE FROM parked_records WHERE consumer = %(consumer)s AND EXISTS (SELECT FROM gone)
+)
+SELECT count(*) FROM gone
+"""
+
+
+async def forget(database: Database, consumer: str) -> bool:
+    """Delete what is known of a consumer: its position, its processes and its parked records. False where a process runs it."""
+    row = await database.row(_REMOVE, {"consumer": consumer, "lease": LEASE})
+    return row is not None and row[0] > 0
 
 
 async def set_back(database: Database, consumer: str, *, position: int) -> None:

@@ -231,6 +231,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/consumer/": READ,
     "GET /api/consumer/{name}/parked/": READ,
     "POST /api/consumer/{name}/parked/replay/": WRITE,
+    "DELETE /api/consumer/{name}": ADMIN,
     "POST /api/client/": ADMIN,
     "GET /api/client/": ADMIN,
     "GET /api/client/{name}": ADMIN,

@@ -84,10 +84,10 @@ def test_it_is_loaded_once_and_removed_without_what_people_made(started: Product
     with admin(product) as http:
         mine = call(http, "POST", "/api/room/", json={"name": "Mine"})["Id"]
         call(http, "POST", "/api/event/", json={"id": events[0]["id"], "title": "Renamed", "roomId": mine})
-        assert demo(started, product, "remove") == 0
+        assert demo(started, product, "remove --yes") == 0
         assert lists(http) == before | {"rooms": [mine]}
         assert not (product.home / "demo-api-key").exists()
-        assert demo(started, product, "remove") == 0
+        assert demo(started, product, "remove --yes") == 0
         head = http.get("/readyz").json()["logHead"]
         assert demo(started, product, "load --films 0") == 1
         assert lists(http) == before | {"rooms": [mine]}
@@ -114,7 +114,7 @@ def test_up_demo_puts_a_picture_on_the_air_and_makes_films_that_are_removed_agai
         at = position(http)
         until(lambda: demo(started, product, "load") == 0)  # the first one may still hold its lock
         assert position(http) == at
-        assert demo(started, product, "remove") == 0
+        assert demo(started, product, "remove --yes") == 0
         assert not any(lists(http)[name] for name in LISTS if name != "clients")
         assert not any((product.home / "media" / film["id"]).exists() for film in films)
     product.signal(signal.SIGTERM)

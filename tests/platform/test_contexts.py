@@ -43,7 +43,7 @@ def test_a_context_is_added_used_listed_and_removed(file: Path, capsys: pytest.C
         {"name": "studio", "url": "https://studio.example", "hasKey": False, "inUse": False},
         {"name": "lab", "url": "http://lab:8080", "hasKey": False, "inUse": True},
     ]
-    assert main(["context", "remove", "lab"]) == 0
+    assert main(["context", "remove", "lab", "--yes"]) == 0
     assert main(["context", "use", "lab"]) == 1
     assert capsys.readouterr().err == "medialedger: there is no context lab; there are studio\n"
     assert read_contexts(file).used is None

@@ -144,7 +144,7 @@ async def test_a_failure_that_was_looked_after_is_no_longer_listed(call: Call, e
     job = await fetching(engine)
     await fail(engine.inner, job)
     assert (await call("list", "--failed"))[1].splitlines()[1].split()[:2] == [str(job), "failed"]
-    await call("break", job)
+    await call("break", job, "--yes")
     assert await call("list", "--failed") == (0, "", "no jobs\n")
     assert (await call("list"))[1].splitlines()[1].split()[:2] == [str(job), "broken"]
 
@@ -269,7 +269,7 @@ async def test_jobs_are_watched_until_they_have_ended(call: Call, engine: Engine
 
 async def call_beside(job: int) -> int:
     """From another process, as far as the first one can tell."""
-    return await asyncio.to_thread(main, ["jobs", "break", str(job)])
+    return await asyncio.to_thread(main, ["jobs", "break", str(job), "--yes"])
 
 
 async def test_one_that_has_ended_is_not_waited_for(call: Call, engine: Engine) -> None:
@@ -292,7 +292,7 @@ async def test_a_job_is_paused_resumed_and_broken_off(call: Call, engine: Engine
         "",
         "medialedger: queue_state: only a paused job can be queued; this one is queued\n",
     )
-    assert await call("break", job) == (0, f"job {job} is broken\n", "")
+    assert await call("break", job, "--yes") == (0, f"job {job} is broken\n", "")
     assert await engine.topics(job) == ["accepted", "paused", "queued", "broken"]
     assert f"{shell.invocation().cause.actor} broke the job off" in (await call("logs", job))[1]
 
@@ -332,7 +332,7 @@ async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, t
     assert submission.sealed_parameters is not None
     await engine.do(AcceptJob(old, submission, 2, sealed=tuple(secrets.encrypted)))
 
-    code, shown, err = await call("rerun", old)
+    code, shown, err = await call("rerun", old, "--yes")
     new = int(shown.split()[-1])
     assert (code, shown, err) == (0, f"job {old} is run again as job {new}\n", "")
     assert (await engine.job(old)).state is JobState.BROKEN

@@ -33,10 +33,10 @@ async def test_the_sample_is_removed_and_nothing_else(inner: Core, http: httpx.A
     mine = (await http.post("/api/event/", json={"title": "Mine"})).json()["id"]
     assert await _command() == 0
     assert await _count(inner) == (4, 40)
-    assert await _command("--remove") == 0
+    assert await _command("--remove", "--yes") == 0
     assert await _count(inner) == (1, 0)
     assert (await http.get(f"/api/event/{mine}")).status_code == 200
-    assert await _command("--remove") == 0
+    assert await _command("--remove", "--yes") == 0
 
 
 async def test_a_room_that_somebody_uses_stays_and_is_named(
@@ -45,6 +45,6 @@ async def test_a_room_that_somebody_uses_stays_and_is_named(
     assert await _command() == 0
     room = (await http.get("/api/room/")).json()[0]["Id"]
     await http.post("/api/event/", json={"title": "Mine", "roomId": room})
-    assert await _command("--remove") == 1
+    assert await _command("--remove", "--yes") == 1
     assert f"/api/room/{room} stays" in capsys.readouterr().out
     assert await _count(inner) == (1, 1)

@@ -14,6 +14,7 @@ import pytest
 from api.cli.consent import confirm
 from api.cli.main import parser
 from api.cli.output import Column, Kind, duration, field, json_text, print_list, relative
+from api.wiring.startup import StartError
 
 HOSTILE = "a\x1b[2Jb\x9b31m\u202ec\r日程"
 ROWS = [
@@ -104,8 +105,9 @@ def test_a_length_has_one_unit() -> None:
     assert list(map(duration, (0.44, 1.0, 61.0, 7300.0, 200_000.0))) == ["0.4 s", "1 s", "1 min", "2 h", "2 d"]
 
 
-def test_a_script_is_not_asked() -> None:
-    confirm(parser().parse_args(["jobs", "break", "1"]), "break job 1")
+def test_where_nobody_can_be_asked_a_command_needs_yes() -> None:
+    with pytest.raises(StartError, match=r"nothing was done: to break job 1, give --yes"):
+        confirm(parser().parse_args(["jobs", "break", "1"]), "break job 1")
     confirm(parser().parse_args(["jobs", "break", "1", "--yes"]), "break job 1")
 
 

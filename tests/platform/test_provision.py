@@ -60,11 +60,11 @@ async def test_infrastructure_is_listed_shown_and_cancelled(inner: Core, call: C
         assert ["origin-1", "origin", "yes", "yes", "198.51.100.8"] in [line.split() for line in said.splitlines()]
         shown = json.loads((await call("show", str(there), "--json"))[1])
         assert [one["ipAddress"] for one in shown["resources"]] == ["198.51.100.8", "198.51.100.9"]
-        code, said, _ = await call("cancel", str(waiting))
+        code, said, _ = await call("cancel", str(waiting), "--yes")
         assert (code, said) == (0, f"the infrastructure of the Event {waiting} is TERMINATING\n")
         provisioner.gate.set()
         await provisioning.until(waiting, ProvisionState.TERMINATED)
-        assert json.loads((await call("cancel", str(waiting), "--json"))[1])["stateString"] == "TERMINATED"
+        assert json.loads((await call("cancel", str(waiting), "--json", "--yes"))[1])["stateString"] == "TERMINATED"
     actors = await inner.database.rows("SELECT metadata->>'actor' FROM events WHERE topic = 'provision.termination_requested'")
     assert [actor.partition(":")[0] for (actor,) in actors] == ["shell"]
 

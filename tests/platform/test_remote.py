@@ -74,10 +74,10 @@ def test_a_job_is_submitted_shown_and_controlled(call: Call) -> None:
     accepted = call("jobs", "submit", "probe_media", "content_id=film", "file=a.mp4")
     job = int(accepted[1].removeprefix("job "))
     assert call("jobs", "pause", job) == (0, f"job {job} is paused\n", "")
-    assert call("jobs", "break", job) == (0, f"job {job} is broken\n", "")
+    assert call("jobs", "break", job, "--yes") == (0, f"job {job} is broken\n", "")
     assert call("jobs", "resume", job) == (0, f"job {job} is queued\n", "")
     assert call("jobs", "show", job)[1].startswith(f"job {job}  queued  probe_media of admin\n")
-    assert f"job {job} is run again as job" in call("jobs", "rerun", job)[1]
+    assert f"job {job} is run again as job" in call("jobs", "rerun", job, "--yes")[1]
     assert "admin broke the job off" in call("jobs", "logs", job)[1]
     code, _, err = call("jobs", "submit", "probe_media", "content_id=film", "fil=a.mp4")
     assert (code, "parameters.fil: is not a parameter of this workflow; did you mean file?" in err) == (1, True)
@@ -113,8 +113,8 @@ def test_clients_and_destinations(call: Call) -> None:
     listed = json.loads(call("client", "list", "--json")[1])
     identity = next(one for one in listed if one["name"] == "playout")["keys"][0]["keyId"]
     assert key not in call("client", "list")[1]
-    assert call("client", "revoke", "playout", identity[:6]) == (0, "revoked\n", "")
-    assert call("client", "revoke", "playout") == (0, "revoked\n", "")
+    assert call("client", "revoke", "playout", identity[:6], "--yes") == (0, "revoked\n", "")
+    assert call("client", "revoke", "playout", "--yes") == (0, "revoked\n", "")
     assert call("destination", "list") == (0, "", "no destinations\n")
 
 

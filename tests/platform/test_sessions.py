@@ -74,7 +74,7 @@ async def test_sessions_are_listed_and_one_is_stopped_by_its_channel_or_its_even
         listed = json.loads((await call("list", "--json"))[1])
         assert {one["owner"] for one in listed} == {str(first), str(second), str(third)}
         for target in (str(first), str(channel_of(second)), f"channel {channel_of(third).int}"):
-            code, said, error = await call("stop", target)
+            code, said, error = await call("stop", target, "--yes")
             assert (code, error) == (0, "")
             assert "its state stays LIVE_UNPUBLISHED" in said
         await until(lambda: not one.worker.sessions)
@@ -93,7 +93,7 @@ async def test_what_is_not_on_the_air_cannot_be_stopped(inner: Core, call: Call)
         ("nowhere", "no Event is on the air"),
         (str(UUID(int=9)), "none has"),
     ):
-        code, _, error = await call("stop", target)
+        code, _, error = await call("stop", target, "--yes")
         assert code == 1
         assert reason in error
     assert (await call("list"))[0] == 0

@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
 from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
+from domain.client.names import DEMO_LOADER
 from projections.clients.directory import FRESH, ClientDirectory
 from projections.kernel.database import Database
 from tests.conftest import NOON, HandClock
@@ -199,6 +200,8 @@ class TestOtherAdmins:
         await introduced(inner, "b", "operator", secret="b")
         assert not await directory.other_admins("a")
         assert await directory.other_admins("b")
+        await introduced(inner, DEMO_LOADER, "admin", secret="demo")
+        assert not await directory.other_admins("a"), "it goes with the demo"
         await do(inner, ChangeClientRoles("b", ("admin",), other_admins=True))
         assert await directory.other_admins("a")
         await do(inner, IssueClientKey("b", key("b2"), expire_others_after=0))

@@ -6,7 +6,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from api.cli.consent import confirm
 from api.cli.output import Column, Document, Kind, field, print_list, text
+from api.cli.printable import printable
 from api.cli.rest_api import ApiError, RestApi, segment
 from api.wiring.startup import StartError
 
@@ -89,10 +91,23 @@ def _replay(args: Namespace, api: RestApi) -> None:
     print(f"{found['replaying']} records will be processed again by the workers that run {args.name}")
 
 
+def _forget(args: Namespace, api: RestApi) -> None:
+    known = [one.get("name") for one in api.documents("/api/consumer/")]
+    name = _known(args.name, known)
+    confirm(args, f"forget the consumer {name}, with its position and its parked records, at {api.label}")
+    api.call("DELETE", f"/api/consumer/{segment(name)}")
+    print(f"{printable(name)} is forgotten")
+
+
 def _known(name: str, known: list[Any]) -> str:
     if name not in known:
         raise StartError(f"there is no consumer {name}; there are {', '.join(map(str, known)) or 'none yet'}")
     return name
 
 
-_ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], None]]] = {"list": _list, "parked": _parked, "replay": _replay}
+_ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], None]]] = {
+    "list": _list,
+    "parked": _parked,
+    "replay": _replay,
+    "forget": _forget,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 
+from api.cli.consent import confirm
 from api.cli.demo import catalogue, events, jobs, media, publishing, removal
 from api.cli.demo.access import demo_key, forget_key, is_loaded, one_at_a_time
 from api.cli.demo.ledger import CLIENT, Ledger
@@ -70,10 +71,11 @@ def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
     return Schedule(seed, around, number=ledger.number, films=args.films)
 
 
-async def _remove(_: Namespace, settings: Settings) -> int:
+async def _remove(args: Namespace, settings: Settings) -> int:
     if not await is_loaded(settings):
         _say("there is none")
         return 0
+    confirm(args, "remove the demo, with all that was changed of it since")
     key = await demo_key(settings, beside_others=True)
     async with ProductClient(base_url(settings.host, port=settings.port), key, client=CLIENT) as product:
         left = await removal.remove(await Ledger.read(product), settings)

@@ -15,8 +15,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from api.cli.demo.product import ProductClient
 from api.wiring.startup import StartError
+from domain.client.names import DEMO_LOADER
 
-CLIENT: Final = "demo-loader"
+CLIENT: Final = DEMO_LOADER
 _RESTORED: Final = "client.restored"
 _AT_A_TIME: Final = 8
 JSON_PATCH: Final = {"Content-Type": "application/json-patch+json"}

@@ -107,3 +107,42 @@ async def test_an_unknown_consumer_is_404(http: httpx.AsyncClient, inner: Core, 
         assert_problem(await http.get(f"{PATH}/{name}/parked/"), 404)
         assert_problem(await http.post(f"{PATH}/{name}/parked/replay/"), 404)
     assert await wanted(inner, "webhooks") == []
+
+
+async def test_a_consumer_that_nobody_runs_is_forgotten_with_its_parked_records(http: httpx.AsyncClient, inner: Core) -> None:
+    for name in ("relay one", "relay other", "windows_capture"):  # their processes have died
+        await consumer(inner, name, 3 if name.startswith("relay") else None)
+        await park(inner, name, (1, A))
+    await inner.database.execute("UPDATE consumer_members SET seen_at = clock_timestamp() - interval '1 min'")
+    for name in ("relay one", "windows_capture"):
+        answer = await http.delete(f"{PATH}/{name}")
+        assert (answer.status_code, answer.json()) == (200, {"name": name, "parked": 1})
+        assert_problem(await http.delete(f"{PATH}/{name}"), 404)
+    assert [(each["name"], each["parked"]) for each in await listed(http)] == [("relay other", 1)]
+    assert await inner.database.rows("SELECT consumer FROM consumer_members") == [("relay other",)]
+    assert await inner.database.rows("SELECT consumer FROM parked_records") == [("relay other",)]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        "UPDATE consumer_members SET seen_at = clock_timestamp()",
+        "UPDATE consumer_shards SET held_until = clock_timestamp() + interval '5 s' WHERE shard = 1",
+    ],
+    ids=["has a process", "is held"],
+)
+async def test_a_consumer_that_runs_is_not_forgotten(http: httpx.AsyncClient, inner: Core, runs: str) -> None:
+    await consumer(inner, "relay one", 3, 3)
+    await park(inner, "relay one", (1, A))
+    await inner.database.execute("UPDATE consumer_members SET seen_at = clock_timestamp() - interval '1 min'")
+    await inner.database.execute(runs)
+    answer = await http.delete(f"{PATH}/relay one")
+    assert_problem(answer, 409)
+    assert "relay one runs: stop the processes" in answer.json()["detail"]
+    assert [(each["shards"], each["parked"]) for each in await listed(http)] == [(2, 1)]
+
+
+async def test_a_consumer_that_would_repeat_everything_is_not_forgotten(http: httpx.AsyncClient, parked: None) -> None:
+    answer = await http.delete(f"{PATH}/webhooks")
+    assert_problem(answer, 409)
+    assert "would repeat what it has done" in answer.json()["detail"]
