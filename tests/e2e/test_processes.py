@@ -64,7 +64,7 @@ def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
         answer = httpx.get(f"{product.address}/api/consumer/", headers={"API-KEY": key}, timeout=30, verify=False)
         return {each["name"]: each["lag"] for each in answer.json()}
 
-    reads_log = {"callback", "encoding", "outcomes", "search", "syndication", "webhooks"}
+    reads_log = {"callback", "encoding", "failures", "films", "outcomes", "search", "syndication", "webhooks"}
     reads_no_log = {"controller", "deliveries", "prober", "provisioner", "pushes", "scheduler", "sealer", "sessions"}
     reads_no_log |= {"timekeeper", "windows_capture", "work"}
     until(lambda: told().keys() >= reads_log | reads_no_log)
