@@ -155,7 +155,7 @@ async def test_the_point_of_another_channel_is_taken_for_all_but_admins(studio: 
     owners = PointOwners(studio.core.database, known[ChannelPointsReader], named)
     first = await studio.channel(f"{OWN}news", f"{OWN}news-b")
     assert await owners.taken(sending_to(f"{OWN}news-b", f"{OWN}mine"), channel=UUID(int=1)) == ["news-b"]
-    assert await owners.taken(sending_to(f"{OWN}mine", "http://other.test/origin/live/news"), channel=UUID(int=1)) == ()
+    assert await owners.taken(sending_to(f"{OWN}mine", "http://other.test/origin/live/news"), channel=UUID(int=1)) == []
     assert await owners.taken(sending_to(f"{OWN}news", f"{OWN}news-b"), channel=first) == []
     second = await studio.channel(f"{OWN}news")
     assert await owners.taken(sending_to(f"{OWN}news"), channel=second) == [], "an admin has let it send there"
