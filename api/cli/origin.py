@@ -38,8 +38,9 @@ async def run(args: Namespace, settings: Settings) -> int:
         print(f"for {args.token}, until {until:%Y-%m-%d %H:%M:%SZ}", file=sys.stderr)
         return 0
     if args.revoke is not None:
+        point = _point(settings, args.revoke)
         confirm(args, f"make all tokens of {args.revoke} void that were given until now")
-        _point(settings, args.revoke).revoke(now=system_clock().timestamp())
+        point.revoke(now=system_clock().timestamp())
         print_status(f"all tokens of {args.revoke} that were given until now are void")
         return 0
     raise_descriptor_limit()
