@@ -49,7 +49,7 @@ async def test_nothing_waits_for_a_frozen_broker(started: Products, tmp_path: Pa
         with client(product, KEY) as http:
             until(lambda: http.get("/api/health/").json()["consumers"] == "ok" and _relayed(http))
             subscribe(http, receiver)
-            news = Station(http, "news")
+            news = Station(http, "news", home=product.home)
             broker.freeze()
             event = news.event()
             news.to_state(event, LIVE)
