@@ -13,6 +13,7 @@ from pydantic import Field
 
 from api.kernel.wire import Wire
 from api.media.health_figures import HealthFigures
+from projections.consumers.leases import RELAY
 from workers.kernel.media_programs import missing as missing_program
 
 LATE: Final = 300.0
@@ -100,7 +101,8 @@ def _consumers(seen: HealthFigures) -> Iterator[Attention]:
             yield _fault("consumers", text)
         if one.position is not None and one.held < one.shards and seen.processes:
             role = one.name.split()[0]  # the relay's name has the id of its cluster
-            yield _fault("consumers", f"Nobody runs {one.name}.", f"medialedger workers {role}")
+            gone = " If its broker is gone for good: medialedger consumers forget." if one.name.startswith(RELAY) else ""
+            yield _fault("consumers", f"Nobody runs {one.name}.{gone}", f"medialedger workers {role}")
         if one.parked:
             text = f"{one.name} could not process {_count(one.parked, 'record')}."
             yield _fault("consumers", text, f"medialedger consumers parked {one.name}")

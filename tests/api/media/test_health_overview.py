@@ -78,6 +78,7 @@ async def test_a_consumer_that_nobody_runs_is_told_with_the_role_that_runs_it(in
     figures = seen.model_copy(update={"processes": [process], "consumers": [Consumer.of(relay, [])]})
     [found] = [one for one in attention(figures, missing=[]) if one.about == "consumers"]
     assert found.command == "medialedger workers relay"
+    assert "medialedger consumers forget" in found.text
 
 
 async def test_samples_of_an_hour_are_kept_and_tell_what_was_recorded_between_them(http: httpx.AsyncClient, inner: Core) -> None:
