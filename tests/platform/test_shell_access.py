@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ import pytest
 from api.cli.home import lock_home
 from api.kernel.shell_access import ShellKeys, announce, running_product, withdraw
 from api.wiring.startup import StartError
+from tests.platform.waiting import ROOT
 from tests.programs import not_run
+from workers.adapters.step_account import step_account
 
 URL = "http://127.0.0.1:1"
 ELSEWHERE = """
@@ -26,6 +30,18 @@ home = pathlib.Path(sys.argv[1])
 found = running_product(home)
 announce(home, url="http://127.0.0.1:2", database=None)
 print(found is not None, os.getpid())
+"""
+
+CONCEALED = """
+import pathlib, subprocess, sys
+from api.cli.home import lock_home
+from api.kernel.shell_access import announce
+from workers.kernel.confinement import conceal
+home = pathlib.Path(sys.argv[1])
+conceal()
+with lock_home(home):
+    announce(home, url="http://127.0.0.1:1", database=None)
+    print(subprocess.run([sys.executable, "-c", sys.argv[2], str(home)], capture_output=True, text=True, check=True).stdout)
 """
 
 
@@ -96,6 +112,25 @@ def test_another_process_is_told_and_announces_nothing(home: Path) -> None:
     assert running_product(home) is None
     edit(home, pid=os.getppid())
     assert running_product(home) is None
+
+
+def test_a_product_of_an_ordinary_user_is_found_though_nobody_may_look_into_it(tmp_path: Path) -> None:
+    """Root may look into any process, so this is of the account of steps, which can read the product."""
+    account, _ = step_account(tmp_path / "media", jobs=".jobs", home=tmp_path)
+    own = Path(mkdtemp(prefix="medialedger-ordinary-", dir="/tmp"))
+    user: dict[str, Any] = {}
+    if account is not None:
+        os.chown(own, account.pw_uid, account.pw_gid)
+        user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    command = [sys.executable, "-c", CONCEALED, str(own), ELSEWHERE]
+    try:
+        ran = subprocess.run(
+            command, env={"PYTHONPATH": str(ROOT)}, cwd="/", capture_output=True, text=True, check=False, timeout=120, **user
+        )
+    finally:
+        rmtree(own)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split()[0] == "True"
 
 
 def test_the_same_address_in_another_network_is_another_machine(home: Path) -> None:
