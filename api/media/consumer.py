@@ -179,8 +179,10 @@ async def consumer_forgotten(request: Request, outcome: Outcome[Any]) -> Respons
 
 @routes.delete("/{name}", ADMIN, response_model=ForgottenConsumer, if_match=False, respond=consumer_forgotten)
 async def forget_consumer(request: Request, name: str, consumers: ConsumerQueries, database: Database) -> Outcome[Any]:
-    """Forget a consumer that nobody runs any more, with its parked records. One that follows the log would begin again at its
-    first event, so only the relay to a cluster of Kafka and those that read tables can be forgotten."""
+    """Forget a consumer that nobody runs any more, with its parked records.
+
+    One that follows the log would begin again at its first event, so only the relay to a cluster of Kafka and those that read
+    tables can be forgotten."""
     found = next((each for each in await consumers.all() if each.name == name), None)
     if found is None:
         raise NotFound("consumer", name)

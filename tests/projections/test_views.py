@@ -88,7 +88,7 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
         "date_created": NOON,
         "date_modified": LATER,
         "shown_version": 2,
-        "vod_due_at": LATER + timedelta(hours=2),
+        "vod_due_at": None,
         "start_due_at": None,
         "provision_state": None,
         "provision_due_at": NOON,

@@ -79,11 +79,17 @@ async def test_even_the_owner_is_stopped_by_the_logs_own_trigger(database_url: s
     assert whole(database_url) == 2
 
 
+_TEMPORARY_TABLES = f"""
+DO $$ BEGIN EXECUTE format('{{}} TEMPORARY ON DATABASE %I {{}} {APP_ROLE}', current_database()); END $$
+"""
+
+
 @pytest.mark.usefixtures("two_events")
 async def test_tables_of_the_caller_do_not_take_the_place_of_the_logs_own(database_url: str) -> None:
     """The function runs as its owner, so it must not be led to tables or functions that somebody else made."""
     text, parameters = statement([WriteSet([event("test:c")])])
     with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(_TEMPORARY_TABLES.format("GRANT", "TO").encode())  # as where PostgreSQL is not the embedded one
         arrays.register(connection)
         send_events(connection)
         connection.execute(f"SET ROLE {APP_ROLE}".encode())
@@ -92,6 +98,8 @@ async def test_tables_of_the_caller_do_not_take_the_place_of_the_logs_own(databa
         connection.execute("SET search_path = pg_temp, public")
         assert connection.execute(text.encode(), parameters, binary=True).fetchone()[0] == 3  # type: ignore[index]
         assert connection.execute("SELECT count(*) FROM pg_temp.events").fetchone() == (2,)
+        connection.execute("RESET ROLE")
+        connection.execute(_TEMPORARY_TABLES.format("REVOKE", "FROM").encode())
     assert whole(database_url) == 3
 
 
