@@ -48,3 +48,10 @@ async def test_a_room_that_somebody_uses_stays_and_is_named(
     assert await _command("--remove", "--yes") == 1
     assert f"/api/room/{room} stays" in capsys.readouterr().out
     assert await _count(inner) == (1, 1)
+
+
+async def test_webhooks_are_not_flooded_without_consent(inner: Core, http: httpx.AsyncClient) -> None:
+    await http.post("/api/webhook/", json={"webhookUrl": "https://receiver.example/"})
+    assert await _command() == 1
+    assert await _count(inner) == (0, 0)
+    assert await _command("--yes") == 0
