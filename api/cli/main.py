@@ -29,7 +29,6 @@ from api.cli.garbage import collect_seldom
 from api.cli.output_arguments import add_local, add_target
 from api.cli.printable import printable_lines
 from api.wiring.startup import StartError
-from workers.kernel.confinement import conceal
 
 # A command is a line here, and its arguments in one of the modules above. What it does is in the module of its name, which is
 # imported only when it is called: `run(args, api) -> int` in api/cli/by_rest/ for what calls the REST API, and
@@ -76,6 +75,8 @@ COMMANDS: Mapping[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code."""
     os.umask(0o077)
+    from workers.kernel.confinement import conceal
+
     conceal()
     collect_seldom()  # before most imports
     words = sys.argv[1:] if argv is None else argv

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from api.http.auth import Authenticate
 from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
@@ -16,6 +15,7 @@ from workers.ports import MediaSource, Outbound
 from workers.target_ports import Targets
 
 if TYPE_CHECKING:
+    from api.http.auth import Authenticate
     from api.wiring.siblings import Siblings
     from workers.origin.live_origin import LiveOrigin
 

@@ -204,7 +204,7 @@ WITH {_HELD}, o AS MATERIALIZED (
     UPDATE pending_deliveries d SET attempts = o.attempts, error = o.error,
         due_at = clock_timestamp() + o.wait * interval '1 microsecond'
     FROM o WHERE d.webhook = o.webhook AND d.position = o.position AND d.ordering_key = o.ordering_key AND o.state = {PENDING}
-    RETURNING o.webhook, o.ordering_key, o.state, o.attempts, o.error, d.payload
+    RETURNING o.webhook, o.position, o.ordering_key, o.state, o.attempts, o.error, d.payload
 ), taken AS (
     DELETE FROM pending_deliveries d USING o
     WHERE d.webhook = o.webhook AND d.position = o.position AND d.ordering_key = o.ordering_key AND o.state <> {PENDING}
@@ -215,9 +215,9 @@ WITH {_HELD}, o AS MATERIALIZED (
     SELECT webhook, position, ordering_key, source, shard, payload, sealed_url, state, attempts, created_at, {_NOW}, error
     FROM taken
 ), written AS (
-    SELECT {_JOB} AS job, attempts AS turn, webhook, state, attempts, error, payload::json->>'status' AS status
+    SELECT {_JOB} AS job, ARRAY[position, attempts] AS turn, webhook, state, attempts, error, payload::json->>'status' AS status
     FROM (
-        SELECT * FROM retried UNION ALL SELECT webhook, ordering_key, state, attempts, error, payload FROM taken
+        SELECT * FROM retried UNION ALL SELECT webhook, position, ordering_key, state, attempts, error, payload FROM taken
     ) AS o WHERE {_OF_JOB}
 ), {numbered_lines("written")}, logged AS (
     INSERT INTO job_log_lines (id, job, task, program, severity, message, created_at)
