@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from domain.asset.handlers import AssetJobOwners
 from domain.composition.handlers import CompositionJobOwners
 from domain.job.callbacks import JobCallbacks
@@ -21,6 +23,9 @@ from projections.vault.signing_secrets import new_signing_secret
 from projections.vault.vault import Vault
 from workers.jobs.registry import installed
 
+if TYPE_CHECKING:
+    from workers.wiring import WorkerContext
+
 
 def job_handlers(
     database: Database, executor: CommandExecutor, *, streams: Streams, records: RecordQueries, vault: Vault, clock: Clock
@@ -39,4 +44,16 @@ def job_handlers(
         ),
         clock=clock,
         notes=JobNotes(database, why_hidden, clock=clock),
+    )
+
+
+def job_handlers_of(context: WorkerContext) -> JobHandlers:
+    """Return the use cases of jobs for the workers of a process."""
+    return job_handlers(
+        context.database,
+        context.executor,
+        streams=context.streams,
+        records=context.records,
+        vault=context.vault,
+        clock=context.clock,
     )

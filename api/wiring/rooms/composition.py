@@ -59,16 +59,9 @@ def handlers_of(
 
 def composition_handlers(context: WorkerContext) -> CompositionHandlers:
     """For workers."""
-    from api.wiring.job_handlers import job_handlers
+    from api.wiring.job_handlers import job_handlers_of
 
-    jobs = job_handlers(
-        context.database,
-        context.executor,
-        streams=context.streams,
-        records=context.records,
-        vault=context.vault,
-        clock=context.clock,
-    )
+    jobs = job_handlers_of(context)
     return handlers_of(context.database, context.executor, records=context.records, jobs=jobs, clock=context.clock)
 
 
@@ -100,21 +93,14 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
 
 def films(context: WorkerContext) -> Sequence[Worker]:
     """The consumer of what happens to Events and means a film."""
-    from api.wiring.job_handlers import job_handlers
+    from api.wiring.job_handlers import job_handlers_of
     from workers.films.policy import CONSUMER, FilmCommands, FilmOrders
     from workers.films.stop_captures import StopCaptures
     from workers.kernel.wakeups import Waker
 
     waker, compositions = Waker(), CompositionQueries(context.database)
     handler = FilmOrders(context.streams, compositions, mapper=context.mapper, wake=waker.wake)
-    jobs = job_handlers(
-        context.database,
-        context.executor,
-        streams=context.streams,
-        records=context.records,
-        vault=context.vault,
-        clock=context.clock,
-    )
+    jobs = job_handlers_of(context)
     captures = StopCaptures(EventQueries(context.database), context.records, jobs=jobs, notes=context.logbook)
     commands = FilmCommands(captures, composition_handlers(context))
     return [context.consumer(CONSUMER, handler), context.order_worker(CONSUMER, commands.carry_out, waker=waker)]

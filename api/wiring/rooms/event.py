@@ -129,19 +129,12 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
 
 def assets_of_films(context: WorkerContext) -> Followup:
     """After a job that made a film. Its key is that of the Event."""
-    from api.wiring.job_handlers import job_handlers
+    from api.wiring.job_handlers import job_handlers_of
     from domain.asset.handlers import AssetHandlers
     from domain.media_event.vod_jobs import assets_follow
     from projections.asset.queries import AssetQueries
 
-    jobs = job_handlers(
-        context.database,
-        context.executor,
-        streams=context.streams,
-        records=context.records,
-        vault=context.vault,
-        clock=context.clock,
-    )
+    jobs = job_handlers_of(context)
     assets = AssetHandlers(
         context.executor,
         AssetQueries(context.database),

@@ -192,7 +192,7 @@ def _destinations(context: WorkerContext) -> DestinationHandlers:
 
 
 def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from api.wiring.job_handlers import job_handlers
+    from api.wiring.job_handlers import job_handlers_of
     from workers.kernel.wakeups import Waker
     from workers.syndication.following import EventFollowing
     from workers.syndication.live_targets import OpenedLiveTargets
@@ -201,14 +201,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     waker = Waker()
     handler = SyndicationOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     consumer = context.consumer(CONSUMER, handler)
-    jobs = job_handlers(
-        context.database,
-        context.executor,
-        streams=context.streams,
-        records=context.records,
-        vault=context.vault,
-        clock=context.clock,
-    )
+    jobs = job_handlers_of(context)
     contents = target_contents(context)
     handlers = publication_handlers(
         context.database,
