@@ -1,0 +1,1 @@
+"""Captions: the data that pictures carry, and text tracks."""
