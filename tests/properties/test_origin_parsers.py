@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests.properties.bounds import MIB, bounded
 from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
-from workers.origin.boxes import boxes
-from workers.origin.fragment_stream import FragmentStream, Piece
-from workers.origin.fragments import read_fragments, read_init
+from workers.media.boxes import boxes
+from workers.media.errors import Unreadable
+from workers.media.fragment_stream import FragmentStream, Piece
+from workers.media.fragments import read_fragments, read_init
 from workers.origin.incoming_playlist import Incoming, Master, read_playlist
 from workers.origin.limits import MOST_PLAYLIST
 from workers.origin.refusals import UploadRefused
@@ -81,7 +82,7 @@ def streamed(data: bytes, sizes: Sequence[int]) -> tuple[list[Piece], bool]:
         while at < len(data):
             found += stream.take(data[at : at + sizes[number % len(sizes)]])
             at, number = at + sizes[number % len(sizes)], number + 1
-    except UploadRefused:
+    except Unreadable:
         return found, False
     return found, True
 
@@ -99,12 +100,12 @@ def whole(pieces: Sequence[Piece]) -> list[tuple[str, bytes]]:
 
 def read(data: bytes) -> None:
     """All that is read of a stream, from its boxes to its codecs."""
-    with suppress(UploadRefused):
+    with suppress(Unreadable):
         list(boxes(memoryview(data)))
     pieces, _ = streamed(data, [len(data) or 1])
     described = None
     for piece in pieces:
-        with suppress(UploadRefused):
+        with suppress(Unreadable):
             if piece.kind == "init":
                 described = read_init(piece.data)
             elif piece.kind == "moof" and described is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from re import compile as regex
 from typing import Final
 
-from workers.kernel.hls_text import LongLine, attributes, time_of_day, whole
+from workers.media.hls_text import LongLine, attributes, time_of_day, whole
 from workers.origin.limits import MOST_LISTED
 from workers.origin.names import relative
 from workers.origin.refusals import UploadRefused, Why

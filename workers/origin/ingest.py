@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 
 from domain.configuration.point_token import PointToken, Use
 from workers.kernel.fair_places import FairPlaces, NoPlace
-from workers.origin.fragment_stream import FragmentStream
-from workers.origin.fragments import Fragment, Init, read_fragment
+from workers.media.errors import Unreadable
+from workers.media.fragment_stream import FragmentStream
+from workers.media.fragments import Fragment, Init, read_fragment
 from workers.origin.incoming_playlist import Master, read_playlist
 from workers.origin.limits import MOST_PLAYLIST, OriginLimits
 from workers.origin.names import Upload
@@ -62,6 +63,8 @@ class Ingest:
         try:
             with UploadBody(body, places=self.uploads, point=point, least=least) as taken:
                 await self._take(point, upload, writer=writer, body=taken, window=window)
+        except Unreadable as fault:
+            raise UploadRefused(Why.MALFORMED, f"The MP4 file cannot be read: {fault}.") from None
         except OSError as fault:
             if fault.errno in (28, 122):
                 raise UploadRefused(Why.FULL, "There is no room on the disk.") from None

@@ -15,8 +15,9 @@ from pathlib import Path
 from time import time as unix_time
 from typing import Final
 
-from workers.origin.boxes import head, malformed
-from workers.origin.fragments import Fragment, Init, read_fragments, read_init
+from workers.media.boxes import head
+from workers.media.errors import Unreadable
+from workers.media.fragments import Fragment, Init, read_fragments, read_init
 from workers.origin.incoming_playlist import Incoming, Listed, Master, read_playlist
 from workers.origin.names import Upload
 from workers.origin.recordings import INCOMING, MOST_TRACKS, Point, Recording, put_text
@@ -144,15 +145,15 @@ class Publishing:
             if index.init is None:
                 TrackWriter(index).init(TrackInit())
             elif index.init.name:
-                raise malformed("the playlist names no initialization section any more")
+                raise Unreadable("the playlist names no initialization section any more")
             return None
         file = files / Upload("segment", one.init).digest
         if index.init is not None and index.init.name and not file.is_file():
             return read_init((index.folder / index.init.name).read_bytes())
         if not file.is_file():
-            raise malformed("the initialization section did not come")
+            raise Unreadable("the initialization section did not come")
         if file.stat().st_size > MOST_INIT:
-            raise malformed("the initialization section is too large")
+            raise Unreadable("the initialization section is too large")
         return self._init(recording, index, file.read_bytes())
 
     def begun(self, track: str) -> None:
@@ -173,7 +174,7 @@ class Publishing:
         with self._point.locked():
             index = self._point.recording(self._session).tracks.get(track)
             if index is None or index.init is None or not index.init.name:
-                raise malformed("no initialization section came before the first fragment")
+                raise Unreadable("no initialization section came before the first fragment")
             return read_init((index.folder / index.init.name).read_bytes())
 
     def _init(self, recording: Recording, index: TrackIndex, data: bytes) -> Init:
@@ -347,10 +348,10 @@ def _moofs(file: Path) -> list[memoryview]:
             begun = opened.read(16)
             length, kind, header = head(begun)
             if length > size - at:
-                raise malformed("a box is longer than the file")
+                raise Unreadable("a box is longer than the file")
             if kind == b"moof":
                 if length > MOST_INIT:
-                    raise malformed("a box is too large")
+                    raise Unreadable("a box is too large")
                 opened.seek(at + header)
                 found.append(memoryview(opened.read(length - header)))
             at += length

@@ -8,11 +8,11 @@ from domain.configuration.encoding import PointPlan
 from tests.contract.encoder.conftest import client, receiver
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver
-from workers.adapters.encoders.cmaf import Header
 from workers.adapters.encoders.hls_point import HlsPoint
 from workers.adapters.encoders.point import Sending
 from workers.adapters.encoders.tracks import Segment, Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
+from workers.media.cmaf import Header
 
 __all__ = ["client", "receiver"]
 

@@ -14,7 +14,7 @@ from tests.properties.test_origin_parsers import spoilt
 from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, sounds_in, split_lines
 from workers.jobs.workflows.capture import dash, hls
 from workers.jobs.workflows.capture.segments import SourceFault
-from workers.kernel.hls_text import LongLine, attributes
+from workers.media.hls_text import LongLine, attributes
 
 URL = "http://origin.test/live/v0.m3u8"
 MASTER = b'#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",URI="a.m3u8"\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"\nv.m3u8\n'

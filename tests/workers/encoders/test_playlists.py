@@ -13,12 +13,12 @@ from domain.configuration.encoding import PointPlan
 from tests.contract.encoder.conftest import client, receiver
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver
-from workers.adapters.encoders.cmaf import Header
 from workers.adapters.encoders.hls_point import HlsPoint
 from workers.adapters.encoders.playlists import MediaPlaylist
 from workers.adapters.encoders.point import WINDOW, Sending
 from workers.adapters.encoders.tracks import Segment, Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
+from workers.media.cmaf import Header
 from workers.origin.incoming_playlist import Incoming, read_playlist
 from workers.origin.limits import LONGEST_WINDOW, MOST_PLAYLIST
 

@@ -11,13 +11,13 @@ from domain.media_event.values import AudioInput
 from tests.contract.encoder.conftest import client
 from tests.projections.log.helpers import until
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
-from workers.adapters.encoders.cmaf import Fragment, Header, Sample
 from workers.adapters.encoders.point import Sending
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
 from workers.adapters.encoders.rtmp_point import _OVERHEAD, LATE, MOST_HELD, Interleaved, RtmpPoint, Tag
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
+from workers.media.cmaf import Fragment, Header, Sample
 
 __all__ = ["client"]
 PICTURE = Track(TrackPlan("v0", 1000), Header(b"", 1000, "avc1.42c01e", b"v"))

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from workers.jobs.context import StepFailed
-from workers.jobs.workflows.compose.adts import frames
 from workers.jobs.workflows.compose.cuts import End, Start, end_of, start_of, whole
 from workers.jobs.workflows.compose.parameters import Compose
 from workers.jobs.workflows.compose.plan import (
@@ -32,6 +31,8 @@ from workers.jobs.workflows.compose.plan import (
     steps,
 )
 from workers.jobs.workflows.media_file import Packet
+from workers.media.adts import frames
+from workers.media.errors import Unreadable
 
 SHOWN = Shown("h264", 1920, 1080, (25, 1), "a", steady=True, plain=True, reorder=2)
 STEREO = Heard(1, 2, 48_000, "eng", simple=True, begins=0.0)
@@ -252,7 +253,7 @@ def test_frames_that_are_not_shown_are_no_start() -> None:
 
 @pytest.mark.parametrize("stream", [b"\xff\xf1\x50", b"\xff\xf1\x50\x80\x00\x1f\xfc", b"\x00" * 9, b"\xff\xf1\x50\x80\x02\x1f\xfc"])
 def test_a_broken_frame_of_aac_is_refused(stream: bytes) -> None:
-    with pytest.raises(StepFailed, match="frames are broken"):
+    with pytest.raises(Unreadable, match="frames of sound are broken"):
         list(frames(stream))
 
 

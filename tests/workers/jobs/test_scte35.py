@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from workers.jobs.context import StepFailed
 from workers.jobs.workflows.vod.breaks import SCHEME, Break, cue_flags, cues, in_manifest, in_playlist
-from workers.jobs.workflows.vod.scte35 import Splice, crc32
+from workers.media.scte35 import Splice, crc32
 
 WRAP = 2**33 / 90_000
 INSERTED = Break(event=1, at=6.0, until=6.0, shift=0.0, duration=30.0)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from workers.adapters.ffmpeg import find
-from workers.origin.fragments import read_init
+from workers.media.fragments import read_init
 
 PICTURE, SOUND = ("-map", "0:v"), ("-map", "1:a")
 FRAGMENTS = ("-t", "0.6", "-movflags", "+delay_moov+frag_every_frame+default_base_moof", "-f", "mp4")

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.properties.bounds import MIB, bounded
 from tests.properties.test_origin_parsers import spoilt
 from tests.workers.origin.mp4 import AAC, AVC, SCALE, box, fragment, init
-from workers.adapters.encoders import cmaf
-from workers.adapters.encoders.cmaf import NotCmaf
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.rtmp_point import Interleaved
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.pushes.live_stream import PICTURE, SOUND, OpenStream
 from workers.adapters.pushes.track_feed import TrackFeed
+from workers.media import cmaf
+from workers.media.errors import Unreadable
 
 HEADER = init(AVC)
 TRACK = Track(PICTURE, cmaf.header(HEADER))
@@ -67,7 +67,7 @@ HEADERS: dict[str, bytes] = {
 @pytest.mark.parametrize("name", FRAGMENTS)
 def test_a_fragment_that_is_to_waste_time_and_memory_is_refused(name: str) -> None:
     def refused() -> None:
-        with pytest.raises(NotCmaf):
+        with pytest.raises(Unreadable):
             feed(*FRAGMENTS[name])
 
     bounded(refused)
@@ -76,7 +76,7 @@ def test_a_fragment_that_is_to_waste_time_and_memory_is_refused(name: str) -> No
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_header_that_is_to_waste_time_is_refused(name: str) -> None:
     def refused() -> None:
-        with pytest.raises(NotCmaf):
+        with pytest.raises(Unreadable):
             cmaf.header(HEADERS[name])
 
     bounded(refused)
@@ -98,11 +98,11 @@ async def test_fragments_are_read_ahead_up_to_a_number_of_bytes() -> None:
 @given(st.binary(max_size=300) | spoilt(HEADER + fragment(0) + fragment(1)) | spoilt(init(AAC)))
 @example(fragment(0)[:80])
 def test_any_bytes_are_cmaf_or_not(data: bytes) -> None:
-    with suppress(NotCmaf):
+    with suppress(Unreadable):
         feed(data)
-    with suppress(NotCmaf):
+    with suppress(Unreadable):
         cmaf.header(data)
-    with suppress(NotCmaf):
+    with suppress(Unreadable):
         cmaf.fragment(data, box("mdat", bytes(100)))
 
 

@@ -17,7 +17,6 @@ from domain.kernel.clock import Clock
 from domain.kernel.errors import Malformed
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.cmaf import Fragment, NotCmaf
 from workers.adapters.encoders.encode_command import encode_command
 from workers.adapters.encoders.playout import PATIENCE, Playout
 from workers.adapters.encoders.point import Point, Sending
@@ -31,6 +30,8 @@ from workers.adapters.step_account import program_confinement
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
 from workers.kernel.media_programs import missing
+from workers.media.cmaf import Fragment
+from workers.media.errors import Unreadable
 from workers.playout.programme import Programme
 from workers.ports import NO_HEADERS, EncoderFailed, EncoderStatistics
 
@@ -263,7 +264,7 @@ class RunningFfmpeg:
         for point in self._points:
             point.take_segment(track, segment)
 
-    def broken(self, fault: NotCmaf) -> None:
+    def broken(self, fault: Unreadable) -> None:
         self._say(f"What ffmpeg wrote cannot be read: {fault}.")
 
     def _say(self, why: str) -> None:
@@ -312,7 +313,7 @@ class _Output:
             return
         try:
             self.feed(piece)
-        except NotCmaf as fault:
+        except Unreadable as fault:
             self._broken = True
             self._running.broken(fault)
 

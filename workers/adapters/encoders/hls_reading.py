@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urljoin
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.kernel.hls_text import LongLine, attributes, whole, within
+from workers.media.hls_text import LongLine, attributes, whole, within
 
 SECONDS: Final = 15.0
 """For a playlist, or another short file."""

@@ -11,8 +11,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from domain.configuration.encoding import PointPlan
-from workers.adapters.encoders.cmaf import Fragment
 from workers.adapters.encoders.tracks import Listener, Segment, Track
+from workers.media.cmaf import Fragment
 from workers.origin.limits import LONGEST_WINDOW
 from workers.ports import OutboundFailed, OutboundRefused, PointStatistics
 

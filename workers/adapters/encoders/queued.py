@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workers.adapters.encoders.cmaf import Fragment
 from workers.adapters.encoders.point import QUEUED
 from workers.adapters.encoders.tracks import Track
+from workers.media.cmaf import Fragment
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from domain.configuration.encoding import PointPlan
 from projections.kernel.background_task import start_task
 from projections.kernel.sizes import MIB
-from workers.adapters.encoders.cmaf import Fragment
 from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, sentence
 from workers.adapters.encoders.queued import FragmentQueue, Queued
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO, Publication, Target
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.outbound_http import GuardedClient
+from workers.media.cmaf import Fragment
 from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0

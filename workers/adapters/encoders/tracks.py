@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from domain.media_event.values import AudioInput
-from workers.adapters.encoders.cmaf import Boxes, Fragment, Header, NotCmaf, fragment, header
+from workers.media.cmaf import Boxes, Fragment, Header, fragment, header
+from workers.media.errors import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class TrackReader:
         self._shift = 0
 
     def feed(self, piece: bytes) -> None:
-        """Raises `NotCmaf`."""
+        """Raises `Unreadable`."""
         for kind, box in self._boxes.feed(piece):
             match kind:
                 case b"ftyp":
@@ -164,7 +165,7 @@ class TrackReader:
 
     def _shifted(self, moof: bytes, mdat: bytes) -> Fragment:
         if self.track is None:
-            raise NotCmaf("a fragment before its header")
+            raise Unreadable("a fragment before its header")
         scale = self.track.header.timescale
         if not self._shift:
             first = fragment(moof, mdat)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.cmaf import Boxes, NotCmaf, header
 from workers.adapters.encoders.fetched import Fetched
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.probe import probed
@@ -20,6 +19,8 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
+from workers.media.cmaf import Boxes, header
+from workers.media.errors import Unreadable
 from workers.ports import EncoderFailed
 from workers.push_ports import PushFailed
 
@@ -87,7 +88,7 @@ class _Output:
     waiting: list[Queued] = field(default_factory=list)
 
     def take(self, piece: bytes) -> None:
-        """Raises `NotCmaf`."""
+        """Raises `Unreadable`."""
         for kind, box in self.boxes.feed(piece):
             if self.feed is not None:
                 self.waiting += self.feed.feed(box)
@@ -135,7 +136,7 @@ class Copy:
             try:
                 if not self._over:
                     output.take(piece)
-            except NotCmaf as fault:
+            except Unreadable as fault:
                 self._why, self._over = f"{fault}.", True
             waiting = sum(each.weight for one in self._outputs for each in one.waiting)
             if len(output.waiting) > _MOST_WAITING or waiting > _MOST_BYTES:

@@ -13,13 +13,14 @@ from typing import Final
 
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.cmaf import Header, NotCmaf, header
 from workers.adapters.encoders.hls_reading import SECONDS, NotRead, ReadSound, best_variant, lines_of, media_playlist, sounds_in
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.track_feed import TrackFeed
+from workers.media.cmaf import Header, header
+from workers.media.errors import Unreadable
 from workers.ports import OutboundFailed, OutboundRefused
 from workers.push_ports import PushFailed, Sound
 
@@ -93,7 +94,7 @@ class OpenStream:
             end = fault
         except (NotRead, OutboundFailed, OutboundRefused) as fault:
             end = PushFailed("source", f"The stream of the Event broke off: {fault}")
-        except NotCmaf as fault:
+        except Unreadable as fault:
             end = PushFailed("source", f"The stream of the Event cannot be read: {fault}.")
         await self._waiting.put(end)
 
@@ -126,7 +127,7 @@ class LiveStreams:
                 if found.sound is not None:
                     raise NotRead("its sound is in segments of its own that are not CMAF.")
                 return await self._copied(found)
-            except (NotRead, NotCmaf, OutboundFailed, OutboundRefused) as fault:
+            except (NotRead, Unreadable, OutboundFailed, OutboundRefused) as fault:
                 why = f"The stream of the Event cannot be read: {fault}"
         raise PushFailed("source", why)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from workers.adapters.encoders.cmaf import Boxes, NotCmaf, fragment
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track
+from workers.media.cmaf import Boxes, fragment
+from workers.media.errors import Unreadable
 
 _MOST_A_SECOND: Final = 1_000
 """Samples of one track: AAC at 96 kHz has 188 at most. What takes no time is not slowed down by the time that it is shown at."""
@@ -23,15 +24,15 @@ class TrackFeed:
         self._moof = b""
 
     def feed(self, piece: bytes) -> Iterator[Queued]:
-        """Those that are complete now. Raises `NotCmaf`."""
+        """Those that are complete now. Raises `Unreadable`."""
         for kind, box in self._boxes.feed(piece):
             if kind == b"moof":
                 self._moof = box
             elif kind == b"mdat":
                 if not self._moof:
-                    raise NotCmaf("media without what describes it")
+                    raise Unreadable("media without what describes it")
                 found = fragment(self._moof, box)
                 if (len(found.samples) - _MORE) * self._track.header.timescale > _MOST_A_SECOND * found.duration:
-                    raise NotCmaf(f"more than {_MOST_A_SECOND} samples a second")
+                    raise Unreadable(f"more than {_MOST_A_SECOND} samples a second")
                 yield Queued(self._track, found)
                 self._moof = b""

@@ -10,7 +10,7 @@ from re import compile as regex
 from typing import Final
 
 from workers.jobs.workflows.capture.segments import LONGEST, MOST_ENTRIES, Part, Resource, SourceFault, joined
-from workers.kernel.hls_text import LongLine, attributes, time_of_day, whole, within
+from workers.media.hls_text import LongLine, attributes, time_of_day, whole, within
 
 _SECONDS: Final = regex(r"\d{1,9}(?:\.\d{1,18})?")
 _RANGE: Final = regex(r"(\d{1,18})(?:@(\d{1,18}))?")

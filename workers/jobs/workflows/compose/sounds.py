@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.compose.adts import SAMPLES as AAC_SAMPLES
-from workers.jobs.workflows.compose.adts import frames
 from workers.jobs.workflows.compose.loudness import WANTED, cut, layout, loudness, measured, meter, reading
 from workers.jobs.workflows.compose.plan import Heard, Plan, Planned
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, seconds
 from workers.jobs.workflows.vod.codecs import LAYOUTS
+from workers.media.adts import SAMPLES as AAC_SAMPLES
+from workers.media.adts import frames
+from workers.media.errors import Unreadable
 
 _BYTES: Final = 2
 """Of a sample."""
@@ -75,7 +76,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: Media
     kept = ("-c", "copy", "-bsf:a", f"noise=drop=lt(pts*tb\\,{seconds(from_)})+gte(pts*tb\\,{seconds(until)})")
     encode(context, file, *inputs, *kept, "-f", "adts", "copied.aac", lasts=0.0)
     copied = context.workspace / "copied.aac"
-    read = list(frames(copied.read_bytes()))[: last - first]
+    read = _frames(copied)[: last - first]
     copied.unlink()
     before = min(max(-begin, 0), last - first - len(read))
     after = last - first - len(read) - before
@@ -88,4 +89,11 @@ def _silent(context: StepContext[Any], file: MediaFile, *, sound: Heard) -> byte
     nothing = f"anullsrc=sample_rate={sound.rate}:channel_layout={LAYOUTS[sound.channels][0]}"
     made = ("-frames:a", "4", "-c:a", "aac", "-f", "adts", "silent.aac")
     encode(context, file, "-f", "lavfi", "-i", nothing, *made, lasts=0.0)
-    return list(frames((context.workspace / "silent.aac").read_bytes()))[-1]
+    return _frames(context.workspace / "silent.aac")[-1]
+
+
+def _frames(file: Path) -> list[bytes]:
+    try:
+        return list(frames(file.read_bytes()))
+    except Unreadable as fault:
+        raise StepFailed(f"The sound of a source cannot be copied: {fault}.", final=True) from None

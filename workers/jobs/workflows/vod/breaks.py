@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from domain.kernel.clock import iso
 from workers.jobs.context import StepFailed
 from workers.jobs.workflows.media_file import seconds
-from workers.jobs.workflows.vod.scte35 import CLOCK, Splice
+from workers.media.scte35 import CLOCK, Splice
 
 SCHEME: Final = "urn:scte:scte35:2014:xml+bin"
 _SIGNAL: Final = "http://www.scte.org/schemas/35/2016"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from workers.origin.boxes import head, malformed
+from workers.media.boxes import head
+from workers.media.errors import Unreadable
 
 _MOST_HELD: Final = 1024 * 1024
 """Bytes of a box that is kept until all of it is there."""
@@ -24,7 +25,7 @@ class Piece:
 
 
 class FragmentStream:
-    """Takes bytes, gives what they are. Raises `UploadRefused` for what is not fragmented MP4."""
+    """Takes bytes, gives what they are. Raises `Unreadable` for what is not fragmented MP4."""
 
     def __init__(self, *, most: int) -> None:
         self._most = most
@@ -73,14 +74,14 @@ class FragmentStream:
         size, kind, _ = head(bytes(self._held[:_LONGEST_HEAD]))
         if kind == b"mdat":
             if not self._moof or size > self._most:
-                raise malformed("there is media data outside a fragment, or too much of it")
+                raise Unreadable("there is media data outside a fragment, or too much of it")
         elif kind in _KEPT or kind in _IGNORED:
             if size > _MOST_HELD:
-                raise malformed("a box is too large")
+                raise Unreadable("a box is too large")
             if self._moof:
-                raise malformed("a fragment has no media data")
+                raise Unreadable("a fragment has no media data")
         else:
-            raise malformed("a box is of no type that a live stream has")
+            raise Unreadable("a box is of no type that a live stream has")
         self._type, self._left, self._box = kind, size, bytearray()
         self.final = self.final or kind == b"mfra"
         return True

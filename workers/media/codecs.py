@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from workers.origin.boxes import Fields, boxes, malformed
+from workers.media.boxes import Fields, boxes
+from workers.media.errors import Unreadable
 
 _VISUAL: Final = 78
 """Bytes of a visual sample entry before its boxes."""
@@ -22,10 +23,10 @@ def inner_at(kind: bytes) -> int:
 
 
 def codec_name(kind: bytes, entry: memoryview) -> str:
-    """Of a sample entry. Raises `UploadRefused` for a codec that is not known: no player could be told of it."""
+    """Of a sample entry. Raises `Unreadable` for a codec that is not known: no player could be told of it."""
     name = _VIDEO.get(kind) or _SOUND.get(kind)
     if name is None:
-        raise malformed("its codec is not supported")
+        raise Unreadable("its codec is not supported")
     inner = {box.kind: box.body for box in boxes(entry[inner_at(kind) :])}
     return name(kind.decode("ascii"), inner)
 
@@ -104,7 +105,7 @@ def _plain(name: str) -> Callable[[str, dict[bytes, memoryview]], str]:
 
 def _config(inner: dict[bytes, memoryview], kind: bytes) -> Fields:
     if kind not in inner:
-        raise malformed(f"it has no {kind.decode()}")
+        raise Unreadable(f"it has no {kind.decode()}")
     return Fields(inner[kind])
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from workers.origin.fragments import MOST_SAMPLES, PER_SAMPLE
+from workers.media.errors import Unreadable
+from workers.media.fragments import MOST_SAMPLES, PER_SAMPLE
 
 LARGEST: Final = 64 * 1024 * 1024
 """Bytes of one box: ten seconds of 50 Mbit/s. An encoder here writes half a second."""
@@ -27,10 +28,6 @@ _NOT_SYNC: Final = 0x10000
 _CONTAINERS: Final = frozenset({b"moov", b"trak", b"mdia", b"minf", b"stbl", b"moof", b"traf", b"mvex"})
 
 
-class NotCmaf(ValueError):
-    """What came from a pipe or an origin cannot be read. The rest of a sentence that begins with what it is."""
-
-
 class Boxes:
     """Cuts a stream of bytes into the boxes of its top level."""
 
@@ -43,7 +40,7 @@ class Boxes:
         while len(self._rest) >= _HEAD:
             size, kind = struct.unpack_from(">I4s", self._rest)
             if not _HEAD <= size <= LARGEST:
-                raise NotCmaf(f"a box of {size} bytes")
+                raise Unreadable(f"a box of {size} bytes")
             if len(self._rest) < size:
                 return
             box = bytes(self._rest[:size])
@@ -101,41 +98,41 @@ def header(data: bytes) -> Header:
         at, _ = boxes[b"mdhd"]
         timescale = struct.unpack_from(">I", data, at + (20 if data[at] else 12))[0]
         if not timescale:
-            raise NotCmaf("a track without a timescale")
+            raise Unreadable("a track without a timescale")
         entry = boxes[b"stsd"][0] + 8
         kind = data[entry + 4 : entry + 8]
         if kind == b"avc1":
             width, height = struct.unpack_from(">HH", data, entry + 32)
             configuration = _inside(data, entry + 86, name=b"avcC")
             if len(configuration) < 4:
-                raise NotCmaf("a configuration of H.264 that is cut")
+                raise Unreadable("a configuration of H.264 that is cut")
             return Header(data, timescale, f"avc1.{configuration[1:4].hex()}", configuration, width, height)
         if kind == b"mp4a":
             descriptor = _inside(data, entry + 36, name=b"esds")
             return Header(data, timescale, "mp4a.40.2", _specific_config(descriptor))
     except (KeyError, IndexError, struct.error) as fault:
-        raise NotCmaf("a header that cannot be read") from fault
-    raise NotCmaf("a header of another codec")
+        raise Unreadable("a header that cannot be read") from fault
+    raise Unreadable("a header of another codec")
 
 
 def fragment(moof: bytes, mdat: bytes, *, shift: int = 0) -> Fragment:
     """`shift`, in ticks, is added to its time. What it costs is bounded by the bytes that are there, not by what they claim."""
     if len(moof) > _LARGEST_MOOF:
-        raise NotCmaf(f"a description of {len(moof)} bytes")
+        raise Unreadable(f"a description of {len(moof)} bytes")
     data = bytearray(moof)
     boxes = {kind: (at, end) for kind, at, end in _walk(moof, 0, end=len(moof))}
     try:
         at, _ = boxes[b"tfdt"]
         if moof[at] != 1:
-            raise NotCmaf("a time of 32 bits")
+            raise Unreadable("a time of 32 bits")
         time = struct.unpack_from(">Q", moof, at + 4)[0] + shift
         struct.pack_into(">Q", data, at + 4, time)
         defaults = _defaults(moof, boxes[b"tfhd"][0])
         samples, offset = _samples(moof, *boxes[b"trun"], defaults=defaults, most=min(MOST_SAMPLES, len(mdat)))
     except (KeyError, IndexError, struct.error) as fault:
-        raise NotCmaf("a fragment that cannot be read") from fault
+        raise Unreadable("a fragment that cannot be read") from fault
     if offset < 0 or offset + sum(one.size for one in samples) > len(moof) + len(mdat):
-        raise NotCmaf("a fragment with less media than it claims")
+        raise Unreadable("a fragment with less media than it claims")
     return Fragment(time, sum(one.duration for one in samples), bytes(data) + mdat, samples, offset)
 
 
@@ -148,10 +145,10 @@ def _walk(data: bytes, at: int, *, end: int) -> Iterator[tuple[bytes, int, int]]
             continue
         size, kind = struct.unpack_from(">I4s", data, at)
         if size < _HEAD or at + size > ends[-1]:
-            raise NotCmaf("a box that is longer than what it is in")
+            raise Unreadable("a box that is longer than what it is in")
         count += 1
         if count > _MOST_BOXES:
-            raise NotCmaf("too many boxes")
+            raise Unreadable("too many boxes")
         yield kind, at + _HEAD, at + size
         if kind not in _CONTAINERS:
             at += size
@@ -159,7 +156,7 @@ def _walk(data: bytes, at: int, *, end: int) -> Iterator[tuple[bytes, int, int]]
         ends.append(at + size)
         at += _HEAD
         if len(ends) > _DEEPEST:
-            raise NotCmaf("boxes that are too deep in each other")
+            raise Unreadable("boxes that are too deep in each other")
 
 
 def _inside(data: bytes, at: int, *, name: bytes) -> bytes:
@@ -168,10 +165,10 @@ def _inside(data: bytes, at: int, *, name: bytes) -> bytes:
         size, kind = struct.unpack_from(">I4s", data, at)
         if kind == name:
             if size < _HEAD or at + size > len(data):
-                raise NotCmaf("a sample entry that is cut")
+                raise Unreadable("a sample entry that is cut")
             return data[at + _HEAD : at + size]
         if size < _HEAD:
-            raise NotCmaf("a sample entry that cannot be read")
+            raise Unreadable("a sample entry that cannot be read")
         at += size
 
 
@@ -187,11 +184,11 @@ def _specific_config(descriptor: bytes) -> bytes:
             if not byte & 0x80:
                 break
         else:
-            raise NotCmaf("a descriptor without an end")
+            raise Unreadable("a descriptor without an end")
         if tag == 5:
             return descriptor[at : at + size]
         at += {3: 3, 4: 13}.get(tag, size)
-    raise NotCmaf("no configuration of AAC")
+    raise Unreadable("no configuration of AAC")
 
 
 def _defaults(moof: bytes, at: int) -> tuple[int, int, int]:
@@ -216,7 +213,7 @@ def _samples(moof: bytes, at: int, end: int, /, *, defaults: tuple[int, int, int
         first, place = struct.unpack_from(">I", moof, place)[0], place + 4
     told = [bool(flags & bit) for bit in PER_SAMPLE]
     if count > most or count * 4 * sum(told) > end - place:
-        raise NotCmaf("a fragment with fewer samples than it claims, or too many")
+        raise Unreadable("a fragment with fewer samples than it claims, or too many")
     samples = []
     for index in range(count):
         values = []
@@ -224,7 +221,7 @@ def _samples(moof: bytes, at: int, end: int, /, *, defaults: tuple[int, int, int
             values.append(struct.unpack_from(kind, moof, place)[0] if present else usual)
             place += 4 if present else 0
         if values[1] > _LARGEST_SAMPLE:
-            raise NotCmaf(f"a sample of {values[1]} bytes")
+            raise Unreadable(f"a sample of {values[1]} bytes")
         own = first if first is not None and index == 0 else values[2]
         samples.append(Sample(values[1], values[0], values[3], not own & _NOT_SYNC))
     return samples, offset

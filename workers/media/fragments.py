@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from workers.origin.boxes import Fields, boxes, child, malformed, needed
-from workers.origin.codecs import codec_name
+from workers.media.boxes import Fields, boxes, child, needed
+from workers.media.codecs import codec_name
+from workers.media.errors import Unreadable
 
 _NOT_SYNC: Final = 0x10000
 MOST_SAMPLES: Final = 100_000
@@ -64,18 +65,18 @@ class Fragment:
 
 
 def read_init(data: bytes) -> Init:
-    """Of a file that begins with `ftyp` and `moov`. Raises `UploadRefused`."""
+    """Of a file that begins with `ftyp` and `moov`. Raises `Unreadable`."""
     moov = needed(memoryview(data), b"moov")
     defaults = dict(_trex(one.body) for one in boxes(child(moov, b"mvex") or memoryview(b"")) if one.kind == b"trex")
     if not defaults:
-        raise malformed("it is not fragmented (no mvex)")
+        raise Unreadable("it is not fragmented (no mvex)")
     media = [
         _media(one.body, number=_track_number(needed(one.body, b"tkhd")), defaults=defaults)
         for one in boxes(moov)
         if one.kind == b"trak"
     ]
     if not 1 <= len(media) <= MOST_TRACKS:
-        raise malformed("it has no track, or too many")
+        raise Unreadable("it has no track, or too many")
     return Init(tuple(media))
 
 
@@ -91,13 +92,13 @@ def _media(trak: memoryview, *, number: int, defaults: dict[int, tuple[int, int]
     handler.skip(8)
     kind = {b"vide": "video", b"soun": "audio"}.get(handler.whole(4).to_bytes(4, "big"))
     if kind is None:
-        raise malformed("a track is neither video nor audio")
+        raise Unreadable("a track is neither video nor audio")
     timescale, language = _timing(needed(trak, b"mdia", b"mdhd"))
     description = Fields(needed(trak, b"mdia", b"minf", b"stbl", b"stsd"))
     description.skip(8)
     entry = next(boxes(description.rest()), None)
     if entry is None:
-        raise malformed("a track has no description")
+        raise Unreadable("a track has no description")
     fields = Fields(entry.body)
     width = height = channels = rate = 0
     if kind == "video":
@@ -122,7 +123,7 @@ def _timing(mdhd: memoryview) -> tuple[int, str]:
     fields.skip(8 if version else 4)
     packed = fields.whole(2)
     if not timescale:
-        raise malformed("a track has no timescale")
+        raise Unreadable("a track has no timescale")
     letters = "".join(chr((packed >> shift & 0x1F) + 0x60) for shift in (10, 5, 0))
     return timescale, letters if letters.isascii() and letters.isalpha() and letters != "und" else ""
 
@@ -145,7 +146,7 @@ def read_fragment(moof: memoryview, init: Init) -> Fragment:
             number, duration, flags = _tfhd(needed(one.body, b"tfhd"), main)
             if number == main.number:
                 return _fragment(one.body, main, duration, flags)
-    raise malformed("a fragment has nothing of the main track")
+    raise Unreadable("a fragment has nothing of the main track")
 
 
 def _tfhd(body: memoryview, main: Media) -> tuple[int, int, int]:
@@ -166,7 +167,7 @@ def _fragment(traf: memoryview, main: Media, duration: int, flags: int) -> Fragm
             lasts += added
             sync = first if sync is None else sync
     if sync is None or lasts <= 0 or lasts / main.timescale > _LONGEST:
-        raise malformed("a fragment has no samples, or lasts too long")
+        raise Unreadable("a fragment has no samples, or lasts too long")
     return Fragment(time, lasts, sync or main.kind == "audio")
 
 
@@ -184,13 +185,13 @@ def _trun(body: memoryview, duration: int, flags: int) -> tuple[int, bool]:
     present = fields.whole(4)
     count = fields.whole(4)
     if not 0 < count <= MOST_SAMPLES:
-        raise malformed("a fragment has no samples, or too many")
+        raise Unreadable("a fragment has no samples, or too many")
     fields.skip(4 if present & 0x01 else 0)
     first = fields.whole(4) if present & 0x04 else None
     told = [bool(present & flag) for flag in PER_SAMPLE]
     rest, step = fields.rest(), 4 * sum(told)
     if len(rest) < count * step:
-        raise malformed("a box is too short")
+        raise Unreadable("a box is too short")
     if first is None:
         first = int.from_bytes(rest[4 * sum(told[:2]) :][:4], "big") if told[2] else flags
     durations = (int.from_bytes(rest[at : at + 4], "big") for at in range(0, count * step, step)) if told[0] else ()
@@ -201,5 +202,5 @@ def read_fragments(data: Sequence[memoryview], init: Init) -> Fragment:
     """What several fragments are together."""
     found = [read_fragment(one, init) for one in data]
     if not found:
-        raise malformed("it has no fragment")
+        raise Unreadable("it has no fragment")
     return Fragment(found[0].time, sum(one.lasts for one in found), found[0].sync)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from workers.origin.refusals import UploadRefused, Why
+from workers.media.errors import Unreadable
 
 _HEADER: Final = Struct(">I4s")
 _LARGE: Final = Struct(">Q")
@@ -23,20 +23,16 @@ class Box:
     body: memoryview
 
 
-def malformed(what: str) -> UploadRefused:
-    return UploadRefused(Why.MALFORMED, f"The MP4 file cannot be read: {what}.")
-
-
 def boxes(data: memoryview) -> Iterator[Box]:
-    """The boxes within a box, or a file. Raises `UploadRefused`."""
+    """The boxes within a box, or a file. Raises `Unreadable`."""
     at, count = 0, 0
     while at < len(data):
         size, kind, header = head(data[at:])
         if size > len(data) - at:
-            raise malformed("a box is longer than what holds it")
+            raise Unreadable("a box is longer than what holds it")
         count += 1
         if count > _MOST:
-            raise malformed("it has too many boxes")
+            raise Unreadable("it has too many boxes")
         yield Box(kind, data[at + header : at + size])
         at += size
 
@@ -44,17 +40,17 @@ def boxes(data: memoryview) -> Iterator[Box]:
 def head(data: memoryview | bytes) -> tuple[int, bytes, int]:
     """The size of a box with its header, its type, and the size of the header. A box without an end is refused."""
     if len(data) < _HEADER.size:
-        raise malformed("a box has no header")
+        raise Unreadable("a box has no header")
     size, kind = _HEADER.unpack_from(data)
     if size == 1:
         if len(data) < 16:
-            raise malformed("a box has no header")
+            raise Unreadable("a box has no header")
         (size,) = _LARGE.unpack_from(data, 8)
         header = 16
     else:
         header = 8
     if size < header:
-        raise malformed("a box has no end")
+        raise Unreadable("a box has no end")
     return size, kind, header
 
 
@@ -71,7 +67,7 @@ def child(data: memoryview, *path: bytes) -> memoryview | None:
 def needed(data: memoryview, *path: bytes) -> memoryview:
     found = child(data, *path)
     if found is None:
-        raise malformed(f"it has no {path[-1].decode('latin-1')}")
+        raise Unreadable(f"it has no {path[-1].decode('latin-1')}")
     return found
 
 
@@ -85,7 +81,7 @@ class Fields:
     def whole(self, size: int) -> int:
         end = self._at + size
         if end > len(self._body):
-            raise malformed("a box is too short")
+            raise Unreadable("a box is too short")
         value = int.from_bytes(self._body[self._at : end], "big")
         self._at = end
         return value

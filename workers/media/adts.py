@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from workers.jobs.context import StepFailed
+from workers.media.errors import Unreadable
 
 SAMPLES: Final = 1024
 """In a frame."""
@@ -13,12 +13,12 @@ _HEAD: Final = 7
 
 
 def frames(stream: bytes) -> Iterator[bytes]:
-    """Raises `StepFailed` for what is none."""
+    """Raises `Unreadable` for what is none."""
     at = 0
     while at < len(stream):
         head = stream[at : at + _HEAD]
         size = (head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5 if len(head) == _HEAD else 0
         if size < _HEAD or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or at + size > len(stream):
-            raise StepFailed("The sound of a source cannot be copied: its frames are broken.", final=True)
+            raise Unreadable("its frames of sound are broken")
         yield stream[at : at + size]
         at += size
