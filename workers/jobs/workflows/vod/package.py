@@ -22,7 +22,9 @@ from workers.jobs.protocol import Protection
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.encode import fail_for_space
 from workers.jobs.workflows.vod.breaks import BREAKS, cue_flags, in_manifest, in_playlist
+from workers.jobs.workflows.vod.captions import CAPTIONS, find_captions
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
+from workers.jobs.workflows.vod.embedded_captions import closed_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_renditions
 from workers.jobs.workflows.vod.smil import smil
@@ -99,7 +101,9 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
     default = ("--default_language", audios[0]["language"]) if audios and audios[0]["language"] else ()
     manifests = ("--hls_master_playlist_output", f"{folder}/{PLAYLIST}", "--mpd_output", f"{folder}/{MANIFEST}")
     cut = ("--segment_duration", str(2 * KEY_SECONDS), *cue_flags(breaks, duration=duration))
-    segments = (*cut, "--temp_dir", ".", "--quiet")
+    embedded = closed_captions(context.results[CAPTIONS], context.parameters.caption_languages)
+    captions = ("--closed_captions", embedded) if embedded else ()
+    segments = (*cut, *captions, "--temp_dir", ".", "--quiet")
     tracks = [*_videos(context, folder, made["videos"]), *_audios(context, folder, audios)]
     ended = context.run("packager", *tracks, *manifests, *default, *segments, *flags, seconds=_SECONDS, given=secret)
     if ended.status != 0:
@@ -183,7 +187,8 @@ def _written(context: StepContext[Any], name: str, text: str) -> Path:
 
 PACKAGING: Final = (
     Step("thumbnails", make_thumbnails, after=("renditions",)),
-    Step("package", package, after=("renditions", "thumbnails")),
+    Step(CAPTIONS, find_captions, after=("renditions",)),
+    Step("package", package, after=("renditions", "thumbnails", CAPTIONS)),
 )
 VOD_PACKAGE: Final = Workflow(
     "vod_package",

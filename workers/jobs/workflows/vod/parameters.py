@@ -28,6 +28,10 @@ Lines = Annotated[int, Field(ge=16, le=4320)]
 """The shorter side of a picture, in pixels: 720 of 1280 x 720, and of 720 x 1280 too."""
 
 
+_CaptionService = Annotated[str, Field(pattern=r"^(CC[1-4]|SERVICE([1-9]|[1-5][0-9]|6[0-3]))$")]
+_Language = Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,4}$", examples=["en"])]
+
+
 class PackageParameters(JobParameters):
     """`renditions` are the shorter sides of their pictures; without it they follow from the source. `publish` is for the Event that
     owns the job."""
@@ -42,6 +46,12 @@ class PackageParameters(JobParameters):
     )
     renditions: Annotated[tuple[Lines, ...], Field(min_length=1, max_length=8), AfterValidator(_different)] | None = Field(
         None, description="Shorter sides of the pictures in pixels; by default they follow from the source.", examples=[[720, 360]]
+    )
+    caption_languages: dict[_CaptionService, _Language] = Field(
+        default_factory=dict,
+        max_length=67,
+        description="Languages (BCP 47) of captions within the pictures: CC1 to CC4 (CEA-608), SERVICE1 to SERVICE63 (CEA-708).",
+        examples=[{"CC1": "en", "CC3": "es"}],
     )
     publish: bool | None = Field(
         None, description="Whether the Event that owns the job becomes public; by default as the Event says."

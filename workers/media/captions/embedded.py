@@ -1,0 +1,101 @@
+"""Captions within the pictures of a whole film: which there are, and those of CEA-608 as Scenarist files.
+
+A Scenarist file (SCC) holds the pairs of one channel with their times. The readers of captions make text of it, as they do of an
+uploaded file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from workers.media.captions.a53 import CaptionFinder, CaptionServices, Triple
+
+MOST_PAIRS: Final = 200_000
+"""Of a channel: those of more than three hours without a pause for breath."""
+_CHANNELS: Final = (("CC1", "CC2"), ("CC3", "CC4"))
+_HEAD: Final = "Scenarist_SCC V1.0\n"
+_RATE: Final = 30_000 / 1_001
+_IN_TEN_MINUTES: Final = 17_982
+_IN_A_MINUTE: Final = 1_798
+_MOST_IN_A_LINE: Final = 32
+_AT_ONCE: Final = frozenset({0x20, 0x25, 0x26, 0x27, 0x29, 0x2C, 0x2D, 0x2F})
+"""Control codes that change what is seen when they come. Each begins a line of its own, so that its time is exact."""
+
+Timed = tuple[float, Sequence[Triple]]
+_Pair = tuple[float, int, int]
+
+
+class EmbeddedCaptions:
+    """What the pictures of a film carry. `pictures` are the times of the pictures in seconds with their triples, in any order.
+    `truncated` are channels of which the first `MOST_PAIRS` pairs are kept."""
+
+    def __init__(self, pictures: Iterable[Timed]) -> None:
+        finder = CaptionFinder()
+        fields = (_Split(_CHANNELS[0]), _Split(_CHANNELS[1]))
+        for at, triples in sorted(pictures, key=lambda one: one[0]):
+            finder.take(triples)
+            for triple in triples:
+                if triple.type < 2:
+                    fields[triple.type].take(at, triple.first & 0x7F, triple.second & 0x7F)
+        self.services: CaptionServices = finder.found()
+        self._pairs = fields[0].pairs | fields[1].pairs
+        self.truncated = tuple(sorted(name for name, pairs in self._pairs.items() if len(pairs) >= MOST_PAIRS))
+
+    def scenarist(self, channel: str) -> str:
+        """The pairs of a channel, as those of CC1."""
+        return scenarist(self._pairs.get(channel, ()))
+
+
+class _Split:
+    """A field of CEA-608, whose two channels take turns."""
+
+    def __init__(self, channels: tuple[str, str]) -> None:
+        self._channels = channels
+        self._channel: str | None = None
+        self.pairs: dict[str, list[_Pair]] = {channel: [] for channel in channels}
+
+    def take(self, at: float, first: int, second: int) -> None:
+        """A pair without its bits of parity. Data about programmes are left out, from their control code until the next one of
+        captions."""
+        if 0x10 <= first < 0x20:
+            self._channel = self._channels[first >> 3 & 1]
+            first &= 0x17
+            if first == 0x15 and 0x20 <= second < 0x30:
+                first = 0x14
+        elif 0 < first < 0x10:
+            self._channel = None
+        if self._channel is not None and first and len(self.pairs[self._channel]) < MOST_PAIRS:
+            self.pairs[self._channel].append((at, first, second))
+
+
+def scenarist(pairs: Iterable[_Pair]) -> str:
+    """A Scenarist file. Pairs that come one frame after another share a line, whose time is that of its first one."""
+    lines: list[str] = []
+    words: list[str] = []
+    begun = last = 0
+    for at, first, second in pairs:
+        frame = max(round(at * _RATE), last + 1 if words else 0)
+        alone = first == 0x14 and second in _AT_ONCE
+        if words and (alone or frame > begun + len(words) or len(words) >= _MOST_IN_A_LINE):
+            lines.append(f"{_time_code(begun)}\t{' '.join(words)}\n")
+            words = []
+        if not words:
+            begun = frame
+        words.append(f"{_odd(first):02x}{_odd(second):02x}")
+        last = begun + len(words) - 1
+    if words:
+        lines.append(f"{_time_code(begun)}\t{' '.join(words)}\n")
+    return "\n".join((_HEAD, *lines))
+
+
+def _time_code(frame: int) -> str:
+    """With dropped numbers, so that it tells real time."""
+    tens, rest = divmod(frame, _IN_TEN_MINUTES)
+    number = frame + 18 * tens + (2 * ((rest - 2) // _IN_A_MINUTE) if rest >= 2 else 0)
+    second, frames = divmod(number, 30)
+    return f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d};{frames:02d}"
+
+
+def _odd(value: int) -> int:
+    return value | 0x80 if value.bit_count() % 2 == 0 else value
