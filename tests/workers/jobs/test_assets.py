@@ -24,6 +24,41 @@ TRACKS = (
 )
 
 
+SECRET = "not for the public"
+NOTES = f""";FFMETADATA1
+title={SECRET}
+comment={SECRET}
+location=+52.5200+013.4050/
+[CHAPTER]
+TIMEBASE=1/1000
+START=0
+END=4000
+title={SECRET}
+"""
+
+
+def noted(path: Path) -> None:
+    """A film with all that cameras and editors note, in the file, in its tracks and in tracks of their own."""
+    notes = path.with_name("notes.txt")
+    notes.write_text(NOTES)
+    tags = ("-metadata:s:v", f"handler_name={SECRET}", "-metadata:s:a", f"title={SECRET}", "-metadata:s:a", "language=ger")
+    kept = ("-movflags", "use_metadata_tags", "-metadata", f"com.apple.quicktime.description={SECRET}", "-timecode", "10:00:00:00")
+    inputs = (*TONE, "-i", str(notes))
+    film(path, "-map_metadata", "2", "-map", "0", "-map", "1", *H264, "-c:a", "aac", *tags, *kept, inputs=inputs)
+    notes.unlink()
+
+
+def damaged(path: Path) -> None:
+    """Nothing of its first two seconds can be decoded."""
+    film(path, *H264, "-g", "25", "-bf", "0")
+    packets = probed(path, "-select_streams", "v", "-show_entries", "packet=pos,size")["packets"]
+    whole = bytearray(path.read_bytes())
+    for packet in packets[:50]:
+        at, size = int(packet["pos"]), int(packet["size"])
+        whole[at : at + size] = bytes(size)
+    path.write_bytes(whole)
+
+
 COLOURS = "color=c=0xc02020:s=128x96:r=25:d=1"
 """A red of standard dynamic range."""
 PQ = "scale=in_range=tv:out_primaries=bt2020:out_transfer=smpte2084:out_color_matrix=bt2020nc,format=yuv420p10le"
@@ -48,6 +83,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ffmpeg("-f", "lavfi", "-i", COLOURS, "-vf", PQ, "-c:v", "libx265", "-x265-params", HDR, str(folder / "hdr.mp4"))
     film(folder / "ntsc.mp4", *H264, fps="30000/1001")
     film(folder / "-wide.nut", "-vf", "scale=20000:16", "-c:v", "ffv1", frames=1)
+    noted(folder / "noted.mov")
+    damaged(folder / "damaged.mp4")
     film(folder / "sound.mp4", "-map", "1:a", "-c:a", "aac", inputs=TONE, frames=1)
     whole = (folder / "film.mp4").read_bytes()
     (folder / "half.mp4").write_bytes(whole[: len(whole) // 2])
@@ -242,6 +279,54 @@ async def test_the_speed_of_a_gif_changes_how_long_it_lasts(hosts: StepProcessPo
 async def test_a_gif_without_speed_is_one_frame(hosts: StepProcessPool, root: Path) -> None:
     gif = await made(hosts, root, "asset_gif", start="00:00:01.480", end="00:00:02.000", playback_speed=0.0)
     assert numbers(gif) == [37]
+
+
+@pytest.mark.parametrize(
+    ("end", "speed", "shown"),
+    [
+        ("00:00:01.040", 1.0, [25]),
+        ("00:00:01.200", 10.0, [25]),
+        ("00:00:01.160", 2.0, [25]),
+        ("00:00:01.400", 4.0, [25]),
+    ],
+)
+async def test_a_gif_has_at_least_one_frame(hosts: StepProcessPool, root: Path, end: str, speed: float, shown: list[int]) -> None:
+    """However short it is, and however fast."""
+    assert numbers(await made(hosts, root, "asset_gif", start="00:00:01.000", end=end, playback_speed=speed)) == shown
+
+
+async def test_a_picture_that_cannot_be_decoded_is_refused_in_a_sentence(hosts: StepProcessPool) -> None:
+    refused = await ended(hosts, "asset_gif", source="damaged.mp4", start="00:00:01.040", end="00:00:01.240")
+    assert refused == Failed("The picture of film/damaged.mp4 cannot be decoded from 00:00:01.040 to 00:00:01.240.", final=True)
+    refused = await ended(hosts, "asset_image", source="damaged.mp4", time="00:00:01.040")
+    assert refused == Failed("The picture of film/damaged.mp4 at 00:00:01.040 cannot be decoded.", final=True)
+
+
+@pytest.mark.parametrize(
+    ("workflow", "wanted", "tracks"),
+    [
+        ("asset_video", {}, ["video", "audio"]),
+        ("asset_video", {"copy_ts": True}, ["video", "audio"]),
+        ("asset_video", {"frame_accurate": True}, ["video", "audio"]),
+        ("asset_video", {"mezzanine": True}, ["video", "audio"]),
+        ("asset_gif", {}, ["video"]),
+        ("asset_image", {"time": "00:00:02"}, ["video"]),
+    ],
+)
+async def test_an_asset_carries_nothing_of_its_source_but_tracks(
+    hosts: StepProcessPool, root: Path, workflow: str, wanted: dict[str, Any], tracks: list[str]
+) -> None:
+    """Neither where it was filmed, nor comments, chapters or a timecode, which would not be true of a part."""
+    assert SECRET.encode() in (root / "film/noted.mov").read_bytes()
+    times = wanted if "time" in wanted else {"start": "00:00:02", "end": "00:00:03", **wanted}
+    path = await made(hosts, root, workflow, source="noted.mov", **times)
+    assert SECRET.encode() not in path.read_bytes()
+    found = probed(path, "-show_format", "-show_streams", "-show_chapters")
+    assert [one["codec_type"] for one in found["streams"]] == tracks
+    assert found["chapters"] == []
+    said = {name for one in (found["format"], *found["streams"]) for name in one.get("tags", {})}
+    assert not said & {"title", "comment", "location", "timecode", "com.apple.quicktime.description"}
+    assert [one["tags"]["language"] for one in found["streams"] if one["codec_type"] == "audio"] == ["ger"] * tracks.count("audio")
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,15 @@ from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
-from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.encode import ANY_PICTURE, encode
 from workers.jobs.workflows.media_file import MediaFile, probe
 from workers.jobs.workflows.vod.codecs import still
 from workers.jobs.workflows.vod.source import picture_of
+from workers.media.outputs import GIF
 
 MOST_FRAMES: Final = 20_000
+_PALETTE: Final = ("-f", "rawvideo", "-pix_fmt", "bgra", "-s", "16x16")
+"""A file of the 256 colours, which is empty where there was no picture."""
 _Side = Annotated[float, Field(gt=0, le=8192)]
 
 
@@ -44,30 +47,29 @@ def make(context: StepContext[AssetGif]) -> StepResult:
     wanted = context.parameters
     source = probe(context, wanted.source)
     clip = span(source, wanted)
-    still = wanted.playback_speed == 0
-    lasts = 0.0 if still else clip.lasts / wanted.playback_speed
+    lasts = 0.0 if wanted.playback_speed == 0 else clip.lasts / wanted.playback_speed
     if lasts * wanted.fps > MOST_FRAMES:
         raise StepFailed(f"The GIF would have more than {MOST_FRAMES} frames.", final=True)
-    shown = _shown(wanted, source, clip)
-    palette, made = context.workspace / "palette.nut", context.workspace / "clip.gif"
-    one = ("-frames:v", "1")
-    colours = ("-filter_complex", f"{shown},palettegen", *one, "-c:v", "rawvideo", "-f", "nut", palette.name)
-    encode(context, source, *source.input(clip.first.seek), *colours, lasts=lasts, part=(0.0, 0.5))
-    picture = ("-filter_complex", f"{shown}[picture];[picture][1:v]paletteuse")
-    loop = ("-loop", str(wanted.playback_repeats), "-f", "gif")
-    inputs = (*source.input(clip.first.seek), "-i", palette.name)
-    encode(context, source, *inputs, *picture, *(one if still else ()), *loop, made.name, lasts=lasts, part=(0.5, 1.0))
+    frames = max(round(lasts * wanted.fps), 1)
+    shown = _shown(wanted, source, clip, frames=frames)
+    palette, made = context.workspace / "palette.raw", context.workspace / "clip.gif"
+    colours = ("-filter_complex", f"{shown},palettegen", "-frames:v", "1", *_PALETTE)
+    encode(context, source, *ANY_PICTURE, *source.input(clip.first.seek), *colours, palette.name, lasts=lasts, part=(0.0, 0.5))
+    if not palette.stat().st_size:
+        reason = f"The picture of {source.name} cannot be decoded from {wanted.start} to {wanted.end}."
+        raise StepFailed(reason, final=True)
+    picture = ("-filter_complex", f"{shown}[picture];[picture][1:v]paletteuse", "-frames:v", str(frames))
+    inputs = (*source.input(clip.first.seek), *_PALETTE, "-i", palette.name)
+    repeats = ("-loop", str(wanted.playback_repeats))
+    encode(context, source, *ANY_PICTURE, *inputs, *picture, *repeats, *GIF, made.name, lasts=lasts, part=(0.5, 1.0))
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
 
 
-def _shown(wanted: AssetGif, source: MediaFile, clip: Span) -> str:
-    """The filters before the colours: one frame of a still GIF, else all of the clip at the wanted speed."""
-    timed = (
-        ["select=eq(n\\,0)"]
-        if wanted.playback_speed == 0
-        else [f"setpts=(PTS-STARTPTS)/{wanted.playback_speed:.6f}", f"fps={wanted.fps}"]
-    )
+def _shown(wanted: AssetGif, source: MediaFile, clip: Span, *, frames: int) -> str:
+    """The filters before the colours: all of the clip at the wanted speed. Of a clip that is too short for a second frame it is the
+    first one, since the filter that makes the rate leaves out what is shorter than half a period."""
+    timed = ["select=eq(n\\,0)"] if frames == 1 else [f"setpts=(PTS-STARTPTS)/{wanted.playback_speed:.6f}", f"fps={wanted.fps}"]
     sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos"
     if wanted.width is None and wanted.height is None:
         sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos"

@@ -9,10 +9,13 @@ from pydantic import ConfigDict, Field
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import AssetParameters, Time, in_seconds
-from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.encode import ANY_PICTURE, encode
 from workers.jobs.workflows.media_file import probe, seconds
 from workers.jobs.workflows.vod.codecs import still
 from workers.jobs.workflows.vod.source import picture_of
+from workers.media.outputs import jpeg
+
+_QUALITY: Final = 2
 
 
 class AssetImage(AssetParameters):
@@ -28,10 +31,10 @@ def make(context: StepContext[AssetImage]) -> StepResult:
     source = probe(context, wanted.source)
     frame = source.frame(in_seconds(wanted.time), what=wanted.time)
     made = context.workspace / "image.jpg"
-    filters = ",".join((f"trim=start={seconds(frame.begin - frame.seek)}", *still(picture_of(source))))
-    picture = ("-map", f"0:{source.video.index}", "-vf", filters, "-frames:v", "1", "-map_metadata", "-1")
-    jpeg = ("-c:v", "mjpeg", "-q:v", "2", "-pix_fmt", "yuvj420p", "-f", "image2", "-update", "1")
-    encode(context, source, *source.input(frame.seek), *picture, *jpeg, made.name, lasts=0.0)
+    cut = f"trim=start={seconds(frame.begin - frame.seek)}:end={seconds(frame.middle - frame.seek)}"
+    filters = ",".join((cut, *still(picture_of(source))))
+    picture = ("-map", f"0:{source.video.index}", "-vf", filters, "-frames:v", "1")
+    encode(context, source, *ANY_PICTURE, *source.input(frame.seek), *picture, *jpeg(quality=_QUALITY), made.name, lasts=0.0)
     if not made.is_file():
         raise StepFailed(f"The picture of {source.name} at {wanted.time} cannot be decoded.", final=True)
     context.publish(made, wanted.name)

@@ -14,6 +14,7 @@ from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
 from workers.jobs.workflows.media_file import MediaFile, VideoTrack, probe, seconds
+from workers.media.outputs import MP4, language
 
 
 def _readable(expression: str) -> str:
@@ -50,7 +51,7 @@ def make(context: StepContext[AssetVideo]) -> StepResult:
     times = ("-copyts",) if wanted.copy_ts else ()
     tracks = _tracks(source, wanted)
     read, coded = (_accurate if wanted.frame_accurate else _copied)(source, clip, copy_ts=wanted.copy_ts)
-    arguments = (*times, *read, *tracks, *coded, "-movflags", "+faststart", "-f", "mp4", made.name)
+    arguments = (*times, *read, *tracks, *coded, *MP4, made.name)
     encode(context, source, *arguments, lasts=clip.lasts)
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
@@ -65,7 +66,8 @@ def _tracks(source: MediaFile, wanted: AssetVideo) -> list[str]:
     if wanted.mezzanine:
         videos, audios = sorted(videos, key=VideoTrack.rank)[-1:], audios[:1]
     indexes = [*(one.index for one in videos), *(one.index for one in audios)]
-    return [option for index in indexes for option in ("-map", f"0:{index}")]
+    spoken = [option for place, one in enumerate(audios) for option in language(one.language or "", place)]
+    return [*(option for index in indexes for option in ("-map", f"0:{index}")), *spoken]
 
 
 def _accurate(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

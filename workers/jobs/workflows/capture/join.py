@@ -15,6 +15,7 @@ from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
 from workers.jobs.workflows.media_file import MediaFile, seconds
 from workers.jobs.workflows.vod.renditions import CONVERTED
+from workers.media.outputs import MP4
 
 MOST_PIECES: Final = 500
 _HALF: Final = 0.0005
@@ -200,8 +201,7 @@ def _mux(
     inputs = [option for one in sources for option in one.input()]
     tracks = ("-map", "0:v:0", "-map", "0:a?" if len(files) == 1 else "1:a?")
     coded = (_accurate if accurate else _copied)(cut, origin, copy_ts=copy_ts)
-    output = ("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", made.name)
-    encode(context, sources[0], "-copyts", *inputs, *tracks, *coded, *output, lasts=cut.lasts, part=(0.2, 1.0))
+    encode(context, sources[0], "-copyts", *inputs, *tracks, *coded, *MP4, made.name, lasts=cut.lasts, part=(0.2, 1.0))
 
 
 def _copied(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:

@@ -21,10 +21,11 @@ from workers.jobs.workflows.compose.sounds import sound
 from workers.jobs.workflows.compose.sources import kept_plan, plan_film, source_of, unchanged
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe_at
-from workers.jobs.workflows.vod.codecs import LAYOUTS, PLAIN
+from workers.jobs.workflows.vod.codecs import LAYOUTS
 from workers.jobs.workflows.vod.package import PACKAGING
 from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
 from workers.jobs.workflows.vod.source import Source, source
+from workers.media.outputs import MP4, language
 
 _BLOCKS: Final = 4
 _MOST_PARAMETERS: Final = 524_288
@@ -70,10 +71,10 @@ def join(context: StepContext[Compose]) -> StepResult:
     film = MediaFile(context, context.workspace / _LIST, "the film", {})
     inputs = ["-itsoffset", f"-{ROOM}", "-f", "mpegts", *_joined(context, [_film(block) for block in used])]
     tracks = ["-map", "0:v:0", "-c:v", "copy", "-bsf:v", f"{_clean(plan, again)},{_times(plan)}", *_tag(plan, again)]
-    for track, language in enumerate(plan.tracks.languages):
+    for track, spoken in enumerate(plan.tracks.languages):
         inputs += [*_kind(plan, track), *_joined(context, [_sound(plan, block, track) for block in used])]
-        tracks += ["-map", f"{track + 1}:a:0", *_coded(plan, track), *_language(language, track)]
-    made = (*PLAIN, "-movflags", "+faststart", "-video_track_timescale", str(_scale(plan)), CONVERTED)
+        tracks += ["-map", f"{track + 1}:a:0", *_coded(plan, track), *language(spoken, track)]
+    made = (*MP4, "-video_track_timescale", str(_scale(plan)), CONVERTED)
     encode(context, film, "-copyts", *inputs, *tracks, *made, lasts=lasts)
     _check(context, plan)
     context.keep(context.workspace / CONVERTED, CONVERTED)
@@ -125,10 +126,6 @@ def _coded(plan: Plan, track: int) -> Sequence[str]:
     if plan.tracks.copied:
         return (f"-c:a:{track}", "copy")
     return (f"-c:a:{track}", "aac", f"-b:a:{track}", LAYOUTS[plan.tracks.channels[track]][1])
-
-
-def _language(language: str, track: int) -> Sequence[str]:
-    return (f"-metadata:s:a:{track}", f"language={language}") if language else ()
 
 
 def _joined(context: StepContext[Any], names: Sequence[str]) -> Sequence[str]:

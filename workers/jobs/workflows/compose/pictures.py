@@ -15,6 +15,7 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import SECONDS, seconds
 from workers.jobs.workflows.vod.codecs import h264, progressive_sdr
 from workers.jobs.workflows.vod.source import Source
+from workers.media.outputs import CLEAN
 
 ROOM: Final = 10.0
 """The time stamp of the first frame: those of MPEG-TS are not negative, and decoding begins earlier."""
@@ -66,8 +67,7 @@ def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sou
         "-frames:v",
         str(item.frames),
         *coded,
-        "-map_metadata",
-        "-1",
+        *CLEAN,
         "-output_ts_offset",
         seconds(ROOM + plan.time(item.first)),
     )

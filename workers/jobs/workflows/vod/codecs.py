@@ -9,8 +9,6 @@ from workers.jobs.workflows.media_file import seconds
 from workers.jobs.workflows.vod.source import Picture, Sound
 
 KEY_SECONDS: Final = 2
-PLAIN: Final = ("-map_metadata", "-1", "-map_chapters", "-1", "-write_tmcd", "0", "-f", "mp4")
-"""An MP4 file with nothing but its tracks: what a telephone notes, such as where it was, is not published."""
 _KEYS: Final = ("-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
 _TIMES: Final = ("-fps_mode", "vfr", "-enc_time_base", "demux")
 _BT709: Final = "out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv"

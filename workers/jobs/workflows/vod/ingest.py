@@ -15,11 +15,12 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.http_fetch_verify import Sha256
 from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.resumable import ResumableDownload
-from workers.jobs.workflows.vod.codecs import PLAIN, aac, h264, progressive_sdr
+from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
 from workers.jobs.workflows.vod.package import PACKAGING
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
 from workers.jobs.workflows.vod.source import Picture, Sound, length_of, source
+from workers.media.outputs import MP4, language
 
 _DOWNLOADED: Final = "download"
 _BIT_RATE: Final = 40_000_000
@@ -72,8 +73,7 @@ def convert(context: StepContext[VodIngest]) -> StepResult:
     sounds = (
         option for place, sound in enumerate(found.sounds) for option in _sound(sound, place, None if copied else found.picture)
     )
-    made = (*PLAIN, "-movflags", "+faststart", CONVERTED)
-    encode(context, found.file, *found.file.input(), *tracks, *sounds, *made, lasts=found.lasts)
+    encode(context, found.file, *found.file.input(), *tracks, *sounds, *MP4, CONVERTED, lasts=found.lasts)
     found.check_length(length_of(context, CONVERTED))
     context.keep(context.workspace / CONVERTED, CONVERTED)
     how = "copied" if copied else "encoded again"
@@ -114,13 +114,12 @@ def _picture_encoded(picture: Picture) -> tuple[str, ...]:
 
 def _sound(sound: Sound, place: int, picture: Picture | None) -> tuple[str, ...]:
     """With a picture that is encoded again sound is too: both then begin at time 0."""
-    language = (f"-metadata:s:a:{place}", f"language={sound.language}") if sound.language else ()
     coded = (
         (f"-c:a:{place}", "copy")
         if picture is None and sound.codec in _COPIED_SOUNDS
         else aac(sound, place, start=None if picture is None else picture.start)
     )
-    return ("-map", f"0:{sound.index}", *coded, *language)
+    return ("-map", f"0:{sound.index}", *coded, *language(sound.language, place))
 
 
 VOD_INGEST: Final = Workflow(

@@ -11,10 +11,11 @@ from typing import Final
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe, probe_at
-from workers.jobs.workflows.vod.codecs import PLAIN, aac, h264, progressive_sdr
+from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
 from workers.jobs.workflows.vod.ladder import Rendition, ladder
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.source import Picture, Sound, Source, length_of, source
+from workers.media.outputs import TRACKS, language
 
 CONVERTED: Final = "source.mp4"
 """What an earlier step of the job kept as the source."""
@@ -74,9 +75,8 @@ def _filters(found: Source, renditions: tuple[Rendition, ...]) -> str:
 
 
 def _video(one: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
-    return ("-map", f"[v{number}]", *h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY, keys=keys), *PLAIN, one.file)
+    return ("-map", f"[v{number}]", *h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY, keys=keys), *TRACKS, one.file)
 
 
 def _audio(sound: Sound, picture: Picture, name: str) -> tuple[str, ...]:
-    language = ("-metadata:s:a:0", f"language={sound.language}") if sound.language else ()
-    return ("-map", f"0:{sound.index}", *aac(sound, start=picture.start), *PLAIN, *language, name)
+    return ("-map", f"0:{sound.index}", *aac(sound, start=picture.start), *TRACKS, *language(sound.language), name)

@@ -12,6 +12,7 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.media.outputs import jpeg
 
 POSTER: Final = "thumbnail.jpg"
 SPRITES: Final = "sprites.vtt"
@@ -22,7 +23,8 @@ _ON_SHEET: Final = _ACROSS * _ACROSS
 _USUAL: Final = 100
 _MOST: Final = 2_000
 _LONGEST_STEP: Final = 10
-_JPEG: Final = ("-c:v", "mjpeg", "-q:v", "4", "-pix_fmt", "yuvj420p", "-f", "image2")
+_QUALITY: Final = 4
+"""Of JPEG."""
 _TIMES: Final = "times.txt"
 
 
@@ -78,7 +80,7 @@ def _rendition(context: StepContext[Any], video: Mapping[str, Any]) -> MediaFile
 def _poster(context: StepContext[Any], file: MediaFile, video: Mapping[str, Any], duration: float) -> None:
     """A typical picture after a tenth of the film, if one begins there: the first ones are often black."""
     width = min(int(video["width"]), _WIDEST_POSTER)
-    chosen = ("-vf", f"scale={width}:-2:flags=lanczos,thumbnail=50", "-frames:v", "1", *_JPEG, "-update", "1", POSTER)
+    chosen = ("-vf", f"scale={width}:-2:flags=lanczos,thumbnail=50", "-frames:v", "1", *jpeg(quality=_QUALITY), POSTER)
     for at in (duration / 10, 0.0):
         encode(context, file, *file.input(at), "-map", "0:v", *chosen, lasts=0.0)
         if (context.workspace / POSTER).is_file():
@@ -100,7 +102,7 @@ def _sprites(
         raise StepFailed("No picture of the film can be decoded.", final=True)
     sheets = Sheets(len(times), *_fitting(int(video["width"]), int(video["height"])))
     tiled = f"{select},scale={sheets.width}:{sheets.height}:flags=area,tile={sheets.columns}x{sheets.rows}"
-    drawn = ("-map", "0:v", "-vf", tiled, "-fps_mode", "passthrough", *_JPEG, "sprites-%d.jpg")
+    drawn = ("-map", "0:v", "-vf", tiled, "-fps_mode", "passthrough", *jpeg(quality=_QUALITY, several=True), "sprites-%d.jpg")
     encode(context, file, *keys, *drawn, lasts=duration, part=(0.5, 1.0))
     return times, sheets
 
