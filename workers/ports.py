@@ -83,6 +83,25 @@ class Outbound(Protocol):
     async def close(self) -> None: ...
 
 
+class Notifying(Outbound, Protocol):
+    """Requests whose answers may be taken by their status alone."""
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+        body: bytes = b"",
+        seconds: float = 15.0,
+        most: int = 16_384,
+        whole: bool = True,
+    ) -> Reply:
+        """As that of `Outbound`. Without `whole` the status counts: of a body that breaks off, or does not come in time, the reply
+        has what came."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PointReport:
     """What the server of a publishing point says of it. `state` is its word for it, in lower case; `mark` is a text that changes

@@ -35,7 +35,7 @@ from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import QuietMode
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal, Waker
 from workers.playout_ports import ITEM_LIMITS, ItemLimits
-from workers.ports import DownloadLimits, Outbound
+from workers.ports import DownloadLimits, Notifying
 from workers.target_ports import OpenDestination, Targets, TargetSettings
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class WorkerContext:
     records: RecordQueries
     vault: Vault
     logbook: Logbook
-    outbound: Outbound
+    outbound: Notifying
     clock: Clock
     metrics: WorkerMetrics
     kafka: KafkaConnection | None

@@ -11,7 +11,7 @@ from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
 from projections.clients.console_sessions import SessionLimits
-from workers.ports import MediaSource, Outbound
+from workers.ports import MediaSource, Notifying
 from workers.target_ports import Targets
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Surroundings:
 
     conninfo: str
     clock: Clock
-    outbound: Outbound
+    outbound: Notifying
     files: MediaFiles
     machine: str
     siblings: Siblings

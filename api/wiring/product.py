@@ -60,7 +60,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.fair_places import FairPlaces, PlacesInUse
 from workers.kernel.quiet import QuietMode
 from workers.origin.live_origin import LiveOrigin
-from workers.ports import Outbound
+from workers.ports import Notifying
 from workers.wiring import Workers
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Product:
         workers: Workers,
         usage: UsageRecorder,
         overview: Overview,
-        outbound: Outbound,
+        outbound: Notifying,
         quiet: QuietMode,
         idempotency: IdempotencyRecords,
         request_log: RequestLog,

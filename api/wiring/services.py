@@ -41,7 +41,7 @@ from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.origin.live_origin import LiveOrigin
-from workers.ports import MediaSource, Outbound
+from workers.ports import MediaSource, Notifying
 from workers.target_ports import Targets
 
 ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.routes())
@@ -52,7 +52,7 @@ def services(
     conninfo: str,
     cipher: SecretCipher,
     *,
-    outbound: Outbound,
+    outbound: Notifying,
     files: MediaFiles,
     siblings: Siblings | None = None,
     media_served: MediaSource | None = None,

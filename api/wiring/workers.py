@@ -30,7 +30,7 @@ from workers.audit.redactions import Redactions
 from workers.audit.verification import LogVerification
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import QuietMode
-from workers.ports import Outbound
+from workers.ports import Notifying
 from workers.retention import Retention
 from workers.wiring import WorkerContext, Workers
 
@@ -56,7 +56,7 @@ async def prepared(
 def process_workers(
     core: Core,
     *,
-    outbound: Outbound,
+    outbound: Notifying,
     files: MediaFiles,
     settings: Settings,
     roles: Sequence[str],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from re import compile as regex
@@ -19,6 +19,7 @@ from time import perf_counter
 from urllib.parse import urljoin
 
 import aiohttp
+from aiohttp import http_exceptions
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from yarl import URL
@@ -76,13 +77,15 @@ class GuardedClient:
         body: bytes = b"",
         seconds: float = 15.0,
         most: int = 16_384,
+        whole: bool = True,
     ) -> Reply:
         begun = perf_counter()
         where = target(url)
         _check(headers)
         with _translated_errors(f"No complete answer within {seconds:g} s."):
-            async with asyncio.timeout(seconds):
-                return await self._exchange(method, where, headers=headers, body=body, most=most, begun=begun)
+            async with asyncio.timeout(seconds) as limit:
+                bound = None if whole else limit
+                return await self._exchange(method, where, headers=headers, body=body, most=most, begun=begun, bound=bound)
 
     async def send(
         self,
@@ -214,20 +217,33 @@ class GuardedClient:
             answer.close()
 
     async def _exchange(
-        self, method: str, where: URL, *, headers: Mapping[str, str], body: bytes | AsyncIterable[bytes], most: int, begun: float
+        self,
+        method: str,
+        where: URL,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterable[bytes],
+        most: int,
+        begun: float,
+        bound: asyncio.Timeout | None = None,
     ) -> Reply:
+        """`bound` is the limit of time of a request whose status is enough: it does not hold for the body of the answer."""
         session = self._session(where)
         if method in _READS:
             headers = self._with_token(where, headers)
         answer = await session.request(method, where, headers=headers, data=body or None, allow_redirects=False)
+        head = bytearray()
         try:
-            head = await _head(answer.content, most)
+            if bound is None:
+                await _read(answer.content, head, most=most)
+            else:
+                await _read_what_comes(answer.content, head, most=most, bound=bound)
         finally:
             answer.close()  # a connection whose answer was read to its end is back in the pool already
         return Reply(
             status=answer.status,
             headers={name.lower(): value for name, value in answer.headers.items()},
-            body=head,
+            body=bytes(head),
             seconds=perf_counter() - begun,
             address=answer.address if isinstance(answer, _Answer) else "",
         )
@@ -298,12 +314,20 @@ async def _watched(pieces: AsyncIterable[bytes], silence: asyncio.Timeout, secon
         silence.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
-async def _head(content: aiohttp.StreamReader, most: int) -> bytes:
+async def _read(content: aiohttp.StreamReader, into: bytearray, *, most: int) -> None:
     """The first `most` bytes."""
-    head = await content.read(most)
-    while len(head) < most and not content.at_eof():
-        head += await content.read(most - len(head))
-    return head
+    into += await content.read(most)
+    while len(into) < most and not content.at_eof():
+        into += await content.read(most - len(into))
+
+
+async def _read_what_comes(content: aiohttp.StreamReader, into: bytearray, *, most: int, bound: asyncio.Timeout) -> None:
+    """As much of it as comes in time."""
+    when = bound.when()
+    bound.reschedule(None)
+    with suppress(aiohttp.ClientError, http_exceptions.HttpProcessingError, OSError):
+        async with asyncio.timeout_at(when):
+            await _read(content, into, most=most)
 
 
 def _check(headers: Mapping[str, str]) -> None:

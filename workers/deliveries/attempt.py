@@ -25,7 +25,7 @@ from workers.deliveries.endpoint_configs import EndpointConfig
 from workers.deliveries.form_body import form_body
 from workers.deliveries.retries import retry_after
 from workers.deliveries.signature import signatures
-from workers.ports import Outbound, OutboundFailed, OutboundRefused, Reply
+from workers.ports import Notifying, OutboundFailed, OutboundRefused, Reply
 
 SECONDS: Final = 15.0
 HEAD_CHARACTERS: Final = 500
@@ -60,7 +60,7 @@ class AttemptResult:
 class DeliveryClient:
     """Sends a delivery once."""
 
-    def __init__(self, outbound: Outbound, clock: Clock, *, seconds: float = SECONDS, tracer: Tracer = UNTRACED) -> None:
+    def __init__(self, outbound: Notifying, clock: Clock, *, seconds: float = SECONDS, tracer: Tracer = UNTRACED) -> None:
         self._outbound = outbound
         self._clock = clock
         self._seconds = seconds
@@ -107,7 +107,7 @@ class DeliveryClient:
             if trace_parent is not None and not any(name.lower() == "traceparent" for name in config.headers):
                 headers["traceparent"] = trace_parent
             reply = await self._outbound.request(
-                "POST", config.url, headers=headers, body=body, seconds=self._seconds, most=_HEAD_BYTES
+                "POST", config.url, headers=headers, body=body, seconds=self._seconds, most=_HEAD_BYTES, whole=False
             )
             span.note("http.response.status_code", reply.status)
             if not 200 <= reply.status < 300:

@@ -20,7 +20,7 @@ from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.deliveries.attempt import AttemptResult, DeliveryClient
 from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
-from workers.ports import Outbound, ProbeResult
+from workers.ports import Notifying, ProbeResult
 
 _NO_POSITION = 0
 """The log's positions begin at 1."""
@@ -34,7 +34,7 @@ class Probe:
 
     def __init__(
         self,
-        outbound: Outbound,
+        outbound: Notifying,
         *,
         database: Database,
         records: RecordQueries,

@@ -42,7 +42,7 @@ from workers.deliveries.writer import Writer
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import Waker
-from workers.ports import Outbound
+from workers.ports import Notifying
 
 _POLL_SECONDS: Final = 1.0
 _ENDING_SECONDS: Final = 5.0
@@ -58,7 +58,7 @@ class Sender(LeasedWorker):
     def __init__(
         self,
         database: Database,
-        outbound: Outbound,
+        outbound: Notifying,
         *,
         records: RecordQueries,
         vault: Vault,
