@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Final
 
 
@@ -19,8 +19,19 @@ class AssetType(IntEnum):
     IMAGE = 1
     VIDEO = 2
     GIF = 3
+    CAPTION = 4
+
+
+class CaptionKind(StrEnum):
+    """For whom a text track is: `captions` also tell sounds, for those who cannot hear; `descriptions` tell what is seen; `forced`
+    ones translate only what is foreign in the film, and are shown unasked."""
+
+    CAPTIONS = "captions"
+    SUBTITLES = "subtitles"
+    DESCRIPTIONS = "descriptions"
+    FORCED = "forced"
 
 
 FOLDER: Final = "assets"
 """The folder of requested assets, below that of the content."""
-EXTENSIONS: Final = {AssetType.IMAGE: ".jpg", AssetType.VIDEO: ".mp4", AssetType.GIF: ".gif"}
+EXTENSIONS: Final = {AssetType.IMAGE: ".jpg", AssetType.VIDEO: ".mp4", AssetType.GIF: ".gif", AssetType.CAPTION: ".vtt"}

@@ -1,0 +1,125 @@
+"""Captions of all formats are read into clean cues."""
+
+from __future__ import annotations
+
+from io import StringIO
+from xml.etree import ElementTree
+
+import pytest
+import webvtt as webvtt_py
+from ttconv.imsc import writer as imsc_writer
+from ttconv.vtt import reader as vtt_reader
+
+from workers.media.captions import webvtt
+from workers.media.captions.cues import Cue, clean
+from workers.media.captions.reading import read
+
+SRT = (
+    "1\n00:00:01,001 --> 00:00:02,499\n<i>Grüß Gott</i> & willkommen\nzweite Zeile\n\n"
+    "2\n00:00:02,500 --> 00:00:04,000\n{\\an8}Oben <font color=red>rot</font>\n\n"
+    "3\n01:02:03,004 --> 01:02:05,006\n日本語 & العربية\n"
+)
+SCC = (
+    "Scenarist_SCC V1.0\n\n00:00:01:00\t9420 9420 9470 9470 c8e5 ecec ef80 942c 942c 942f 942f\n\n00:00:03:00\t942c 942c\n\n"
+    "00:00:05:00\t9420 9420 9140 9140 91ae 91ae c8e5 ecec ef80 942f 942f\n\n00:00:06:00\t942c 942c\n"
+)
+EBU_TT_D = """<?xml version="1.0" encoding="UTF-8"?>
+<tt:tt xmlns:tt="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling"
+  xmlns:ttp="http://www.w3.org/ns/ttml#parameter" ttp:timeBase="media" xml:lang="de" ttp:cellResolution="50 30">
+<tt:head><tt:styling><tt:style xml:id="i" tts:fontStyle="italic"/></tt:styling><tt:layout>
+<tt:region xml:id="top" tts:origin="10% 10%" tts:extent="80% 20%" tts:displayAlign="before"/>
+<tt:region xml:id="bottom" tts:origin="10% 70%" tts:extent="80% 20%" tts:displayAlign="after"/></tt:layout></tt:head>
+<tt:body><tt:div begin="00:00:01.000">
+<tt:p xml:id="a" begin="00:00:00.000" end="00:00:01.500" region="bottom"><tt:span style="i">Grüß</tt:span>
+   Gott &amp; &lt;b&gt;<tt:br/>zwei</tt:p>
+<tt:p begin="00:00:02.000" end="00:00:03.500" region="top">\
+<tt:span end="0.5s">eins</tt:span> <tt:span begin="0.5s">zwei</tt:span></tt:p>
+</tt:div></tt:body></tt:tt>"""
+
+
+def test_srt() -> None:
+    assert read(SRT.encode()).cues == [
+        Cue(1001, 2499, "<i>Grüß Gott</i> &amp; willkommen\nzweite Zeile"),
+        Cue(2500, 4000, "Oben rot", "line:0"),
+        Cue(3723004, 3725006, "日本語 &amp; العربية"),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_unicode_in_other_encodings(encoding: str) -> None:
+    assert read(SRT.encode(encoding)).cues == read(SRT.encode()).cues
+
+
+def test_latin_1_is_told() -> None:
+    found = read("1\n00:00:01,000 --> 00:00:02,000\nGrüß Gott\n".encode("latin-1"))
+    assert (found.cues[0].text, found.remarks) == (
+        "Grüß Gott",
+        ["The captions are not in UTF-8; they were read as Windows-1252."],
+    )
+
+
+def test_webvtt_keeps_positions_and_voices_and_loses_style_sheets() -> None:
+    found = read(
+        b"WEBVTT\n\nSTYLE\n::cue{color:red}\n\nREGION\nid:a\n\nNOTE x\n\nid1\n00:01.000 --> 00:02.000 region:a line:10%,end "
+        b"align:start evil:1\n<v Bob>Hi <c.red>red</c></v> <00:01.500><b><u>x\n"
+    )
+    assert found.cues == [Cue(1000, 2000, "<v Bob>Hi red</v> <b><u>x</u></b>", "line:10%,end align:start")]
+    assert found.remarks == ["Style sheets and regions of the captions are left out."]
+
+
+def test_ttml_with_prefixes_nested_times_regions_and_timed_spans() -> None:
+    assert read(EBU_TT_D.encode()).cues == [
+        Cue(1000, 2500, "<i>Grüß</i> Gott &amp; &lt;b&gt;\nzwei"),
+        Cue(3000, 3500, "eins", "line:10%"),
+        Cue(3500, 4500, "zwei", "line:10%"),
+    ]
+
+
+def test_scc_keeps_italics_and_rows() -> None:
+    assert [(cue.text, cue.settings) for cue in read(SCC.encode()).cues] == [
+        ("Hello", "align:start"),
+        ("<i>Hello</i>", "line:11% align:start"),
+    ]
+
+
+def test_round_trip_through_vtt_and_ttml_keeps_times_and_text() -> None:
+    """SRT to WebVTT by us, to TTML by ttconv, and back by us."""
+    first = read(SRT.encode())
+    written = webvtt.whole(first.cues)
+    document = vtt_reader.to_model(StringIO(written))
+    assert document is not None
+    ttml = ElementTree.tostring(imsc_writer.from_model(document).getroot())
+    again = read(ttml)
+    assert [cue.text for cue in again.cues] == [cue.text for cue in first.cues]
+    assert all(abs(a.begin - b.begin) <= 1 and abs(a.end - b.end) <= 1 for a, b in zip(again.cues, first.cues, strict=True))
+    assert read(webvtt.whole(again.cues).encode()).cues == again.cues
+
+
+def test_what_is_written_is_read_by_another_reader() -> None:
+    captions = webvtt_py.from_string(webvtt.whole(read(SRT.encode()).cues), strict=True).captions
+    assert [(caption.start, caption.end) for caption in captions] == [
+        ("00:00:01.001", "00:00:02.499"),
+        ("00:00:02.500", "00:00:04.000"),
+        ("01:02:03.004", "01:02:05.006"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<script>alert(1)</script>Hi", "Hi"),
+        ("<SCRIPT src=x>alert(1)", ""),
+        ("<style>p{}</style><i onclick=x>Hi", "Hi"),
+        ("<img src=x onerror=alert(1)>Hi", "Hi"),
+        ("a --> b", "a --&gt; b"),
+        ("&lt;script&gt;", "&lt;script&gt;"),
+        ("&amp;lt; &nbsp;&#0;&#x202e;", "&amp;lt; \xa0\ufffd\u202e"),
+        ("<i><b>x</i></b>", "<i><b>x</b></i>"),
+        ("<" * 50, "&lt;" * 50),
+        ("a\n\n\nb", "a\nb"),
+        ("<v a onmouseover=x>t", "<v a onmouseover=x>t</v>"),
+        ('<v "><script>>t', '<v "></v>'),
+    ],
+)
+def test_cues_have_no_foreign_markup(text: str, shown: str) -> None:
+    assert clean(text) == shown

@@ -1,0 +1,166 @@
+"""Reading captions of WebVTT, SubRip (SRT), TTML with its profiles IMSC and EBU-TT-D, and Scenarist (SCC).
+
+The files come from strangers. What they may have is bounded before a library reads them, and what a library says of a file that it
+cannot read is not shown: it may hold any text. webvtt-py and ttconv do the reading: ADR 0102.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from re import compile as regex
+from typing import Final
+
+import webvtt
+from webvtt.errors import MalformedCaptionError, MalformedFileError
+
+from workers.media.captions.cues import LONGEST_TEXT, Cue, clean, clean_settings
+from workers.media.captions.documents import scc_document, timed_texts, ttml_document
+from workers.media.captions.faults import UnreadableCaptions, clock
+
+MOST_BYTES: Final = 5 * 1024 * 1024
+MOST_CUES: Final = 20_000
+LATEST: Final = 100 * 3600 * 1000
+"""Milliseconds. No film lasts longer."""
+_BOMS: Final = (
+    (BOM_UTF32_LE, "utf-32"),
+    (BOM_UTF32_BE, "utf-32"),
+    (BOM_UTF8, "utf-8-sig"),
+    (BOM_UTF16_LE, "utf-16"),
+    (BOM_UTF16_BE, "utf-16"),
+)
+_LOOKED_AT: Final = 1000
+_PLACED: Final = regex(r"\{\\an?([1-9])\}")
+_ASS: Final = regex(r"\{\\[^{}]{0,200}\}")
+_LINES: Final = {"7": "line:0", "8": "line:0", "9": "line:0", "4": "line:50%", "5": "line:50%", "6": "line:50%"}
+
+
+@dataclass(frozen=True, slots=True)
+class Captions:
+    """The cues of a file in the order in which they begin. `remarks` are sentences about what was left out or guessed."""
+
+    format: str
+    cues: Sequence[Cue]
+    remarks: Sequence[str] = field(default=())
+
+
+def read(content: bytes) -> Captions:
+    """Raises `UnreadableCaptions`."""
+    if len(content) > MOST_BYTES:
+        raise UnreadableCaptions(f"The captions have more than {MOST_BYTES // 1024 // 1024} MiB.")
+    remarks: list[str] = []
+    text = _decoded(content, remarks).lstrip("\ufeff\n\r\t ")
+    if not text:
+        raise UnreadableCaptions("The file of the captions is empty.")
+    name = _format(text)
+    if text.count("-->") > MOST_CUES:
+        raise _too_many()
+    cues = sorted(_kept(_READERS[name](text, remarks), remarks))
+    if not cues:
+        raise UnreadableCaptions(f"There is no cue in the captions, read as {name}.")
+    return Captions(name, cues, remarks)
+
+
+def _too_many() -> UnreadableCaptions:
+    return UnreadableCaptions(f"The captions have more than {MOST_CUES} cues.")
+
+
+def _decoded(content: bytes, remarks: list[str]) -> str:
+    """UTF-8 unless a byte order mark, or a zero in every other byte, says otherwise. What is no UTF-8 is from Windows."""
+    encoding = next((name for mark, name in _BOMS if content.startswith(mark)), None) or _utf16(content)
+    if encoding is None and content.lstrip().startswith(b"<?xml") and b"encoding=" in (head := content[:200]).lower():
+        stated = regex(rb"encoding=[\"']([A-Za-z0-9._-]{1,40})[\"']").search(head)
+        encoding = "cp1252" if stated is not None and stated[1].lower() in (b"iso-8859-1", b"windows-1252") else None
+    try:
+        return content.decode(encoding or "utf-8")
+    except UnicodeDecodeError:
+        if encoding is not None:
+            raise UnreadableCaptions(f"The captions are not whole in {encoding.upper().removesuffix('-SIG')}.") from None
+    remarks.append("The captions are not in UTF-8; they were read as Windows-1252.")
+    return content.decode("cp1252", "replace")
+
+
+def _utf16(content: bytes) -> str | None:
+    head = content[:_LOOKED_AT]
+    if len(head) < 8 or head.count(0) < len(head) // 3:
+        return None
+    return "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
+
+
+def _format(text: str) -> str:
+    if text.startswith("WEBVTT"):
+        return "WebVTT"
+    if text.startswith("Scenarist_SCC"):
+        return "SCC"
+    return "TTML" if text.startswith("<") else "SRT"
+
+
+def _kept(cues: Iterator[Cue], remarks: list[str]) -> Iterator[Cue]:
+    """Those that can be shown."""
+    bad: list[Cue] = []
+    for number, cue in enumerate(cues, 1):
+        if number > MOST_CUES:
+            raise _too_many()
+        if len(cue.text) > LONGEST_TEXT:
+            raise UnreadableCaptions(f"The cue at {clock(cue.begin)} has more than {LONGEST_TEXT} characters.")
+        if not 0 <= cue.begin < cue.end <= LATEST:
+            bad.append(cue)
+        elif cue.text:
+            yield cue
+    if bad:
+        times = ", ".join(clock(cue.begin) for cue in bad[:5])
+        remarks.append(f"{len(bad)} cues do not end after they begin, or are later than any film; they are left out: {times}.")
+
+
+def _vtt(text: str, remarks: list[str]) -> Iterator[Cue]:
+    try:
+        read = webvtt.from_string(text)
+    except (MalformedFileError, MalformedCaptionError):
+        raise UnreadableCaptions("The captions begin as WebVTT and cannot be read as that.") from None
+    if read.styles or read.regions:
+        remarks.append("Style sheets and regions of the captions are left out.")
+    return _read(read, text, remarks)
+
+
+def _srt(text: str, remarks: list[str]) -> Iterator[Cue]:
+    try:
+        read = webvtt.from_buffer(StringIO(text), format="srt")
+    except (MalformedFileError, MalformedCaptionError):
+        raise UnreadableCaptions("The captions are neither WebVTT nor SRT, TTML or SCC.") from None
+    return _read(read, text, remarks)
+
+
+def _read(read: webvtt.WebVTT, text: str, remarks: list[str]) -> Iterator[Cue]:
+    missing = text.count("-->") - len(read.captions)
+    if missing > 0:
+        remarks.append(f"{missing} cues have no times or text that can be read; they are left out.")
+    for caption in read.captions:
+        raw = caption.raw_text
+        if len(raw) > 4 * LONGEST_TEXT:
+            raise UnreadableCaptions(f"The cue at {caption.start} has more than {4 * LONGEST_TEXT} characters.")
+        begin, end = caption.start_time.in_milliseconds(), caption.end_time.in_milliseconds()
+        yield Cue(begin, end, clean(_ASS.sub("", raw)), _settings(raw, str(caption.settings or "")))
+
+
+def _settings(raw: str, settings: str) -> str:
+    """SRT has none; its files place cues by a code of another format."""
+    placed = _PLACED.search(raw)
+    return clean_settings(settings) or (_LINES.get(placed[1], "") if placed is not None else "")
+
+
+def _ttml(text: str, remarks: list[str]) -> Iterator[Cue]:
+    return timed_texts(ttml_document(text))
+
+
+def _scc(text: str, remarks: list[str]) -> Iterator[Cue]:
+    return timed_texts(scc_document(text))
+
+
+_READERS: Final[Mapping[str, Callable[[str, list[str]], Iterator[Cue]]]] = {
+    "WebVTT": _vtt,
+    "SRT": _srt,
+    "TTML": _ttml,
+    "SCC": _scc,
+}

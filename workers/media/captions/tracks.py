@@ -1,0 +1,151 @@
+"""Text tracks in the packages of a film: lines of the HLS master playlist, and adaptation sets of the DASH manifest.
+
+Only these two texts change, never the picture. Each function gives the same for what it gave before, so it may run again after any
+change. A track belongs to the folder in which its files are; the tracks of other folders stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from lxml import etree
+
+from domain.asset.values import CaptionKind
+from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
+from workers.media.captions import webvtt
+from workers.media.captions.cues import Cue
+from workers.media.hls_text import attributes
+
+CAPTIONS: Final = "captions"
+"""The folder of a content with the tracks that clients have added."""
+_GROUP: Final = "text"
+_MPD: Final = "{urn:mpeg:dash:schema:mpd:2011}"
+_ROLES: Final = "urn:mpeg:dash:role:2011"
+_PURPOSES: Final = "urn:tva:metadata:cs:AudioPurposeCS:2007"
+_DASH: Final = {
+    CaptionKind.CAPTIONS: ("caption", "2"),
+    CaptionKind.SUBTITLES: ("subtitle", None),
+    CaptionKind.DESCRIPTIONS: ("description", "1"),
+    CaptionKind.FORCED: ("forced-subtitle", None),
+}
+"""The role, and for whom the text is: 1 for those who see badly, 2 for those who hear badly."""
+_HLS: Final = {
+    CaptionKind.CAPTIONS: "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound",
+    CaptionKind.DESCRIPTIONS: "public.accessibility.describes-video",
+}
+_BANDWIDTH: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTrack:
+    """`folder` is below that of the content, `stem` the name of its files there without their endings. `language` is of BCP 47."""
+
+    name: str
+    language: str
+    kind: CaptionKind
+    stem: str
+    folder: str = CAPTIONS
+
+    @property
+    def file(self) -> str:
+        """Below the folder of the content: the whole text."""
+        return f"{self.folder}/{self.stem}.vtt"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that belong to the track, what is referred to before what refers to it."""
+        return (self.file, f"{self.folder}/{self.stem}.segments.vtt", self.playlist)
+
+    @property
+    def playlist(self) -> str:
+        return f"{self.folder}/{self.stem}.m3u8"
+
+
+def track_files(track: TextTrack, cues: Sequence[Cue], *, lasts: float) -> dict[str, bytes]:
+    """The contents of the files of a track by their names below the folder of the content. `lasts` is the length of the film in
+    seconds."""
+    segments, playlist = webvtt.segments(cues, lasts=lasts, name=f"{track.stem}.segments.vtt")
+    return dict(zip(track.files, (webvtt.whole(cues).encode(), segments, playlist.encode()), strict=True))
+
+
+def in_playlist(master: str, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS) -> str:
+    """The master playlist of a package, in a folder beside `folder`, with exactly these tracks of the folder."""
+    lines = [line for line in master.splitlines() if not _is_text(line, f'"../{folder}/')]
+    others = {_attribute(line, "NAME") for line in lines if _is_text(line)}
+    added = list(_media(tracks, others))
+    grouped = bool(added or others)
+    made = [_grouped(line, grouped) if line.startswith("#EXT-X-STREAM-INF:") else line for line in lines]
+    at = next((number for number, line in enumerate(made) if line.startswith("#EXT-X-STREAM-INF:")), len(made))
+    return "".join(f"{line}\n" for line in (*made[:at], *added, *made[at:]))
+
+
+def in_manifest(manifest: bytes, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS) -> bytes:
+    """The DASH manifest of a package, in a folder beside `folder`, with exactly these tracks of the folder. Raises `ValueError`
+    for what is no manifest."""
+    try:
+        mpd = parsed_xml(manifest).getroot()
+    except (NotXml, HasDoctype) as fault:
+        raise ValueError("it is no manifest") from fault
+    for period in mpd.findall(f"{_MPD}Period"):
+        before = [one for one in period.findall(f"{_MPD}AdaptationSet") if _is_in(one, folder)]
+        for one in before:
+            period.remove(one)
+        sets = period.findall(f"{_MPD}AdaptationSet")
+        at = period.index(sets[-1]) + 1 if sets else len(period)
+        for track in reversed(tracks):
+            period.insert(at, _adaptation_set(track))
+    etree.indent(mpd)
+    return etree.tostring(mpd, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+
+
+def _is_text(line: str, uri: str = "") -> bool:
+    return line.startswith("#EXT-X-MEDIA:") and "TYPE=SUBTITLES" in line and uri in line
+
+
+def _attribute(line: str, name: str) -> str:
+    return attributes(line).get(name, "")
+
+
+def _media(tracks: Sequence[TextTrack], taken: set[str]) -> Iterator[str]:
+    """Names are told apart by their kinds, and then by numbers: no two of a group may be the same."""
+    for track in tracks:
+        plain = "".join("'" if one == '"' else one for one in track.name if one.isprintable()) or track.language
+        name, number = plain, 1
+        while name in taken:
+            name = f"{plain} ({track.kind.value})" if number == 1 else f"{plain} ({track.kind.value} {number})"
+            number += 1
+        taken.add(name)
+        forced = ",FORCED=YES" if track.kind is CaptionKind.FORCED else ""
+        described = f',CHARACTERISTICS="{_HLS[track.kind]}"' if track.kind in _HLS else ""
+        yield (
+            f'#EXT-X-MEDIA:TYPE=SUBTITLES,URI="../{quote(track.playlist)}",GROUP-ID="{_GROUP}",LANGUAGE="{track.language}",NAME="{name}",'
+            f"DEFAULT=NO,AUTOSELECT=YES{forced}{described}"
+        )
+
+
+def _grouped(line: str, grouped: bool) -> str:
+    """A variant that says in which group its texts are, or no more."""
+    before = _attribute(line, "SUBTITLES")
+    plain = line.replace(f',SUBTITLES="{before}"', "") if before else line
+    return f'{plain},SUBTITLES="{_GROUP}"' if grouped else plain
+
+
+def _is_in(adaptation: etree._Element, folder: str) -> bool:
+    return any((one.text or "").startswith(f"../{folder}/") for one in adaptation.iter(f"{_MPD}BaseURL"))
+
+
+def _adaptation_set(track: TextTrack) -> etree._Element:
+    role, purpose = _DASH[track.kind]
+    made = etree.Element(f"{_MPD}AdaptationSet", contentType="text", mimeType="text/vtt", lang=track.language)
+    etree.SubElement(made, f"{_MPD}Label").text = "".join(one for one in track.name if one.isprintable())
+    if purpose is not None:
+        etree.SubElement(made, f"{_MPD}Accessibility", schemeIdUri=_PURPOSES, value=purpose)
+    etree.SubElement(made, f"{_MPD}Role", schemeIdUri=_ROLES, value=role)
+    name = f"{track.folder}-{track.stem}"
+    identity = "".join(one if one.isalnum() and one.isascii() else "-" for one in name)
+    representation = etree.SubElement(made, f"{_MPD}Representation", id=identity, bandwidth=str(_BANDWIDTH))
+    etree.SubElement(representation, f"{_MPD}BaseURL").text = f"../{quote(track.file)}"
+    return made
