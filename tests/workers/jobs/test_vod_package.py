@@ -193,7 +193,7 @@ async def test_what_the_packager_complains_of_shows_no_key(hosts: StepProcessPoo
 
 
 def picture(width: int, height: int) -> Picture:
-    return Picture(0, "h264", width, height, 25.0, 0.0, hdr=False, interlaced=False)
+    return Picture(0, "h264", width, height, 25.0, 0.0, interlaced=False)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from workers.jobs.workflows.encode import ANY_PICTURE, encode
 from workers.jobs.workflows.media_file import probe, seconds
 from workers.jobs.workflows.vod.codecs import still
 from workers.jobs.workflows.vod.source import picture_of
+from workers.media.colours import JPEG
 from workers.media.outputs import jpeg
 
 _QUALITY: Final = 2
@@ -32,7 +33,7 @@ def make(context: StepContext[AssetImage]) -> StepResult:
     frame = source.frame(in_seconds(wanted.time), what=wanted.time)
     made = context.workspace / "image.jpg"
     cut = f"trim=start={seconds(frame.begin - frame.seek)}:end={seconds(frame.middle - frame.seek)}"
-    filters = ",".join((cut, *still(picture_of(source))))
+    filters = ",".join((cut, *still(picture_of(source)), JPEG))
     picture = ("-map", f"0:{source.video.index}", "-vf", filters, "-frames:v", "1")
     encode(context, source, *ANY_PICTURE, *source.input(frame.seek), *picture, *jpeg(quality=_QUALITY), made.name, lasts=0.0)
     if not made.is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, ConfigDict, Field
@@ -14,6 +15,7 @@ from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
 from workers.jobs.workflows.media_file import MediaFile, VideoTrack, probe, seconds
+from workers.media.colours import Colours
 from workers.media.outputs import MP4, language
 
 
@@ -49,15 +51,19 @@ def make(context: StepContext[AssetVideo]) -> StepResult:
     clip = span(source, wanted)
     made = context.workspace / "clip.mp4"
     times = ("-copyts",) if wanted.copy_ts else ()
-    tracks = _tracks(source, wanted)
-    read, coded = (_accurate if wanted.frame_accurate else _copied)(source, clip, copy_ts=wanted.copy_ts)
+    videos, tracks = _tracks(source, wanted)
+    cut = (source, clip)
+    read, coded = (
+        _accurate(*cut, videos, copy_ts=wanted.copy_ts) if wanted.frame_accurate else _copied(*cut, copy_ts=wanted.copy_ts)
+    )
     arguments = (*times, *read, *tracks, *coded, *MP4, made.name)
     encode(context, source, *arguments, lasts=clip.lasts)
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
 
 
-def _tracks(source: MediaFile, wanted: AssetVideo) -> list[str]:
+def _tracks(source: MediaFile, wanted: AssetVideo) -> tuple[list[VideoTrack], list[str]]:
+    """The tracks of pictures, and the options that choose all tracks."""
     passes = track_filter(wanted.filter) if wanted.filter is not None else lambda track: True
     videos = [one for one in source.videos if passes(Track("video", one.bit_rate or None, one.height or None, one.language))]
     audios = [one for one in source.audios if passes(Track("audio", one.bit_rate or None, None, one.language))]
@@ -67,17 +73,25 @@ def _tracks(source: MediaFile, wanted: AssetVideo) -> list[str]:
         videos, audios = sorted(videos, key=VideoTrack.rank)[-1:], audios[:1]
     indexes = [*(one.index for one in videos), *(one.index for one in audios)]
     spoken = [option for place, one in enumerate(audios) for option in language(one.language or "", place)]
-    return [*(option for index in indexes for option in ("-map", f"0:{index}")), *spoken]
+    return videos, [*(option for index in indexes for option in ("-map", f"0:{index}")), *spoken]
 
 
-def _accurate(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _accurate(
+    source: MediaFile, clip: Span, videos: Sequence[VideoTrack], *, copy_ts: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     origin = -source.start if copy_ts else clip.first.seek
     begin = seconds(clip.first.at - origin)
     video, sound = clip.filters(origin), clip.filters(origin, audio=True)
     if not copy_ts:
         video, sound = f"{video},setpts=PTS-{begin}/TB", f"{sound},asetpts=PTS-{begin}/TB"
-    filters = ("-filter:v", f"{video},{EVEN_SIZE}", "-filter:a", sound)
-    return source.input(clip.first.seek), (*filters, *ENCODED, *SAME_TIMES)
+    pictures = [option for place, one in enumerate(videos) for option in (f"-filter:v:{place}", f"{video},{_shown(source, one)}")]
+    return source.input(clip.first.seek), (*pictures, "-filter:a", sound, *ENCODED, *SAME_TIMES)
+
+
+def _shown(source: MediaFile, track: VideoTrack) -> str:
+    """The filters that give the picture an even size and the colours of a film."""
+    colours = Colours.of(next(one for one in source.probed["streams"] if one.get("index") == track.index))
+    return ",".join((*colours.converted(), f"{EVEN_SIZE}:{colours.film.coded}"))
 
 
 def _copied(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -80,8 +80,8 @@ def _fitted(plan: Plan, found: Source) -> tuple[str, ...]:
     """The whole picture, with bars where its shape is another one."""
     scale = min(plan.width / found.picture.width, plan.height / found.picture.height)
     width, height = (max(2 * round(side * scale / 2), 2) for side in (found.picture.width, found.picture.height))
-    sized = f"scale={min(width, plan.width)}:{min(height, plan.height)}:flags=bicubic:out_range=tv,format=yuv420p"
-    return (sized, f"pad={plan.width}:{plan.height}:(ow-iw)/2:(oh-ih)/2", "setsar=1")
+    sized = plan.film.sized(min(width, plan.width), min(height, plan.height))
+    return (sized, f"pad={plan.width}:{plan.height}:(ow-iw)/2:(oh-ih)/2")
 
 
 def _frames(context: StepContext[Any], piece: Path) -> int:

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from workers.jobs.context import StepFailed
 from workers.jobs.workflows.vod.breaks import Break
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
+from workers.media.colours import BT709, Colours
 
 SAMPLES: Final = 48_000
 """In a second, of sound that is encoded."""
@@ -37,12 +38,16 @@ _SLOWER: Final = 20
 _NEAR: Final = 0.001
 
 
+Form = tuple[int, int, tuple[int, int], tuple[str, str, str]]
+"""Width, height, rate and colours: what all pictures of a film have in common."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """Of the picture of a source. `headers` is a digest of those of its codec, `reorder` how many frames are decoded before their
     turn. `steady`: of a constant rate, in a container whose key frames are found by their times; `plain`: progressive, upright,
     with square pixels of 8 bits in standard dynamic range. `bare`: its container says nothing of how it is to be turned or
-    stretched, which a copy would lose."""
+    stretched, which a copy would lose. `colours` are the matrix, the primaries and the transfer of a film that is made of it."""
 
     codec: str
     width: int
@@ -53,10 +58,11 @@ class Shown:
     plain: bool
     reorder: int
     bare: bool = True
+    colours: tuple[str, str, str] = (BT709, BT709, BT709)
 
     @property
-    def form(self) -> tuple[int, int, tuple[int, int]]:
-        return self.width, self.height, self.rate
+    def form(self) -> Form:
+        return self.width, self.height, self.rate, self.colours
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,12 @@ class Plan:
     reorder: int
     tracks: Tracks
     items: tuple[Planned, ...]
+    colours: tuple[str, str, str] = (BT709, BT709, BT709)
+
+    @property
+    def film(self) -> Colours:
+        """The colours of pictures that are encoded again."""
+        return Colours(*self.colours)
 
     @property
     def frames(self) -> int:
@@ -151,8 +163,8 @@ def planned(parts: Sequence[Part]) -> Plan:
     """Raises `StepFailed` for a film that would be too long."""
     lead = parts[0].shown
     whole = lead.codec in _COPIED and all(_copyable(one) and one.shown == lead for one in parts)
-    width, height, rate = lead.form if whole else _form(parts)
-    copied = [whole or _fits(one, (width, height, rate)) for one in parts]
+    width, height, rate, colours = form = lead.form if whole else _form(parts)
+    copied = [whole or _fits(one, form) for one in parts]
     lengths = [one.end - one.begin if keep else one.after - one.at for one, keep in zip(parts, copied, strict=True)]
     borders = accumulate(map(Fraction, lengths), initial=Fraction(0))
     firsts = [round(border * Fraction(*rate)) for border in borders]
@@ -165,7 +177,8 @@ def planned(parts: Sequence[Part]) -> Plan:
     )
     headers = {one.part.shown.headers if one.copied else "" for one in items}
     reorder = max(one.shown.reorder for one in parts)
-    return Plan(width, height, rate, lead.codec if whole else _MIXED, len(headers) == 1, max(reorder, 4), tracks, items)
+    codec = lead.codec if whole else _MIXED
+    return Plan(width, height, rate, codec, len(headers) == 1, max(reorder, 4), tracks, items, colours)
 
 
 def sound_again(plan: Plan) -> Plan:
@@ -256,18 +269,18 @@ def _copyable(one: Part) -> bool:
     return one.shown.codec in _COPIED and one.shown.steady and one.shown.bare and one.begins_at_key and not one.exact
 
 
-def _fits(one: Part, form: tuple[int, int, tuple[int, int]]) -> bool:
+def _fits(one: Part, form: Form) -> bool:
     return _copyable(one) and one.shown.codec == _MIXED and one.shown.plain and one.shown.form == form
 
 
-def _form(parts: Sequence[Part]) -> tuple[int, int, tuple[int, int]]:
-    """Size and rate that most of the film has, with even sides."""
+def _form(parts: Sequence[Part]) -> Form:
+    """Size, rate and colours that most of the film has, with even sides."""
     seconds = dict.fromkeys((one.shown.form for one in parts), 0.0)
     for one in parts:
         seconds[one.shown.form] += one.after - one.at
-    width, height, rate = max(seconds, key=lambda form: seconds[form])
+    width, height, rate, colours = max(seconds, key=lambda form: seconds[form])
     scale = min(1.0, _LARGEST_SIDE / max(width, height))
-    return max(int(width * scale) // 2 * 2, 16), max(int(height * scale) // 2 * 2, 16), rate
+    return max(int(width * scale) // 2 * 2, 16), max(int(height * scale) // 2 * 2, 16), rate, colours
 
 
 def grid_rate(nominal: Fraction, average: Fraction, *, steady: bool) -> Fraction:

@@ -185,6 +185,7 @@ def _looked_through(context: StepContext[Any], event: str) -> _Known:
 
 def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
     picture, nominal = found.picture, _fraction(stream.get("r_frame_rate"))
+    film = picture.colours.film
     average = _fraction(stream.get("avg_frame_rate"))
     steady = bool(average) and abs(nominal / average - 1) < _STEADY
     rate = grid_rate(nominal, average or Fraction(25), steady=steady)
@@ -199,6 +200,7 @@ def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
         plain=_plain(picture, stream),
         reorder=min(reorder, 16) if isinstance(reorder, int) else 16,
         bare=_bare(picture, stream),
+        colours=(film.matrix, film.primaries, film.transfer),
     )
 
 
@@ -209,7 +211,7 @@ def _bare(picture: Picture, stream: Mapping[str, Any]) -> bool:
 
 def _plain(picture: Picture, stream: Mapping[str, Any]) -> bool:
     even = not (picture.width | picture.height) & 1
-    progressive_sdr = not picture.hdr and not picture.interlaced and stream.get("pix_fmt") == "yuv420p"
+    progressive_sdr = picture.colours.is_film and not picture.interlaced and stream.get("pix_fmt") == "yuv420p"
     return _bare(picture, stream) and even and progressive_sdr
 
 

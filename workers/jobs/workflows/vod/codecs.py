@@ -11,8 +11,6 @@ from workers.jobs.workflows.vod.source import Picture, Sound
 KEY_SECONDS: Final = 2
 _KEYS: Final = ("-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
 _TIMES: Final = ("-fps_mode", "vfr", "-enc_time_base", "demux")
-_BT709: Final = "out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv"
-_SDR: Final = f"scale={_BT709}:intent=perceptual:flags=bicubic,format=yuv420p"
 _NEAR: Final = 0.004
 """Seconds: less than half a frame at 120 frames in a second."""
 _THREADS: Final = 4
@@ -25,7 +23,7 @@ def progressive_sdr(picture: Picture) -> tuple[str, ...]:
     """Filters that make the picture progressive and of standard dynamic range, from time 0 on."""
     return (
         *(("bwdif=mode=send_frame:deint=interlaced",) if picture.interlaced else ()),
-        *((_SDR,) if picture.hdr else ()),
+        *picture.colours.converted(),
         "setpts=PTS-STARTPTS",
     )
 
@@ -34,7 +32,7 @@ def still(picture: Picture) -> tuple[str, ...]:
     """Filters that make a frame what viewers of pictures show without further knowledge: of standard dynamic range, with square
     pixels."""
     square = f"scale={picture.width}:{picture.height}:flags=lanczos,setsar=1"
-    return (*((_SDR,) if picture.hdr else ()), *(() if picture.square else (square,)))
+    return (*picture.colours.converted(), *(() if picture.square else (square,)))
 
 
 def h264(lines: int, *, bit_rate: int, quality: int, keys: Sequence[float] = ()) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def _picture_copied(picture: Picture) -> tuple[str, ...]:
 
 
 def _picture_encoded(picture: Picture) -> tuple[str, ...]:
-    size = f"scale={picture.width // 2 * 2}:{picture.height // 2 * 2}:flags=bicubic:out_range=tv,format=yuv420p,setsar=1"
+    size = picture.colours.film.sized(picture.width // 2 * 2, picture.height // 2 * 2)
     filters = ("-filter:v", ",".join((*progressive_sdr(picture), size)))
     return ("-map", f"0:{picture.index}", *filters, *h264(picture.lines, bit_rate=_BIT_RATE, quality=17))
 

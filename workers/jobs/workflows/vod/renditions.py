@@ -67,10 +67,8 @@ def source_file(context: StepContext[PackageParameters]) -> MediaFile:
 def _filters(found: Source, renditions: tuple[Rendition, ...]) -> str:
     split = "".join(f"[s{number}]" for number in range(len(renditions)))
     once = ",".join((*progressive_sdr(found.picture), f"split={len(renditions)}"))
-    scaled = (
-        f"[s{number}]scale={one.width}:{one.height}:flags=bicubic:out_range=tv,format=yuv420p,setsar=1[v{number}]"
-        for number, one in enumerate(renditions)
-    )
+    film = found.picture.colours.film
+    scaled = (f"[s{number}]{film.sized(one.width, one.height)}[v{number}]" for number, one in enumerate(renditions))
     return ";".join((f"[0:{found.picture.index}]{once}{split}", *scaled))
 
 

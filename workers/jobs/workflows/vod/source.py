@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.media_file import MediaFile, probe_at
+from workers.media.colours import FILM, Colours
 
 MOST_TRACKS: Final = 64
 MOST_SOUNDS: Final = 8
 LEAST_SIDE: Final = 16
 MOST_PIXELS: Final = 8192 * 8192
 """Of a picture: it is decoded into memory."""
-_HDR: Final = frozenset({"smpte2084", "arib-std-b67"})
 _INTERLACED: Final = frozenset({"tt", "bb", "tb", "bt"})
 _LANGUAGE: Final = regex(r"[a-z]{3}")
 _NO_LANGUAGE: Final = frozenset({"und", "mis", "zxx"})
@@ -33,10 +33,10 @@ class Picture:
     height: int
     rate: float
     start: float
-    hdr: bool
     interlaced: bool
     square: bool = True
     """Whether the pixels of its track are."""
+    colours: Colours = FILM
 
     @property
     def lines(self) -> int:
@@ -114,9 +114,9 @@ def picture_of(file: MediaFile) -> Picture:
         height=height,
         rate=_rate(stream),
         start=max(_number(stream.get("start_time")) - file.start, 0.0),
-        hdr=stream.get("color_transfer") in _HDR,
         interlaced=stream.get("field_order") in _INTERLACED,
         square=shape == 1,
+        colours=Colours.of(stream),
     )
 
 

@@ -12,6 +12,7 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.media.colours import JPEG
 from workers.media.outputs import jpeg
 
 POSTER: Final = "thumbnail.jpg"
@@ -80,7 +81,7 @@ def _rendition(context: StepContext[Any], video: Mapping[str, Any]) -> MediaFile
 def _poster(context: StepContext[Any], file: MediaFile, video: Mapping[str, Any], duration: float) -> None:
     """A typical picture after a tenth of the film, if one begins there: the first ones are often black."""
     width = min(int(video["width"]), _WIDEST_POSTER)
-    chosen = ("-vf", f"scale={width}:-2:flags=lanczos,thumbnail=50", "-frames:v", "1", *jpeg(quality=_QUALITY), POSTER)
+    chosen = ("-vf", f"scale={width}:-2:flags=lanczos,thumbnail=50,{JPEG}", "-frames:v", "1", *jpeg(quality=_QUALITY), POSTER)
     for at in (duration / 10, 0.0):
         encode(context, file, *file.input(at), "-map", "0:v", *chosen, lasts=0.0)
         if (context.workspace / POSTER).is_file():
@@ -101,7 +102,7 @@ def _sprites(
     if not times:
         raise StepFailed("No picture of the film can be decoded.", final=True)
     sheets = Sheets(len(times), *_fitting(int(video["width"]), int(video["height"])))
-    tiled = f"{select},scale={sheets.width}:{sheets.height}:flags=area,tile={sheets.columns}x{sheets.rows}"
+    tiled = f"{select},scale={sheets.width}:{sheets.height}:flags=area,tile={sheets.columns}x{sheets.rows},{JPEG}"
     drawn = ("-map", "0:v", "-vf", tiled, "-fps_mode", "passthrough", *jpeg(quality=_QUALITY, several=True), "sprites-%d.jpg")
     encode(context, file, *keys, *drawn, lasts=duration, part=(0.5, 1.0))
     return times, sheets
