@@ -2,7 +2,7 @@
 them to those of a film or of a still picture. Pure.
 
 A film is in BT.709, or in BT.601 where its source is; a still picture is in sRGB, which JPEG codes by the matrix of BT.601 in full
-range. Wider gamuts and high dynamic range are brought to BT.709 through linear light, with 16 bits. ADR 0102.
+range. Wider gamuts and high dynamic range are brought to BT.709 through linear light, with 16 bits. ADR 0103.
 """
 
 from __future__ import annotations
