@@ -101,5 +101,5 @@ def signalled_in_hls(folder: Path) -> dict[str, str | None]:
 
 def signalled_in_dash(folder: Path) -> set[tuple[str | None, str | None]]:
     root = etree.parse(str(folder / "manifest.mpd")).getroot()
-    found = root.findall(".//{*}AdaptationSet/{*}Accessibility")
+    found = root.findall(".//{*}AdaptationSet[@contentType='video']/{*}Accessibility")
     return {(one.get("schemeIdUri"), one.get("value")) for one in found}

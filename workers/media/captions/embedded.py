@@ -6,7 +6,8 @@ uploaded file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
 from typing import Final
 
 from workers.media.captions.a53 import CaptionFinder, CaptionServices, Triple
@@ -18,6 +19,7 @@ _HEAD: Final = "Scenarist_SCC V1.0\n"
 _RATE: Final = 30_000 / 1_001
 _IN_TEN_MINUTES: Final = 17_982
 _IN_A_MINUTE: Final = 1_798
+_HELD_BACK: Final = 32
 _MOST_IN_A_LINE: Final = 32
 _AT_ONCE: Final = frozenset({0x20, 0x25, 0x26, 0x27, 0x29, 0x2C, 0x2D, 0x2F})
 """Control codes that change what is seen when they come. Each begins a line of its own, so that its time is exact."""
@@ -27,13 +29,13 @@ _Pair = tuple[float, int, int]
 
 
 class EmbeddedCaptions:
-    """What the pictures of a film carry. `pictures` are the times of the pictures in seconds with their triples, in any order.
-    `truncated` are channels of which the first `MOST_PAIRS` pairs are kept."""
+    """What the pictures of a film carry. `pictures` are the times of the pictures in seconds with their triples, in the order in
+    which they are decoded. `truncated` are channels of which the first `MOST_PAIRS` pairs are kept."""
 
     def __init__(self, pictures: Iterable[Timed]) -> None:
         finder = CaptionFinder()
         fields = (_Split(_CHANNELS[0]), _Split(_CHANNELS[1]))
-        for at, triples in sorted(pictures, key=lambda one: one[0]):
+        for at, _, triples in _shown(pictures):
             finder.take(triples)
             for triple in triples:
                 if triple.type < 2:
@@ -45,6 +47,19 @@ class EmbeddedCaptions:
     def scenarist(self, channel: str) -> str:
         """The pairs of a channel, as those of CC1."""
         return scenarist(self._pairs.get(channel, ()))
+
+
+def _shown(pictures: Iterable[Timed]) -> Iterator[tuple[float, int, Sequence[Triple]]]:
+    """In the order in which they are shown. A decoder holds back at most 16 pictures."""
+    waiting: list[tuple[float, int, Sequence[Triple]]] = []
+    for number, (at, triples) in enumerate(pictures):
+        if not triples:
+            continue
+        heappush(waiting, (at, number, triples))
+        if len(waiting) > _HELD_BACK:
+            yield heappop(waiting)
+    while waiting:
+        yield heappop(waiting)
 
 
 class _Split:
@@ -70,12 +85,13 @@ class _Split:
 
 
 def scenarist(pairs: Iterable[_Pair]) -> str:
-    """A Scenarist file. Pairs that come one frame after another share a line, whose time is that of its first one."""
+    """A Scenarist file. Pairs that come one frame after another share a line, whose time is that of its first one. Pairs may come
+    faster than the format has them; those that change what is seen keep their times."""
     lines: list[str] = []
     words: list[str] = []
-    begun = last = 0
+    begun = 0
     for at, first, second in pairs:
-        frame = max(round(at * _RATE), last + 1 if words else 0)
+        frame = round(at * _RATE)
         alone = first == 0x14 and second in _AT_ONCE
         if words and (alone or frame > begun + len(words) or len(words) >= _MOST_IN_A_LINE):
             lines.append(f"{_time_code(begun)}\t{' '.join(words)}\n")
@@ -83,7 +99,6 @@ def scenarist(pairs: Iterable[_Pair]) -> str:
         if not words:
             begun = frame
         words.append(f"{_odd(first):02x}{_odd(second):02x}")
-        last = begun + len(words) - 1
     if words:
         lines.append(f"{_time_code(begun)}\t{' '.join(words)}\n")
     return "\n".join((_HEAD, *lines))

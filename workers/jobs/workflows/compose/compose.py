@@ -19,12 +19,14 @@ from workers.jobs.workflows.compose.plan import SAMPLES, Plan, blocks
 from workers.jobs.workflows.compose.reel import Reel
 from workers.jobs.workflows.compose.sounds import sound
 from workers.jobs.workflows.compose.sources import kept_plan, plan_film, source_of, unchanged
+from workers.jobs.workflows.compose.texts import composed_texts
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.vod.codecs import LAYOUTS
 from workers.jobs.workflows.vod.package import PACKAGING
 from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
 from workers.jobs.workflows.vod.source import Source, source
+from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
 from workers.media.outputs import MP4, language
 
 _BLOCKS: Final = 4
@@ -78,9 +80,10 @@ def join(context: StepContext[Compose]) -> StepResult:
     encode(context, film, "-copyts", *inputs, *tracks, *made, lasts=lasts)
     _check(context, plan)
     context.keep(context.workspace / CONVERTED, CONVERTED)
+    texts = keep_texts(context, composed_texts(context, plan))
     return StepResult(
         message=f"Composed {lasts:.3f} s of {len(plan.items)} items",
-        metadata={"duration": round(lasts, 3), "breaks": planned["breaks"], "keys": planned["keys"]},
+        metadata={"duration": round(lasts, 3), "breaks": planned["breaks"], "keys": planned["keys"], TEXTS: texts},
     )
 
 

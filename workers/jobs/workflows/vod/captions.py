@@ -1,29 +1,114 @@
-"""The step that looks for captions of a film: those that its pictures carry."""
+"""The step that gathers the captions of a film: those that its pictures carry, of which CEA-608 becomes text too, and the subtitle
+tracks of its source."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
+from domain.asset.values import CaptionKind
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepResult
 from workers.jobs.workflows.media_file import MediaFile
 from workers.jobs.workflows.vod.embedded_captions import embedded_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.jobs.workflows.vod.renditions import source_file
+from workers.jobs.workflows.vod.source import picture_of
+from workers.jobs.workflows.vod.subtitle_tracks import subtitle_tracks, subtitles
+from workers.jobs.workflows.vod.texts import MOST_TEXTS, Text, kept_texts, published_texts
 from workers.media.captions.a53 import CaptionServices
+from workers.media.captions.cuts import cut
+from workers.media.captions.embedded import EmbeddedCaptions
+from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.reading import read
+from workers.media.captions.tracks import TextTrack, track_files
 
 CAPTIONS: Final = "captions"
+FOUND: Final = "subtitles"
+"""The folder of a content with the tracks that were found in its source."""
 
 
 def find_captions(context: StepContext[PackageParameters]) -> StepResult:
-    smallest = context.results["renditions"]["videos"][-1]["file"]
+    made = context.results["renditions"]
+    smallest, lasts = made["videos"][-1]["file"], float(made["duration"])
     found = embedded_captions(context, MediaFile(context, context.job_file(smallest), "the rendition", {}))
-    services = found.services
-    for channel in found.truncated:
-        context.log(f"The captions {channel} are too long; what follows is left out of their text.", Severity.WARN)
+    services, texts = found.services, _of_source(context, lasts=lasts)
+    languages = {one.name: one.language for one in texts if one.name in services.channels}
+    languages |= context.parameters.caption_languages
+    texts = [one for one in texts if one.name not in services.channels]
+    texts += _of_pictures(context, found, languages=languages, lasts=lasts)
+    tracks: list[dict[str, str]] = []
+    for text in texts[:MOST_TEXTS]:
+        try:
+            tracks.append(_kept(context, text, taken=[one["stem"] for one in tracks], lasts=lasts))
+        except UnreadableCaptions as fault:
+            context.log(f"The captions {text.name or text.language} are not kept. {fault}", Severity.WARN)
     return StepResult(
-        message=_said(services),
-        metadata={"channels": list(services.channels), "services": list(services.services)},
+        message=f"{_said(services)}; {len(tracks)} text tracks",
+        metadata={
+            "channels": list(services.channels),
+            "services": list(services.services),
+            "languages": languages,
+            "tracks": tracks,
+        },
     )
+
+
+def _of_source(context: StepContext[PackageParameters], *, lasts: float) -> list[Text]:
+    """A film that is packaged again keeps the tracks that were found before, where its file has none. What a film says of the
+    language of the captions in its pictures stays true: their text is named like them."""
+    kept = kept_texts(context)
+    if kept is not None:
+        return kept
+    content = context.job.content_id
+    of_file = list(texts_of(context, source_file(context), lasts=lasts))
+    before = published_texts(context, content, folder=FOUND)
+    return of_file or [replace(one, cues=cut(one.cues, begin=0.0, end=lasts)) for one in before]
+
+
+def texts_of(context: StepContext[Any], file: MediaFile, *, lasts: float) -> Iterator[Text]:
+    """The subtitle tracks of a source, from its first picture until the time `lasts`."""
+    begins = picture_of(file).start
+    for track, captions in subtitles(context, file, tracks=subtitle_tracks(context, file)):
+        cues = cut(captions.cues, begin=begins, end=begins + lasts)
+        if cues:
+            yield Text(track.language, CaptionKind(track.kind), track.name, cues)
+
+
+def text_tracks(listed: Sequence[dict[str, str]]) -> list[TextTrack]:
+    """Those that this step kept, as its metadata list them."""
+    return [
+        TextTrack(name=one["name"], language=one["language"], kind=CaptionKind(one["kind"]), stem=one["stem"], folder=FOUND)
+        for one in listed
+    ]
+
+
+def _of_pictures(
+    context: StepContext[Any], found: EmbeddedCaptions, *, languages: Mapping[str, str], lasts: float
+) -> Iterator[Text]:
+    for channel in found.services.channels:
+        try:
+            captions = read(found.scenarist(channel).encode())
+        except UnreadableCaptions as fault:
+            context.log(f"The captions {channel} within the pictures have no text that can be read. {fault}", Severity.WARN)
+            continue
+        if channel in found.truncated:
+            context.log(f"The captions {channel} are too long; what follows is left out of their text.", Severity.WARN)
+        language = languages.get(channel, "und")
+        yield Text(language, CaptionKind.CAPTIONS, channel, cut(captions.cues, begin=0.0, end=lasts))
+
+
+def _kept(context: StepContext[Any], text: Text, *, taken: Sequence[str], lasts: float) -> dict[str, str]:
+    """What the metadata say of a track, whose files are kept."""
+    plain = f"{text.language}-{text.kind.value}"
+    stem = next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, MOST_TEXTS + 1))) if name not in taken)
+    track = TextTrack(name=text.name or text.language, language=text.language, kind=text.kind, stem=stem, folder=FOUND)
+    for name, content in track_files(track, text.cues, lasts=lasts).items():
+        file = context.workspace / name.rpartition("/")[2]
+        file.write_bytes(content)
+        context.keep(file, file.name)
+    return {"name": track.name, "language": track.language, "kind": track.kind.value, "stem": stem}
 
 
 def _said(services: CaptionServices) -> str:

@@ -15,11 +15,13 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.http_fetch_verify import Sha256
 from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.resumable import ResumableDownload
+from workers.jobs.workflows.vod.captions import texts_of
 from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
 from workers.jobs.workflows.vod.package import PACKAGING
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
 from workers.jobs.workflows.vod.source import Picture, Sound, length_of, source
+from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
 from workers.media.outputs import MP4, language
 
 _DOWNLOADED: Final = "download"
@@ -74,10 +76,12 @@ def convert(context: StepContext[VodIngest]) -> StepResult:
         option for place, sound in enumerate(found.sounds) for option in _sound(sound, place, None if copied else found.picture)
     )
     encode(context, found.file, *found.file.input(), *tracks, *sounds, *MP4, CONVERTED, lasts=found.lasts)
-    found.check_length(length_of(context, CONVERTED))
+    made_length = length_of(context, CONVERTED)
+    found.check_length(made_length)
     context.keep(context.workspace / CONVERTED, CONVERTED)
     how = "copied" if copied else "encoded again"
-    return StepResult(message=f"The picture of {found.file.name} was {how}", metadata={"copied": copied})
+    texts = keep_texts(context, texts_of(context, found.file, lasts=made_length))
+    return StepResult(message=f"The picture of {found.file.name} was {how}", metadata={"copied": copied, TEXTS: texts})
 
 
 def _checked(context: StepContext[VodIngest]) -> StepResult:

@@ -22,13 +22,16 @@ from workers.jobs.protocol import Protection
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.encode import fail_for_space
 from workers.jobs.workflows.vod.breaks import BREAKS, cue_flags, in_manifest, in_playlist
-from workers.jobs.workflows.vod.captions import CAPTIONS, find_captions
+from workers.jobs.workflows.vod.captions import CAPTIONS, FOUND, find_captions, text_tracks
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.embedded_captions import closed_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_renditions
 from workers.jobs.workflows.vod.smil import smil
 from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
+from workers.media.captions.tracks import TextTrack
+from workers.media.captions.tracks import in_manifest as tracks_in_manifest
+from workers.media.captions.tracks import in_playlist as tracks_in_playlist
 
 PLAYLIST: Final = "master.m3u8"
 MANIFEST: Final = "manifest.mpd"
@@ -50,9 +53,11 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
         context.progress(number / (len(schemes) + 1), scheme)
     content_id = context.job.content_id
     files: dict[str, Path] = {}
+    texts = text_tracks(context.results[CAPTIONS]["tracks"])
     if has_source(context):
         files[f"{content_id}.mp4"] = _taken(context, CONVERTED)
     files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
+    files |= {name: _taken(context, Path(name).name) for one in texts for name in one.files}
     files |= {f"{folder}/{path.name}": path for folder in schemes for path in _in_order(context.workspace / folder)}
     files[f"{content_id}.ism"] = _written(context, "renditions.ism", smil(made, folder=schemes[0]))
     described = json.dumps(_described(context, made, files), ensure_ascii=False, indent=1)
@@ -101,7 +106,7 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
     default = ("--default_language", audios[0]["language"]) if audios and audios[0]["language"] else ()
     manifests = ("--hls_master_playlist_output", f"{folder}/{PLAYLIST}", "--mpd_output", f"{folder}/{MANIFEST}")
     cut = ("--segment_duration", str(2 * KEY_SECONDS), *cue_flags(breaks, duration=duration))
-    embedded = closed_captions(context.results[CAPTIONS], context.parameters.caption_languages)
+    embedded = closed_captions(context.results[CAPTIONS])
     captions = ("--closed_captions", embedded) if embedded else ()
     segments = (*cut, *captions, "--temp_dir", ".", "--quiet")
     tracks = [*_videos(context, folder, made["videos"]), *_audios(context, folder, audios)]
@@ -111,6 +116,7 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
         lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
         last = _DIGITS.sub("…", lines[-1].partition("] ")[2]) if lines else f"it ended with status {ended.status}"
         raise StepFailed(f"packager: {last}", final=ended.status > 0)
+    _add_texts(context.workspace / folder, text_tracks(context.results[CAPTIONS]["tracks"]))
     for playlist in (context.workspace / folder).glob("*.m3u8"):
         text = _IDENTITY.sub("", playlist.read_text())
         marked = breaks and playlist.name != PLAYLIST
@@ -118,6 +124,12 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
     if breaks:
         manifest = context.workspace / folder / MANIFEST
         manifest.write_bytes(in_manifest(manifest.read_bytes(), breaks, duration=duration))
+
+
+def _add_texts(folder: Path, tracks: Sequence[TextTrack]) -> None:
+    playlist, manifest = folder / PLAYLIST, folder / MANIFEST
+    playlist.write_text(tracks_in_playlist(playlist.read_text(), tracks, folder=FOUND))
+    manifest.write_bytes(tracks_in_manifest(manifest.read_bytes(), tracks, folder=FOUND))
 
 
 def _encryption(scheme: str, protection: Protection) -> tuple[tuple[str, ...], bytes]:

@@ -1,0 +1,211 @@
+"""Subtitle tracks of sources: kept as text tracks of the film with their languages and kinds, from the first picture on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from lxml import etree
+
+from domain.job.values import Severity
+from tests.sources.captioned import Line21, captioned, triples
+from tests.workers.jobs.composing import event, item
+from tests.workers.jobs.composing import playlist as composed
+from tests.workers.jobs.counted import film
+from tests.workers.jobs.hosting import Listener
+from tests.workers.jobs.packaging import run
+from tests.workers.jobs.sources import ffmpeg
+from workers.jobs.protocol import Failed
+from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
+from workers.media.captions.listed import listed_tracks
+from workers.media.captions.reading import read
+from workers.media.hls_text import attributes
+
+SRT: Final = "1\n00:00:01,000 --> 00:00:02,500\nHello <i>there</i>\n\n2\n00:00:03,000 --> 00:00:03,800\nR&B\n"
+VTT: Final = "WEBVTT\n\n00:01.500 --> 00:02.500 line:10%\nHallo\n"
+ASS: Final = (
+    "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\nStyle: Default,Arial,16\n\n[Events]\n"
+    "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+    "Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,{\\i1}Bonjour{\\i0}\\Nmonde\n"
+)
+HOSTILE: Final = "1\n00:00:01,000 --> 00:00:02,000\n<script>alert(1)</script><img src=x onerror=alert(1)>\n\n" + "".join(
+    f"{number}\n00:00:0{number // 1000},{number % 1000:03} --> 00:00:03,500\n{'A' * 3000}\n\n" for number in range(2, 2_000)
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("subtitles") / "media"
+    folder = root / "in"
+    folder.mkdir(parents=True)
+    for name, text in (("a.srt", SRT), ("b.vtt", VTT), ("c.ass", ASS), ("hostile.srt", HOSTILE)):
+        (folder / name).write_text(text)
+    film(folder / "film.mp4")
+    film_with(folder, "five.mkv", ("a.srt", "eng"), ("c.ass", "fre"), ("b.vtt", "ger"), ("a.srt", "pt-BR"), ("a.srt", "xx9"))
+    film_with(folder, "text.mp4", ("a.srt", "eng"), coded="mov_text")
+    film_with(folder, "timed.mp4", ("a.srt", "deu"), coded="ttml")
+    film_with(folder, "hostile.mkv", ("hostile.srt", "eng"), ("b.vtt", "ger"))
+    tracks = ("-map", "0:v", "-map", "1", "-c:v", "copy", "-c:s", "srt", "-metadata:s:s:0", "language=eng")
+    ffmpeg("-itsoffset", "0.8", "-i", str(folder / "film.mp4"), "-i", str(folder / "a.srt"), *tracks, str(folder / "late.mkv"))
+    (folder / "pictures.sup").write_bytes(blu_ray_subtitles(1.0, 2.0))
+    film_with(folder, "pictures.mkv", ("pictures.sup", "eng"), ("b.vtt", "ger"), coded="copy")
+    captioned(folder / "captioned.mov", triples(100, Line21().pop_on(50, "HELLO", until=75)))
+    return root
+
+
+def film_with(folder: Path, name: str, *tracks: tuple[str, str], coded: str = "") -> None:
+    """The film of four seconds with these subtitles, the first of which is for those who cannot hear and the second forced."""
+    inputs = [option for file, _ in tracks for option in ("-i", str(folder / file))]
+    maps = [option for number in range(len(tracks) + 1) for option in ("-map", str(number))]
+    said = [option for number, (_, language) in enumerate(tracks) for option in (f"-metadata:s:s:{number}", f"language={language}")]
+    kinds = ("-disposition:s:0", "hearing_impaired", *(("-disposition:s:1", "forced") if len(tracks) > 1 else ()))
+    named = ("-metadata:s:s:0", "title=English for the\tdeaf") if len(tracks) > 1 else ()
+    codecs = ("-c:s", coded) if coded else ()
+    ffmpeg("-i", str(folder / "film.mp4"), *inputs, *maps, "-c:v", "copy", *codecs, *said, *named, *kinds, str(folder / name))
+
+
+def blu_ray_subtitles(*times: float) -> bytes:
+    """Displays of a PGS stream, without an object in them."""
+    made = b""
+    for number, time in enumerate(times):
+        composition = bytes((5, 0, 2, 208, 16, 0, number, 0x80, 0, 0, 0))
+        for kind, content in ((0x16, composition), (0x80, b"")):
+            stamps = round(time * 90_000).to_bytes(4, "big") + bytes(4)
+            made += b"PG" + stamps + bytes([kind]) + len(content).to_bytes(2, "big") + content
+    return made
+
+
+@pytest.fixture(scope="module")
+async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def test_five_languages_are_in_both_manifests(hosts: StepProcessPool, root: Path) -> None:
+    made = await run(hosts, root, "vod_ingest", content_id="five", file="in/five.mkv")
+    assert not isinstance(made, Failed), made
+    folder = root / "five/clear"
+    media = [attributes(line) for line in (folder / "master.m3u8").read_text().splitlines() if "TYPE=SUBTITLES" in line]
+    assert [(one["LANGUAGE"], one["NAME"], one.get("FORCED")) for one in media] == [
+        ("en", "English for the deaf", None),
+        ("fr", "fr", "YES"),
+        ("de", "de", None),
+        ("pt-BR", "pt-BR", None),
+        ("und", "und", None),
+    ]
+    assert "transcribes-spoken-dialog" in media[0]["CHARACTERISTICS"]
+    for one in media:
+        assert (folder / one["URI"]).is_file()
+    sets = etree.parse(str(folder / "manifest.mpd")).getroot().findall(".//{*}AdaptationSet[@contentType='text']")
+    assert [(one.get("lang"), role(one)) for one in sets] == [
+        ("en", "caption"),
+        ("fr", "forced-subtitle"),
+        ("de", "subtitle"),
+        ("pt-BR", "subtitle"),
+        ("und", "subtitle"),
+    ]
+    files = [str(one.findtext(".//{*}BaseURL")) for one in sets]
+    assert [cues(folder / file) for file in files[:3]] == [
+        [(1000, 2500, "Hello <i>there</i>"), (3000, 3800, "R&amp;B")],
+        [(2000, 3000, "<i>Bonjour</i>\nmonde")],
+        [(1500, 2500, "Hallo")],
+    ]
+
+
+def role(adaptation: Any) -> str | None:
+    found = adaptation.find("{*}Role")
+    return None if found is None else found.get("value")
+
+
+@pytest.mark.parametrize(("source", "expected"), [("text.mp4", ("en", "captions")), ("timed.mp4", ("de", "captions"))])
+async def test_subtitles_of_mp4_files_are_kept(hosts: StepProcessPool, root: Path, source: str, expected: tuple[str, str]) -> None:
+    """`mov_text` and TTML."""
+    content = source.partition(".")[0]
+    made = await run(hosts, root, "vod_ingest", content_id=content, file=f"in/{source}")
+    assert not isinstance(made, Failed), made
+    [track] = made["captions"]["tracks"]
+    assert (track["language"], track["kind"]) == expected
+    [first, second] = cues(root / content / f"subtitles/{track['stem']}.vtt")
+    assert (first[:2], "Hello" in first[2], second) == ((1000, 2500), True, (3000, 3800, "R&amp;B"))
+
+
+async def test_times_count_from_the_first_picture(hosts: StepProcessPool, root: Path) -> None:
+    made = await run(hosts, root, "vod_ingest", content_id="late", file="in/late.mkv")
+    assert not isinstance(made, Failed), made
+    assert cues(root / "late/subtitles/en-subtitles.vtt") == [(200, 1700, "Hello <i>there</i>"), (2200, 3000, "R&amp;B")]
+
+
+async def test_hostile_subtitles_are_left_out_and_the_film_is_made(hosts: StepProcessPool, root: Path) -> None:
+    listener = Listener()
+    made = await run(hosts, root, "vod_ingest", content_id="hostile", file="in/hostile.mkv", listener=listener)
+    assert not isinstance(made, Failed), made
+    assert [one["language"] for one in made["captions"]["tracks"]] == ["de"]
+    assert [line for _, line in listener.lines if "are not kept" in line] == [
+        "The captions of track 1 in en of in/hostile.mkv are not kept. The captions have more than 5 MiB."
+    ]
+
+
+async def test_subtitles_of_pictures_are_told_and_not_kept(hosts: StepProcessPool, root: Path) -> None:
+    listener = Listener()
+    made = await run(hosts, root, "vod_ingest", content_id="pictures", file="in/pictures.mkv", listener=listener)
+    assert not isinstance(made, Failed), made
+    assert [one["language"] for one in made["captions"]["tracks"]] == ["de"]
+    told = "The captions of track 1 in en of in/pictures.mkv (hdmv_pgs_subtitle) are not kept: they are pictures."
+    assert (Severity.WARN, told) in listener.lines
+
+
+async def test_line_21_becomes_text_too(hosts: StepProcessPool, root: Path) -> None:
+    """What the pictures carry stays there, and is a track for players that show none of that."""
+    made = await run(hosts, root, "vod_ingest", content_id="cc", file="in/captioned.mov", caption_languages={"CC1": "en"})
+    assert not isinstance(made, Failed), made
+    [track] = made["captions"]["tracks"]
+    assert track == {"name": "CC1", "language": "en", "kind": "captions", "stem": "en-captions"}
+    [(begin, end, text)] = cues(root / "cc/subtitles/en-captions.vtt")
+    assert (begin == pytest.approx(2000, abs=34), end == pytest.approx(3000, abs=34), text) == (True, True, "HELLO")
+
+
+async def test_a_film_that_is_packaged_again_keeps_its_tracks(hosts: StepProcessPool, root: Path) -> None:
+    """Also what was said of the language of captions in its pictures."""
+    for source, given in (("five.mkv", {}), ("captioned.mov", {"CC1": "en"})):
+        first = await run(hosts, root, "vod_ingest", content_id="again", file=f"in/{source}", caption_languages=given)
+        again = await run(hosts, root, "vod_package", content_id="again", renditions=(48,))
+        assert not isinstance(first, Failed), first
+        assert not isinstance(again, Failed), again
+        assert again["captions"] == first["captions"]
+        listed = listed_tracks((root / "again/clear/master.m3u8").read_text())
+        assert [one.stem for one in listed] == [one["stem"] for one in first["captions"]["tracks"]]
+
+
+async def test_captions_follow_a_composition(hosts: StepProcessPool, root: Path) -> None:
+    """Each item has its own, moved as its picture is and joined by language and kind. Frames from 1 s to 3 s of the first, then the
+    second whole, then the first from 2 s, which is copied from its only key frame before."""
+    for number, source in ((1, "five.mkv"), (2, "text.mp4")):
+        made = await run(hosts, root, "vod_ingest", content_id=event(number), file=f"in/{source}")
+        assert not isinstance(made, Failed), made
+    playlist = composed(
+        item(1, start="00:00:01.000", end="00:00:03.000", frameAccurate=True),
+        item(2),
+        item(1, start="00:00:02.000", frameAccurate=True),
+    )
+    made = await run(hosts, root, "compose", content_id="both", generation=1, playlist=playlist)
+    assert not isinstance(made, Failed), made
+    folder = root / "both/subtitles"
+    hello = "Hello <i>there</i>"
+    assert cues(folder / "en-captions.vtt") == [
+        (0, 1500, hello),
+        (3000, 4500, hello),
+        (5000, 5800, "R&amp;B"),
+        (6000, 6500, hello),
+        (7000, 7800, "R&amp;B"),
+    ]
+    assert cues(folder / "fr-forced.vtt") == [(1000, 2000, "<i>Bonjour</i>\nmonde"), (6000, 7000, "<i>Bonjour</i>\nmonde")]
+    assert [one["language"] for one in made["captions"]["tracks"]] == ["en", "fr", "de", "pt-BR", "und"]
+
+
+def cues(file: Path) -> list[tuple[int, int, str]]:
+    return [(cue.begin, cue.end, cue.text) for cue in read(file.read_bytes()).cues]

@@ -1,0 +1,48 @@
+"""Packets of a track that ffmpeg copies as they are: one file with their bytes, and one that lists their times and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final, TextIO
+
+from workers.media.captions.samples import Sample
+
+_MOST: Final = 12 * 3600 * 60
+_LARGEST: Final = 1_048_576
+
+
+def copied_packets(name: str, *selected: str) -> tuple[str, ...]:
+    """Options of two outputs. `selected` are those of a track and of filters for its packets."""
+    copied = (*selected, "-c", "copy", "-copy_unknown")
+    return (*copied, "-f", "data", f"{name}.bytes", *copied, "-f", "framecrc", f"{name}.times")
+
+
+def packets(place: Path) -> Iterator[Sample]:
+    """In the order in which they are decoded. `place` is the path of the two files, without their suffixes. Of a packet the first
+    million bytes are given."""
+    data, times = place.with_suffix(".bytes"), place.with_suffix(".times")
+    if not (data.is_file() and times.is_file()):
+        return
+    with data.open("rb") as content, times.open() as lines:
+        yield from islice(_listed(content, lines), _MOST)
+
+
+def discard_packets(place: Path) -> None:
+    for suffix in (".bytes", ".times"):
+        place.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _listed(content: BinaryIO, lines: TextIO) -> Iterator[Sample]:
+    """A line has the stream, when its packet is decoded and shown, how long, and its size in bytes."""
+    scale = 1.0
+    for line in lines:
+        if line.startswith("#tb 0:"):
+            above, _, below = line.partition(":")[2].strip().partition("/")
+            scale = int(above) / int(below)
+        if not line.startswith("#"):
+            fields = line.split(",")
+            size = int(fields[4])
+            yield Sample(max(int(fields[2]) * scale, 0.0), int(fields[3]) * scale, content.read(min(size, _LARGEST)))
+            content.seek(max(size - _LARGEST, 0), 1)

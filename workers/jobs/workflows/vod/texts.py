@@ -1,0 +1,88 @@
+"""Text tracks of films: on their way from the step that finds them in a source to the step that packages them, as files of the job;
+and those that are published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain.asset.values import CaptionKind
+from domain.configuration.placeholders import CLEAR
+from domain.job.values import Severity
+from workers.jobs.context import StepContext
+from workers.media.captions import webvtt
+from workers.media.captions.cues import Cue
+from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.listed import listed_tracks
+from workers.media.captions.reading import MOST_BYTES, read
+from workers.media.captions.tracks import TextTrack
+
+TEXTS: Final = "texts"
+"""The name under which the metadata of a step list the tracks that it kept."""
+MOST_TEXTS: Final = 40
+_STEPS: Final = ("convert", "join")
+_FOLDERS: Final = (CLEAR, "cenc", "cbcs")
+_PLAYLIST: Final = "master.m3u8"
+_LARGEST: Final = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The cues count from the first picture of the film. `language` is a tag of BCP 47."""
+
+    language: str
+    kind: CaptionKind
+    name: str
+    cues: Sequence[Cue]
+
+
+def keep_texts(context: StepContext[Any], texts: Iterable[Text]) -> list[dict[str, str]]:
+    """Gives what the metadata of the step say of them."""
+    listed = []
+    for number, text in enumerate(texts, 1):
+        file = f"text-{number}.vtt"
+        (context.workspace / file).write_text(webvtt.whole(text.cues))
+        context.keep(context.workspace / file, file)
+        listed.append({"file": file, "language": text.language, "kind": text.kind.value, "name": text.name})
+    return listed
+
+
+def kept_texts(context: StepContext[Any]) -> list[Text] | None:
+    """Those that an earlier step of the job kept. None: no step was to look for any."""
+    listed = next((context.results[step].get(TEXTS, ()) for step in _STEPS if step in context.results), None)
+    if listed is None:
+        return None
+    return [
+        Text(one["language"], CaptionKind(one["kind"]), one["name"], read(context.job_file(one["file"]).read_bytes()).cues)
+        for one in listed
+    ]
+
+
+def published_tracks(context: StepContext[Any], content: str) -> list[TextTrack]:
+    """The text tracks of a film as it is published now, by any of its playlists."""
+    for folder in _FOLDERS:
+        try:
+            with context.path(f"{content}/{folder}/{_PLAYLIST}").open("rb") as opened:
+                return listed_tracks(opened.read(_LARGEST).decode(errors="replace"))
+        except OSError:
+            continue
+    return []
+
+
+def published_texts(context: StepContext[Any], content: str, *, folder: str | None = None) -> list[Text]:
+    """Those tracks with their cues; with `folder`, those whose files lie there. One that cannot be read is left out with a
+    warning."""
+    found = []
+    for track in published_tracks(context, content):
+        if folder is not None and track.folder != folder:
+            continue
+        try:
+            with context.path(f"{content}/{track.file}").open("rb") as opened:
+                cues = read(opened.read(MOST_BYTES + 1)).cues
+        except (OSError, UnreadableCaptions) as fault:
+            why = str(fault) if isinstance(fault, UnreadableCaptions) else "The file is not there."
+            context.log(f"The captions {content}/{track.file} are left out. {why}", Severity.WARN)
+            continue
+        found.append(Text(track.language, track.kind, track.name, cues))
+    return found

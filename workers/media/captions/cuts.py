@@ -1,0 +1,23 @@
+"""Parts of captions: the cues that are shown between two times, on the time line of what was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from workers.media.captions.cues import Cue
+
+_SHORTEST: Final = 40
+"""Milliseconds. What is left of a cue at the border of a cut is not seen when it is shorter."""
+
+
+def cut(cues: Iterable[Cue], *, begin: float, end: float, to: float = 0.0) -> list[Cue]:
+    """Those from `begin` until before `end`, in seconds; `begin` is moved to the time `to`."""
+    first, last, moved = round(begin * 1000), round(end * 1000), round((to - begin) * 1000)
+    shown = ((max(cue.begin, first), min(cue.end, last), cue) for cue in cues)
+    return [
+        replace(cue, begin=since + moved, end=until + moved)
+        for since, until, cue in shown
+        if until - since >= min(_SHORTEST, cue.end - cue.begin)
+    ]
