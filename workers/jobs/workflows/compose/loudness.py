@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any, Final
 
 from workers.jobs.context import StepContext
@@ -10,33 +9,24 @@ from workers.jobs.workflows.compose.plan import Heard
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, seconds
 from workers.jobs.workflows.vod.codecs import LAYOUTS
+from workers.media.loudness import meter, read_meter
 
 WANTED: Final = -23.0
-SOFTEST: Final = -65.0
-"""What is softer counts as silence: nothing but noise would become loud."""
 _EARLY: Final = 1.0
-_METER: Final = "ebur128=metadata=1,ametadata=mode=print:key=lavfi.r128.I:file={file}"
 _FILE: Final = "loudness.txt"
-_KEY: Final = "lavfi.r128.I="
 
 
-def meter() -> str:
-    """The filter whose findings `measured` reads."""
-    return _METER.format(file=_FILE)
+def meter_filter() -> str:
+    """The filter whose result `item_loudness` reads."""
+    return meter(_FILE)
 
 
-def measured(context: StepContext[Any]) -> float | None:
-    """None: silence, or less than the 0.4 s that are needed to tell."""
-    file, found = context.workspace / _FILE, float("-inf")
-    try:
-        with file.open() as lines:
-            for line in lines:
-                if line.startswith(_KEY):
-                    found = float(line.removeprefix(_KEY))
-    except (FileNotFoundError, ValueError):
-        return None
-    file.unlink()
-    return found if isfinite(found) and found > SOFTEST else None
+def item_loudness(context: StepContext[Any]) -> float | None:
+    """LUFS. None: silence, or less than the 0.4 s that are needed to tell."""
+    file = context.workspace / _FILE
+    integrated = read_meter(file).integrated
+    file.unlink(missing_ok=True)
+    return integrated
 
 
 def loudness(
@@ -44,10 +34,10 @@ def loudness(
 ) -> float | None:
     """Of a track between two times, as it is or with so many channels."""
     mixed = "" if channels is None else f",{layout(channels)}"
-    filters = f"{cut(begin, lasts)}{mixed},{meter()}"
+    filters = f"{cut(begin, lasts)}{mixed},{meter_filter()}"
     output = ("-map", f"0:{sound.index}", "-filter:a", filters, "-f", "null", "-")
     encode(context, file, *reading(file, begin=begin, lasts=lasts), *output, lasts=0.0)
-    return measured(context)
+    return item_loudness(context)
 
 
 def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:

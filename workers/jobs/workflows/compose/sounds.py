@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.compose.loudness import WANTED, cut, layout, loudness, measured, meter, reading
+from workers.jobs.workflows.compose.loudness import WANTED, cut, item_loudness, layout, loudness, meter_filter, reading
 from workers.jobs.workflows.compose.plan import Heard, Plan, Planned
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, seconds
@@ -51,16 +51,16 @@ def _encoded(
     """Brought to the wanted loudness, unless it is silent."""
     begin, lasts = item.begin, plan.time(item.frames)
     first, last = plan.samples(item)
-    found = loudness(context, file, sound=sound, begin=begin, lasts=lasts, channels=channels)
-    gain = 0.0 if found is None else WANTED - found
+    source = loudness(context, file, sound=sound, begin=begin, lasts=lasts, channels=channels)
+    gain = 0.0 if source is None else WANTED - source
     for _ in range(_TRIES):
         louder = (f"volume={gain:.3f}dB", *((_LIMITED,) if gain > 0 else ()))
         exact = f"apad=whole_len={last - first},atrim=end_sample={last - first}"
-        filters = ",".join((cut(begin, lasts), layout(channels), *louder, meter(), exact))
+        filters = ",".join((cut(begin, lasts), layout(channels), *louder, meter_filter(), exact))
         output = ("-map", f"0:{sound.index}", "-filter:a", filters, "-c:a", "pcm_s16le", "-f", "s16le", piece.name)
         encode(context, file, *reading(file, begin=begin, lasts=lasts), *output, lasts=0.0)
-        made = measured(context)
-        if found is None or made is None or abs(made - WANTED) <= _NEAR:
+        made = item_loudness(context)
+        if source is None or made is None or abs(made - WANTED) <= _NEAR:
             return
         gain += WANTED - made
 

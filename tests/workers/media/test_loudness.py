@@ -1,0 +1,114 @@
+"""The meter against the test signals of EBU Tech 3341, which are made here, and against pyloudnorm."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import pyloudnorm
+import pytest
+
+from tests.workers.jobs.counted import tool
+from workers.media.loudness import Loudness, meter, read_meter
+
+Parts = Sequence[tuple[float, float]]
+"""dBFS of each part, and how many seconds it lasts."""
+
+
+def _wave(parts: Parts) -> str:
+    """An expression of ffmpeg. Phases go on over the borders of parts."""
+    begins, wave = 0.0, "0"
+    for level, lasts in parts:
+        amplitude = 10 ** (level / 20)
+        wave += f"+{amplitude:.9f}*gte(t,{begins:.4f})*lt(t,{begins + lasts:.4f})"
+        begins += lasts
+    return f"({wave})*sin(2*PI*1000*t)"
+
+
+def _made(folder: Path, waves: Sequence[str], *, layout: str, seconds: float) -> Path:
+    made = folder / "sound.wav"
+    source = f"aevalsrc='{'|'.join(waves)}':c={layout}:s=48000:d={seconds}"
+    subprocess.run([tool("ffmpeg"), "-v", "error", "-f", "lavfi", "-i", source, "-c:a", "pcm_f32le", str(made)], check=True)
+    return made
+
+
+def _measured(file: Path) -> Loudness:
+    command = [tool("ffmpeg"), "-v", "error", "-i", file.name, "-af", meter("meter.txt", peaks=True), "-f", "null", "-"]
+    subprocess.run(command, cwd=file.parent, check=True)
+    return read_meter(file.parent / "meter.txt")
+
+
+@dataclass(frozen=True)
+class Case:
+    parts: Parts
+    integrated: float | None = -23.0
+    short_term: float | None = None
+    momentary: float | None = None
+
+
+CASES = {
+    "1": Case([(-23, 20)], -23, -23, -23),
+    "2": Case([(-33, 20)], -33, -33, -33),
+    "3": Case([(-36, 10), (-23, 60), (-36, 10)]),
+    "4": Case([(-72, 10), (-36, 10), (-23, 60), (-36, 10), (-72, 10)]),
+    "5": Case([(-26, 20), (-20, 20.1), (-26, 20)]),
+    "9": Case([(-20, 1.34), (-30, 1.66)] * 5, None, short_term=-23),
+    "12": Case([(-20, 0.18), (-30, 0.22)] * 25, None, momentary=-23),
+}
+
+
+@pytest.mark.parametrize("number", CASES)
+def test_levels_are_as_ebu_tech_3341_wants_them(number: str, tmp_path: Path) -> None:
+    case = CASES[number]
+    sound = _made(tmp_path, [_wave(case.parts)] * 2, layout="stereo", seconds=sum(lasts for _, lasts in case.parts))
+    found = _measured(sound)
+    for name in ("integrated", "short_term", "momentary"):
+        if (wanted := getattr(case, name)) is not None:
+            assert getattr(found, name) == pytest.approx(wanted, abs=0.1), name
+
+
+def test_surround_channels_count_more(tmp_path: Path) -> None:
+    """Case 6: five channels."""
+    waves = [_wave([(level, 20)]) for level in (-28, -28, -24, -30, -30)]
+    assert _measured(_made(tmp_path, waves, layout="5.0", seconds=20)).integrated == pytest.approx(-23, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("divisor", "phase", "amplitude", "wanted"),
+    [(4, 0, 0.5, -6.0), (4, 45, 0.5, -6.0), (6, 60, 0.5, -6.0), (8, 67.5, 0.5, -6.0), (4, 45, 1.41, 3.0)],
+)
+def test_peaks_between_samples_are_found(divisor: int, phase: float, amplitude: float, wanted: float, tmp_path: Path) -> None:
+    """Cases 15 to 19: +0.2 and -0.4 dB are allowed."""
+    wave = f"{amplitude}*sin(2*PI*48000/{divisor}*t+{phase}*PI/180)*min(1,min(t,1-t)/0.1)"
+    peak = _measured(_made(tmp_path, [wave, wave], layout="stereo", seconds=1)).true_peak
+    assert peak is not None
+    assert wanted - 0.4 <= peak <= wanted + 0.2
+
+
+def test_the_range_is_that_of_ebu_tech_3342(tmp_path: Path) -> None:
+    for levels, wanted in (((-20, -30), 10), ((-20, -15), 5), ((-50, -35, -20, -35, -50), 15)):
+        parts = [(level, 20.0) for level in levels]
+        sound = _made(tmp_path, [_wave(parts)] * 2, layout="stereo", seconds=20 * len(parts))
+        assert _measured(sound).range == pytest.approx(wanted, abs=1), levels
+        sound.unlink()
+
+
+def test_pyloudnorm_has_the_same_opinion(tmp_path: Path) -> None:
+    """Of noise that comes and goes, with a tone in one channel."""
+    left = "(random(0)-0.5)*0.3*(0.6+0.4*sin(2*PI*0.2*t))+0.1*sin(2*PI*90*t)"
+    right = "(random(1)-0.5)*0.05+0.2*sin(2*PI*6000*t)*lt(mod(t\\,4)\\,1)"
+    sound = _made(tmp_path, [left, right], layout="stereo", seconds=15)
+    raw = subprocess.run(
+        [tool("ffmpeg"), "-v", "error", "-i", str(sound), "-f", "f32le", "-"], capture_output=True, check=True
+    ).stdout
+    samples = numpy.frombuffer(raw, dtype="<f4").reshape(-1, 2)
+    assert _measured(sound).integrated == pytest.approx(pyloudnorm.Meter(48_000).integrated_loudness(samples), abs=0.1)
+
+
+def test_silence_has_no_loudness(tmp_path: Path) -> None:
+    found = _measured(_made(tmp_path, ["0", "0"], layout="stereo", seconds=4))
+    assert (found.integrated, found.momentary, found.short_term, found.true_peak) == (None, None, None, None)
+    assert read_meter(tmp_path / "nothing.txt") == Loudness()

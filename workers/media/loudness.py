@@ -1,0 +1,68 @@
+"""How loud sound is, by EBU R 128 and ITU-R BS.1770: the meter of ffmpeg, and what it has found.
+
+A meter begins anew when the form of the sound changes: sound is brought to one form before it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isfinite, log10
+from pathlib import Path
+from typing import Final
+
+SOFTEST: Final = -65.0
+"""LUFS. What is softer counts as silence: nothing but noise would become loud."""
+_INTEGRATED: Final = "lavfi.r128.I"
+_MOMENTARY: Final = "lavfi.r128.M"
+_SHORT_TERM: Final = "lavfi.r128.S"
+_RANGE: Final = "lavfi.r128.LRA"
+_PEAKS: Final = "lavfi.r128.true_peaks_ch"
+_LARGEST: Final = (_MOMENTARY, _SHORT_TERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Loudness:
+    """Of a track, in LUFS; `range` in LU, `true_peak` in dBTP. `momentary` and `short_term` are the largest ones. None: it is
+    silent, or too short to tell: 0.4 s are needed, 3 s for `short_term`. Without `peaks` only `integrated` is measured."""
+
+    integrated: float | None = None
+    range: float | None = None
+    momentary: float | None = None
+    short_term: float | None = None
+    true_peak: float | None = None
+
+
+def meter(file: str, *, peaks: bool = False) -> str:
+    """The filter that writes to a file of the folder of ffmpeg what `read_meter` reads. `peaks` measures all that `Loudness`
+    has, which takes longer."""
+    if peaks:
+        return f"ebur128=metadata=1:peak=true,ametadata=mode=print:file={file}"
+    return f"ebur128=metadata=1,ametadata=mode=print:key={_INTEGRATED}:file={file}"
+
+
+def read_meter(file: Path) -> Loudness:
+    """What the meter has written. Nothing, where no sound reached it."""
+    last: dict[str, float] = {}
+    largest: dict[str, float] = {}
+    with suppress(FileNotFoundError), file.open() as lines:
+        for line in lines:
+            name, _, text = line.partition("=")
+            if not name.startswith("lavfi.r128."):
+                continue
+            with suppress(ValueError):
+                last[name] = value = float(text)
+                if isfinite(value) and (name in _LARGEST or name.startswith(_PEAKS)):
+                    largest[name] = max(value, largest.get(name, value))
+    peaks = [value for name, value in largest.items() if name.startswith(_PEAKS)]
+    return Loudness(
+        integrated=_audible(last.get(_INTEGRATED)),
+        range=last.get(_RANGE),
+        momentary=_audible(largest.get(_MOMENTARY)),
+        short_term=_audible(largest.get(_SHORT_TERM)),
+        true_peak=20 * log10(max(peaks)) if peaks and max(peaks) > 0 else None,
+    )
+
+
+def _audible(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) and value > SOFTEST else None
