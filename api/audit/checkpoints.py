@@ -36,7 +36,7 @@ Position = Annotated[Integer, Between(0)]
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _BYTES: Final = "application/octet-stream"
-_NUMBER: Final = re.compile(r"(?:x\d{3}/)*\d{3}")
+_NUMBER: Final = re.compile(r"(?:(?!x000)(?:x[0-9]{3}/)+)?[0-9]{3}")
 _FOREVER: Final = ("Cache-Control", "private, max-age=31536000, immutable")
 _HIGHEST: Final = 63
 _EXPORTS: Final = 2

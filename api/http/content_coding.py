@@ -57,10 +57,10 @@ async def gzip_body(payload: bytes) -> bytes:
     return await asyncio.to_thread(gzip_now, payload) if len(payload) > _LONG else gzip_now(payload)
 
 
-def tag_of_gzip(etag: int | str, payload: bytes) -> bytes:
-    """The entity tag of the compressed body: with the checksum of what it holds. So it is another tag than the plain body's, and it
-    also tells apart two bodies of one version that show different names of other records."""
-    return b'"%s-%08x"' % (str(etag).encode(), zlib.crc32(payload))
+def tag_with_checksum(etag: int | str, payload: bytes, *, coded: bool) -> bytes:
+    """The entity tag of a body that the version alone does not identify: a compressed one, or one that shows names of other records
+    too. A compressed body has another tag than the plain one with the same content."""
+    return b'"%s%s%08x"' % (str(etag).encode(), b"-" if coded else b".", zlib.crc32(payload))
 
 
 class GzipStream:

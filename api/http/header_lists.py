@@ -48,6 +48,11 @@ def entity_tags(header: bytes) -> Iterator[bytes]:
     return (found[1] for found in _TAG.finditer(header))
 
 
+def strong_tags(header: bytes) -> Iterator[bytes]:
+    """What is between the quotes of each tag that is not weak."""
+    return (found[1] for found in _TAG.finditer(header) if not found[0].startswith(b"W/"))
+
+
 def is_any(header: bytes) -> bool:
     return header.strip(b" \t") == b"*"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from api.http.caching import NOSNIFF, Caching
-from api.http.content_coding import GZIP, SMALLEST, VARY, GzipStream, gzip_body, is_compressible, tag_of_gzip, wants_gzip
+from api.http.content_coding import GZIP, SMALLEST, VARY, GzipStream, gzip_body, is_compressible, tag_with_checksum, wants_gzip
 from api.http.cross_origin import CrossOrigin
 from api.http.header_lists import entity_tags, is_any, whole
 from api.http.request import IF_NONE_MATCH, Request
@@ -29,9 +29,10 @@ async def reply(
     caching.add(headers, status=status)
     headers.extend(request.notes)
     coded = (streamed or (payload is not None and len(payload) > SMALLEST)) and _is_coded(response, request, headers)
-    if coded and payload is not None and response.etag is not None:
-        _replace(headers, b"etag", tag_of_gzip(response.etag, payload))
-    if IF_NONE_MATCH in request.headers and status == 200 and response.etag is not None and _is_known(response, request, headers):
+    read = status == 200 and request.method in _READS
+    if response.etag is not None and payload is not None and (coded or (read and not response.settled)):
+        _replace(headers, b"etag", tag_with_checksum(response.etag, payload, coded=coded))
+    if read and IF_NONE_MATCH in request.headers and response.etag is not None and _is_known(request, headers):
         status, payload = 304, b""
         headers = [pair for pair in headers if pair[0] in _OF_304]
     elif coded:
@@ -70,15 +71,10 @@ def _is_coded(response: Response, request: Request, headers: list[tuple[bytes, b
     return wants_gzip(request)
 
 
-def _is_known(response: Response, request: Request, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Whether If-None-Match names what would be sent. The plain tag of a body that shows other records too does not cover them."""
-    if request.method not in _READS:
-        return False
+def _is_known(request: Request, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether If-None-Match names what would be sent."""
     sent = whole(request.scope["headers"], IF_NONE_MATCH)
-    if is_any(sent):
-        return True
-    tag = next(value for name, value in headers if name == b"etag")[1:-1]
-    return (response.settled or b"-" in tag) and tag in entity_tags(sent)
+    return is_any(sent) or next(value for name, value in headers if name == b"etag")[1:-1] in entity_tags(sent)
 
 
 def _replace(headers: list[tuple[bytes, bytes]], name: bytes, value: bytes) -> None:

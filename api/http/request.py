@@ -12,7 +12,7 @@ from api.http.errors import BadRequest
 from api.http.incoming import Pieces
 
 Scope = MutableMapping[str, Any]
-_VERSION: Final = regex(rb"([0-9]{1,19})(?:-[0-9a-f]{8})?")
+_VERSION: Final = regex(rb"([0-9]{1,19})(?:[-.][0-9a-f]{8})?")
 IDEMPOTENCY_KEY: Final = b"idempotency-key"
 IF_MATCH: Final = b"if-match"
 IF_NONE_MATCH: Final = b"if-none-match"
@@ -102,7 +102,7 @@ class Request:
     def if_match(self) -> frozenset[int] | None:
         """The versions of `If-Match`; `None` without the header, where the route ignores it, or for `*`: any version.
 
-        The tag of a compressed body has a checksum behind the version. A tag that is not one of ours matches nothing, so it is left
+        A tag may have a checksum behind the version. A tag that is not one of ours matches nothing, so it is left
         out; an empty set always gives 412."""
         if IF_MATCH not in self.headers:
             return None

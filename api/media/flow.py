@@ -175,4 +175,4 @@ async def update_flow(request: Request, id: UUID, body: UpdateFlowRequest, handl
 async def get_task_engine(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """The first configuration of a flow as one object, without its keys."""
     flow = await records.known(FlowKind.KIND, id)
-    return Response(200, TaskEngine.of(first_flow(flow.details.configuration_json)), etag=flow.version)
+    return Response(200, TaskEngine.of(first_flow(flow.details.configuration_json)), etag=flow.version, settled=True)

@@ -112,4 +112,4 @@ async def get_infrastructure_profile_by_reference(
 async def list_infrastructure_profile_resources(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """The resources of an infrastructure profile, as they were sent."""
     profile = await records.known(ProfileKind.KIND, id)
-    return Response(200, resources(profile.details.configuration_json), etag=profile.version)
+    return Response(200, resources(profile.details.configuration_json), etag=profile.version, settled=True)

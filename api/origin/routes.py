@@ -35,10 +35,12 @@ _FILE: Final = regex(r"([0-9]{1,19})/([A-Za-z0-9._-]{1,96})/(init\.mp4|[0-9]{1,2
     "/live/{name}/{+file}",
     OPEN,
     media_type=UNKNOWN,
+    if_match=True,
     errors={
         401: "The stream is not published, or the whole recording is asked for, and nothing sent permits that",
         206: "The response is the range of the file",
         304: "The caller has this version",
+        412: "The file is another version than If-Match or If-Unmodified-Since asks for",
         416: "No byte of the range is in the file",
         503: "Too many segments are read; see Retry-After",
     },

@@ -7,9 +7,9 @@ from datetime import timedelta
 from email.utils import format_datetime
 from typing import Final
 
-from api.http.errors import HttpError
-from api.http.header_lists import entity_tags, is_any, whole
-from api.http.request import IF_NONE_MATCH, Request
+from api.http.errors import Failure, HttpError
+from api.http.header_lists import entity_tags, is_any, strong_tags, whole
+from api.http.request import IF_MATCH, IF_NONE_MATCH, Request
 from api.http.response import Response
 from api.published.byte_range import ByteRange, NotSatisfiable, byte_range
 from api.published.media_types import media_type
@@ -27,6 +27,18 @@ class RangeNotSatisfiable(HttpError):
 
     def __init__(self, total: int) -> None:
         super().__init__(f"The file has {total} bytes.", headers=(("content-range", f"bytes */{total}"),))
+
+
+class OtherVersion(HttpError):
+    """The caller wants a version that the file has not."""
+
+    status = 412
+
+    def __init__(self) -> None:
+        super().__init__("The file is another version than If-Match or If-Unmodified-Since asks for.")
+
+    def failure(self) -> Failure:
+        return Failure(self.status, self.detail, "stale-version")
 
 
 class FileBody:
@@ -47,7 +59,7 @@ class FileBody:
 
 
 def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Awaitable[None]], caching: str) -> Response:
-    """Raises `RangeNotSatisfiable`; then the file is still open."""
+    """Raises `OtherVersion` and `RangeNotSatisfiable`; then the file is still open."""
     file = opened.file
     headers: tuple[tuple[str, str], ...] = (
         ("etag", _etag(opened)),
@@ -56,6 +68,8 @@ def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Aw
         ("cache-control", caching),
         *SAFE,
     )
+    if _is_other(request, opened):
+        raise OtherVersion()
     if _is_known(request, opened):
         return Response(304, FileBody(opened, close, start=0, size=0), headers=headers, media_type=media_type(file.path))
     part = _part(request, opened)
@@ -65,6 +79,15 @@ def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Aw
         headers += (("content-range", part.content_range(file.size)),)
     body = FileBody(opened, close, start=start, size=size)
     return Response(200 if part is None else 206, body, headers=headers, media_type=media_type(file.path))
+
+
+def _is_other(request: Request, opened: OpenMedia) -> bool:
+    """Whether the caller wants another version only. An entity tag counts before a date: RFC 9110, 13.2.2."""
+    if IF_MATCH in request.headers:
+        tags = whole(request.scope["headers"], IF_MATCH)
+        return not (is_any(tags) or opened.etag.encode() in strong_tags(tags))
+    since = http_date(request.header("if-unmodified-since") or "")
+    return since is not None and opened.file.modified - timedelta(seconds=1) >= since
 
 
 def _is_known(request: Request, opened: OpenMedia) -> bool:

@@ -21,9 +21,11 @@ routes = Router(surface=PUBLISHED_MEDIA, tag="Published media")
     "/{contentId}/{+file}",
     OPEN,
     media_type=UNKNOWN,
+    if_match=True,
     errors={
         206: "The response is the range of the file",
         304: "The caller has this version",
+        412: "The file is another version than If-Match or If-Unmodified-Since asks for",
         416: "No byte of the range is in the file",
         503: "The store does not answer, or too many files are read; see Retry-After",
     },

@@ -10,7 +10,7 @@ from api.http.surface import Surface
 PLAYERS: Final = CrossOrigin(
     None,
     methods=frozenset({"GET", "HEAD"}),
-    request_headers=("if-modified-since", "if-range", "range"),
+    request_headers=("if-modified-since", "if-range", "if-unmodified-since", "range"),
     exposed=("accept-ranges", "content-length", "content-range", "etag", "retry-after", "x-transaction-id"),
     max_age=86_400,
     embedded=True,

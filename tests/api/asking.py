@@ -148,6 +148,11 @@ def fields_of(answer: httpx.Response) -> list[str]:
     return [error["field"] for error in answer.json().get("errors", [])]
 
 
+def version_of(answer: httpx.Response) -> int:
+    """What its ETag begins with."""
+    return int(answer.headers["etag"].strip('"').partition(".")[0])
+
+
 def assert_problem(answer: httpx.Response, status: int) -> None:
     """RFC 9457, and the transaction id in body and header alike."""
     assert answer.status_code == status, answer.text

@@ -29,7 +29,7 @@ async def get_client_drm(request: Request, name: str, directory: ClientDirectory
     client = await directory.find(name)
     if client is None:
         raise NotFound(Client.KIND, name)
-    return Response(200, ClientDrmSettings.of(client.drm), etag=client.version)
+    return Response(200, ClientDrmSettings.of(client.drm), etag=client.version, settled=True)
 
 
 @routes.put("/{name}/drm/", ADMIN, response_model=ClientDrmSettings, respond=drm_configured)

@@ -71,6 +71,8 @@ async def test_tiles_give_the_root_of_the_checkpoint(http: httpx.AsyncClient, in
     rest = checkpoint.commits - 256
     full = await http.get(f"{_AUDIT}/tile/0/000")
     part = await http.get(f"{_AUDIT}/tile/0/001.p/{rest}")
+    for other in ("0/x000/000", "0/x000/x000/000", "entries/x000/000", "0/0", "0/0000", "00/000", "0/\u0660\u0660\u0660"):
+        assert_problem(await http.get(f"{_AUDIT}/tile/{other}"), 404)
     assert full.headers["content-type"] == "application/octet-stream"
     leaves = [body[at : at + 32] for body in (full.content, part.content) for at in range(0, len(body), 32)]
     assert tree(leaves) == checkpoint.root

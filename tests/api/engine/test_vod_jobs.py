@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from api.wiring.core import Core
 from domain.media_event.commands import EndVodJob
 from domain.media_event.values import VodJobEnd, VodResult, VodWorkflow
-from tests.api.asking import add, add_channel, add_webhook, engine_error, event, last, logged, new_id, of_event
+from tests.api.asking import add, add_channel, add_webhook, engine_error, event, last, logged, new_id, of_event, version_of
 from tests.api.engine.jobs_given import request, single
 from tests.projections.feeding import do
 from tests.workers.webhooks.feeding import fed
@@ -73,7 +73,7 @@ async def test_a_capture_is_accepted_with_what_the_event_knows_in_one_append(
 async def test_the_list_and_the_past_show_it_too(
     engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core, captured: str
 ) -> None:
-    version = (await http.get(f"/api/event/{captured}")).headers["etag"].strip('"')
+    version = version_of(await http.get(f"/api/event/{captured}"))
     await submit(engine, "vod_capture", captured)
     [listed] = (await http.get("/api/event/", params={"eventState": "VOD_INGESTING"})).json()["results"]
     assert (listed["id"], listed["capturingLive2Vod"]) == (captured, True)

@@ -157,6 +157,29 @@ async def test_a_known_version_is_not_sent_again(http: httpx.AsyncClient, root: 
     assert (await get(http, path, **{"If-None-Match": first["etag"]})).status_code == 200
 
 
+async def test_another_version_than_the_caller_wants_is_not_sent(http: httpx.AsyncClient, root: Path) -> None:
+    content_id = await event(http, root, "a.mp4")
+    path = f"/media/{content_id}/a.mp4"
+    first = (await get(http, path)).headers
+    tag, earlier = first["etag"], "Thu, 01 Jan 1970 00:00:00 GMT"
+    for wanted in (
+        *({"If-Match": value} for value in (tag, "*", f'"x", {tag}', f'W/"y",{tag}')),
+        {"If-Unmodified-Since": first["last-modified"]},
+        {"If-Unmodified-Since": "no date"},
+        {"If-Match": tag, "If-Unmodified-Since": earlier},
+    ):
+        for method, part in (("GET", {}), ("HEAD", {}), ("GET", {"Range": "bytes=0-1"})):
+            answer = await http.request(method, path, headers={**wanted, **part})
+            assert answer.status_code == (206 if part else 200), wanted
+    for wanted in (
+        *({"If-Match": value} for value in ('"x"', f"W/{tag}", tag.strip('"'), "", '"*"')),
+        {"If-Unmodified-Since": earlier},
+        {"If-Match": '"x"', "If-None-Match": tag, "Range": "bytes=9999-"},
+    ):
+        answer = await http.get(path, headers=wanted)
+        assert (answer.status_code, answer.json()["type"]) == (412, "/problems/stale-version"), wanted
+
+
 async def test_head_has_the_headers_alone(http: httpx.AsyncClient, root: Path) -> None:
     content_id = await event(http, root, "a.mp4")
     answer = await http.head(f"/media/{content_id}/a.mp4", headers={**ANYBODY, "Range": "bytes=0-9"})
