@@ -18,6 +18,8 @@ _MATRICES: Final = _BT601 | {BT709}
 """Those that films keep. Players take the primaries of both kinds of BT.601 for those of BT.709, so nothing is converted there."""
 _TRANSFERS: Final = frozenset({BT709, "smpte170m", "iec61966-2-1"})
 """Those that films keep. Players show them, and the others of standard dynamic range, alike."""
+_NUMBERS: Final = {BT709: 1, "bt470bg": 5, "smpte170m": 6, "iec61966-2-1": 13}
+"""ITU-T H.273."""
 _NAMED_MATRICES: Final = _MATRICES | {"fcc", "smpte240m", "bt2020nc", "bt2020c", "ycgco", "ictcp"}
 _PQ: Final = "smpte2084"
 _HLG: Final = "arib-std-b67"
@@ -54,8 +56,8 @@ _SIGNAL: Final = "min(val/65280,1)"
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """Matrix, primaries and transfer by ffmpeg's names, and the range. `named` says whether the source names its matrix; `yuv`,
-    whether it has one. `peak` is the brightest light of a source of high dynamic range in cd/m²."""
+    """Matrix, primaries and transfer by ffmpeg's names, and the range. `named` says whether the source names its matrix and its
+    range; `yuv`, whether it has a matrix. `peak` is the brightest light of a source of high dynamic range in cd/m²."""
 
     matrix: str = BT709
     primaries: str = BT709
@@ -82,6 +84,7 @@ class Colours:
         if transfer in ("None", "unknown", "reserved"):
             transfer = "smpte170m" if matrix in _BT601 else BT709
         full = stream.get("color_range") == "pc" or bool(_FULL_RANGE.match(pixels))
+        named = named and (full or stream.get("color_range") == "tv")
         return cls(matrix, primaries, transfer, full, named or not yuv, yuv, _peak(stream))
 
     @property
@@ -102,8 +105,8 @@ class Colours:
         return self.yuv and replace(self, named=True, peak=_USUAL_PEAK) == self.film
 
     def converted(self) -> tuple[str, ...]:
-        """The filters that come before those of the size. They name the matrix that the source does not name, and bring what has
-        more colours or more light than a film to those of BT.709. A source of usual colours, which names them, needs none."""
+        """The filters that come before those of the size. They name the matrix where the source does not say all, and bring what
+        has more colours or more light than a film to those of BT.709. A source of usual colours, which names them, needs none."""
         named = () if self.named or not self.yuv else (f"setparams=colorspace={self.matrix}",)
         if self.transfer == _HLG:
             return (*named, "format=gbrp16", *_from_hlg(), *_to_bt709(self.primaries), *_AS_BT709)
@@ -129,6 +132,13 @@ class Colours:
         """The filter that says of a picture that it has these colours."""
         by_name = f"colorspace={self.matrix}:color_primaries={self.primaries}:color_trc={self.transfer}"
         return f"setparams={by_name}:range={'pc' if self.full else 'tv'}"
+
+    @property
+    def h264_names(self) -> str:
+        """The bitstream filter that has the headers of H.264 say what the colours of a film are."""
+        numbers = (_NUMBERS[self.primaries], _NUMBERS[self.transfer], _NUMBERS[self.matrix])
+        by_name = "colour_primaries={}:transfer_characteristics={}:matrix_coefficients={}".format(*numbers)
+        return f"h264_metadata={by_name}:video_full_range_flag=0"
 
     @property
     def _wide(self) -> bool:

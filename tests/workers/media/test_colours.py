@@ -54,7 +54,14 @@ def test_rgb_becomes_bt709_that_is_named(lines: int, tmp_path: Path) -> None:
 
 
 def test_what_has_the_colours_of_a_film_is_not_converted() -> None:
-    named = {"pix_fmt": "yuv420p", "color_primaries": "bt709", "color_transfer": "bt709", "color_space": "bt709", "height": 1080}
+    named = {
+        "pix_fmt": "yuv420p",
+        "color_range": "tv",
+        "color_primaries": "bt709",
+        "color_transfer": "bt709",
+        "color_space": "bt709",
+        "height": 1080,
+    }
     for stream in (named, named | {"color_range": "pc"}, named | {"color_space": "smpte170m", "color_primaries": "smpte170m"}):
         assert Colours.of(stream).converted() == ()
 

@@ -44,12 +44,13 @@ def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
 
 
 def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
-    """What is not shown in it is left out."""
+    """What is not shown in it is left out. In a film of several headers each piece says what its colours are."""
     file, part = found.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
     seek = max(part.begin - _BEFORE_KEY, 0.0)
     inputs = ("-copyts", "-t", seconds(part.end - seek + _MARGIN), *file.input(seek), "-map", f"0:{found.picture.index}")
-    kept = ("-c", "copy", "-bsf:v", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end})")
+    named = "" if plan.one_header or found.picture.colours.named else f",{plan.film.h264_names}"
+    kept = ("-c", "copy", "-bsf:v", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end}){named}")
     offset = seconds(ROOM + plan.time(item.first) - part.begin - file.start)
     encode(context, file, *inputs, *kept, "-output_ts_offset", offset, *_TS, _PIECE, lasts=0.0)
     return context.workspace / _PIECE
