@@ -1,4 +1,4 @@
-"""The error of every reader of this package."""
+"""The errors of the readers of this package."""
 
 from __future__ import annotations
 
@@ -6,3 +6,11 @@ from __future__ import annotations
 class Unreadable(ValueError):
     """Media, or a text that describes media, cannot be read. The message is a clause without a full stop, such as
     `a box has no end`; it repeats nothing of what was read."""
+
+
+class Unusable(Exception):
+    """A media file cannot be used. The message is a sentence that may be shown. `final`: another try would fail too."""
+
+    def __init__(self, reason: str, *, final: bool = True) -> None:
+        super().__init__(reason)
+        self.final = final

@@ -49,11 +49,11 @@ def noted(path: Path) -> None:
 
 
 def damaged(path: Path) -> None:
-    """Nothing of its first two seconds can be decoded."""
+    """Nothing of its second and third second can be decoded."""
     film(path, *H264, "-g", "25", "-bf", "0")
     packets = probed(path, "-select_streams", "v", "-show_entries", "packet=pos,size")["packets"]
     whole = bytearray(path.read_bytes())
-    for packet in packets[:50]:
+    for packet in packets[25:75]:
         at, size = int(packet["pos"]), int(packet["size"])
         whole[at : at + size] = bytes(size)
     path.write_bytes(whole)

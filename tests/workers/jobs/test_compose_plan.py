@@ -30,9 +30,9 @@ from workers.jobs.workflows.compose.plan import (
     sound_again,
     steps,
 )
-from workers.jobs.workflows.media_file import Packet
 from workers.media.adts import frames
 from workers.media.errors import Unreadable
+from workers.media.file import Packet
 
 SHOWN = Shown("h264", 1920, 1080, (25, 1), "a", steady=True, plain=True, reorder=2)
 STEREO = Heard(1, 2, 48_000, "eng", simple=True, begins=0.0)

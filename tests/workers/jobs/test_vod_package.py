@@ -23,9 +23,9 @@ from tests.workers.jobs.packaging import Results, published, run, shown_by_packa
 from workers.jobs.protocol import Failed, Protection
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.workflows.vod.ladder import ladder
-from workers.jobs.workflows.vod.source import Picture
 from workers.jobs.workflows.vod.thumbnails import Sheets
 from workers.kernel.forked import ForkServer
+from workers.media.source import Picture
 
 TONES = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4", "-f", "lavfi", "-i", "sine=frequency=880:duration=4")
 TRACKS = ("-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu")
@@ -193,7 +193,7 @@ async def test_what_the_packager_complains_of_shows_no_key(hosts: StepProcessPoo
 
 
 def picture(width: int, height: int) -> Picture:
-    return Picture(0, "h264", width, height, 25.0, 0.0, interlaced=False)
+    return Picture(0, "h264", width, height, 25.0, interlaced=False)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.registry import Registry
 from workers.kernel.confinement import allow_processor_time
+from workers.media.errors import Unusable
 from workers.ports import Download, DownloadLimits
 from workers.target_ports import PublishingTarget, TargetSettings
 
@@ -140,6 +141,8 @@ class StepHost:
             return self._step(order, cancellation)
         except StepFailed as failed:
             reason, final, cause = str(failed), failed.final, failed.cause
+        except Unusable as refused:
+            reason, final = str(refused), refused.final
         except StepCancelled:
             reason, final = _INTERRUPTED, False
         except BaseException as error:  # also `SystemExit`: it ends the step, not the process

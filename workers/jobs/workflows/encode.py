@@ -6,7 +6,7 @@ from shutil import disk_usage
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.media_file import MediaFile, complaint
+from workers.media.file import MediaFile, complaint
 
 LONGEST: Final = 12 * 3600.0
 STALLED: Final = 120.0

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from workers.jobs.context import StepContext, StepResult
 from workers.jobs.media_paths import RelativePath
 from workers.jobs.workflow import JobParameters, Step, Workflow
-from workers.jobs.workflows.media_file import probe as probe_file
+from workers.jobs.workflows.content_file import probe as probe_file
 
 _SHOW: Final = ("-show_format", "-show_streams", "-show_chapters")
 

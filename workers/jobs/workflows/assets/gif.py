@@ -10,11 +10,12 @@ from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
+from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import ANY_PICTURE, encode
-from workers.jobs.workflows.media_file import MediaFile, probe
 from workers.jobs.workflows.vod.codecs import still
-from workers.jobs.workflows.vod.source import picture_of
+from workers.media.file import MediaFile
 from workers.media.outputs import GIF
+from workers.media.source import picture_of
 
 MOST_FRAMES: Final = 20_000
 _PALETTE: Final = ("-f", "rawvideo", "-pix_fmt", "bgra", "-s", "16x16")

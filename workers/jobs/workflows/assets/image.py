@@ -9,12 +9,13 @@ from pydantic import ConfigDict, Field
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import AssetParameters, Time, in_seconds
+from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import ANY_PICTURE, encode
-from workers.jobs.workflows.media_file import probe, seconds
 from workers.jobs.workflows.vod.codecs import still
-from workers.jobs.workflows.vod.source import picture_of
 from workers.media.colours import JPEG
+from workers.media.file import seconds
 from workers.media.outputs import jpeg
+from workers.media.source import picture_of
 
 _QUALITY: Final = 2
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from workers.jobs.context import StepFailed
 from workers.jobs.workflows.assets.parameters import ClipParameters, in_seconds
-from workers.jobs.workflows.media_file import Frame, MediaFile, seconds
+from workers.media.file import Frame, MediaFile, seconds
 
 _ROUNDED: Final = 0.001
 

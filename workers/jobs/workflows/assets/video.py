@@ -13,9 +13,10 @@ from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
+from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
-from workers.jobs.workflows.media_file import MediaFile, VideoTrack, probe, seconds
 from workers.media.colours import Colours
+from workers.media.file import MediaFile, VideoTrack, seconds
 from workers.media.outputs import MP4, language
 
 

@@ -13,8 +13,8 @@ from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.pieces import ADJOINING, WRAP, Packet, Piece, Run, Workbench, placed, runs
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
-from workers.jobs.workflows.media_file import MediaFile, seconds
 from workers.jobs.workflows.vod.renditions import CONVERTED
+from workers.media.file import MediaFile, seconds
 from workers.media.outputs import MP4
 
 MOST_PIECES: Final = 500

@@ -12,7 +12,7 @@ from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.segments import Resource, Segment
-from workers.jobs.workflows.media_file import SECONDS, MediaFile, complaint
+from workers.media.file import SECONDS, MediaFile, complaint
 
 WRAP: Final = 2**33 / 90_000
 """Seconds after which time stamps of MPEG-TS begin again."""

@@ -21,13 +21,13 @@ from workers.jobs.workflows.compose.sounds import sound
 from workers.jobs.workflows.compose.sources import kept_plan, plan_film, source_of, unchanged
 from workers.jobs.workflows.compose.texts import composed_texts
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.vod.codecs import LAYOUTS
 from workers.jobs.workflows.vod.package import PACKAGING
 from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
-from workers.jobs.workflows.vod.source import Source, source
 from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
+from workers.media.file import MediaFile, probe_at
 from workers.media.outputs import MP4, language
+from workers.media.source import Source, source
 
 _BLOCKS: Final = 4
 _MOST_PARAMETERS: Final = 524_288
@@ -47,7 +47,7 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
         item = plan.items[number]
         unchanged(context, item.part)
         if item.part.source not in known:
-            known[item.part.source] = source(context, source_of(context, item.part.source))
+            known[item.part.source] = source(source_of(context, item.part.source))
         found = known[item.part.source]
         shown, copied = picture(context, plan, item=item, found=found)
         pieces = {

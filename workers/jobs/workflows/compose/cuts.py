@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from workers.jobs.workflows.media_file import Packet
+from workers.media.file import Packet
 
 _HALF = 0.0005
 

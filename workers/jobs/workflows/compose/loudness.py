@@ -7,8 +7,8 @@ from typing import Any, Final
 from workers.jobs.context import StepContext
 from workers.jobs.workflows.compose.plan import Heard
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import MediaFile, seconds
 from workers.jobs.workflows.vod.codecs import LAYOUTS
+from workers.media.file import MediaFile, seconds
 from workers.media.loudness import meter, read_meter
 
 WANTED: Final = -23.0

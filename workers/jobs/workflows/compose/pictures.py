@@ -12,10 +12,10 @@ from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.compose.loudness import reading, seek_to
 from workers.jobs.workflows.compose.plan import Plan, Planned
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import SECONDS, seconds
 from workers.jobs.workflows.vod.codecs import h264, progressive_sdr
-from workers.jobs.workflows.vod.source import Source
+from workers.media.file import SECONDS, seconds
 from workers.media.outputs import CLEAN
+from workers.media.source import Source
 
 ROOM: Final = 10.0
 """The time stamp of the first frame: those of MPEG-TS are not negative, and decoding begins earlier."""
@@ -60,6 +60,7 @@ def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sou
     file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
     seek = seek_to(begin)
     cut = f"trim=start={seconds(max(begin - seek - _HALF, 0.0))}:end={seconds(after - seek - _HALF)}"
+    cut += f",setpts=PTS-{seconds(begin - seek)}/TB"
     spare = ceil(Fraction(*plan.rate) / max(Fraction(*item.part.shown.rate), Fraction(1))) + 1
     grid = f"fps={plan.rate[0]}/{plan.rate[1]}:start_time=0,tpad=stop={spare}:stop_mode=clone"
     filters = ",".join((cut, *progressive_sdr(found.picture), *_fitted(plan, found), grid))

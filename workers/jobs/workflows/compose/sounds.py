@@ -12,11 +12,11 @@ from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.compose.loudness import WANTED, cut, item_loudness, layout, loudness, meter_filter, reading
 from workers.jobs.workflows.compose.plan import Heard, Plan, Planned
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import MediaFile, seconds
 from workers.jobs.workflows.vod.codecs import LAYOUTS
 from workers.media.adts import SAMPLES as AAC_SAMPLES
 from workers.media.adts import frames
 from workers.media.errors import Unreadable
+from workers.media.file import MediaFile, seconds
 
 _BYTES: Final = 2
 """Of a sample."""

@@ -30,10 +30,10 @@ from workers.jobs.workflows.compose.plan import (
     sound_again,
     steps,
 )
-from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.vod.breaks import BREAKS
 from workers.jobs.workflows.vod.codecs import channels_of
-from workers.jobs.workflows.vod.source import Picture, Sound, Source, source
+from workers.media.file import MediaFile, probe_at
+from workers.media.source import Picture, Sound, Source, source
 
 PLAN_FILE: Final = "plan.json"
 _SHOW: Final = ("-show_format", "-show_streams", "-show_data_hash", "sha256")
@@ -169,10 +169,10 @@ def _path(event: str) -> str:
 
 def _looked_through(context: StepContext[Any], event: str) -> _Known:
     version = version_of(context, event)
-    found = source(context, source_of(context, event))
+    found = source(source_of(context, event))
     streams = {one["index"]: one for one in found.file.probed["streams"]}
     stream = streams[found.picture.index]
-    first = [one for one in found.file.packets((0.0, found.picture.start + 1.0)) if one.shown]
+    first = [one for one in found.file.packets((0.0, 1.0)) if one.shown]
     if not first:
         raise StepFailed(f"{found.file.name} shows no picture.", final=True)
     begin = min(first, key=lambda one: one.at)

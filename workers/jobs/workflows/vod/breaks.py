@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from domain.kernel.clock import iso
 from workers.jobs.context import StepFailed
-from workers.jobs.workflows.media_file import seconds
+from workers.media.file import seconds
 from workers.media.scte35 import CLOCK, Splice
 
 SCHEME: Final = "urn:scte:scte35:2014:xml+bin"

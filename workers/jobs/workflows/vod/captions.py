@@ -10,11 +10,9 @@ from typing import Any, Final
 from domain.asset.values import CaptionKind
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepResult
-from workers.jobs.workflows.media_file import MediaFile
 from workers.jobs.workflows.vod.embedded_captions import embedded_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import source_file
-from workers.jobs.workflows.vod.source import picture_of
 from workers.jobs.workflows.vod.subtitle_tracks import subtitle_tracks, subtitles
 from workers.jobs.workflows.vod.texts import MOST_TEXTS, Text, kept_texts, published_texts
 from workers.media.captions.a53 import CaptionServices
@@ -23,6 +21,7 @@ from workers.media.captions.embedded import EmbeddedCaptions
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import read
 from workers.media.captions.tracks import TextTrack, track_files
+from workers.media.file import MediaFile
 
 CAPTIONS: Final = "captions"
 FOUND: Final = "subtitles"
@@ -69,9 +68,8 @@ def _of_source(context: StepContext[PackageParameters], *, lasts: float) -> list
 
 def texts_of(context: StepContext[Any], file: MediaFile, *, lasts: float) -> Iterator[Text]:
     """The subtitle tracks of a source, from its first picture until the time `lasts`."""
-    begins = picture_of(file).start
     for track, captions in subtitles(context, file, tracks=subtitle_tracks(context, file)):
-        cues = cut(captions.cues, begin=begins, end=begins + lasts)
+        cues = cut(captions.cues, begin=0.0, end=lasts)
         if cues:
             yield Text(track.language, CaptionKind(track.kind), track.name, cues)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from workers.jobs.workflows.media_file import seconds
-from workers.jobs.workflows.vod.source import Picture, Sound
+from workers.media.file import seconds
+from workers.media.source import Picture, Sound
 
 KEY_SECONDS: Final = 2
 _KEYS: Final = ("-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
@@ -20,12 +20,9 @@ LAYOUTS: Final = {1: ("mono", "96k"), 2: ("stereo", "160k"), 6: ("5.1", "384k")}
 
 
 def progressive_sdr(picture: Picture) -> tuple[str, ...]:
-    """Filters that make the picture progressive and of standard dynamic range, from time 0 on."""
-    return (
-        *(("bwdif=mode=send_frame:deint=interlaced",) if picture.interlaced else ()),
-        *picture.colours.converted(),
-        "setpts=PTS-STARTPTS",
-    )
+    """Filters that make the picture progressive and of standard dynamic range."""
+    deinterlaced = ("bwdif=mode=send_frame:deint=interlaced",) if picture.interlaced else ()
+    return (*deinterlaced, *picture.colours.converted())
 
 
 def still(picture: Picture) -> tuple[str, ...]:
@@ -52,11 +49,11 @@ def _forced(keys: Sequence[float]) -> str:
     return f"expr:{'+'.join((usual, *(f'lt(abs(t-{seconds(key)}),{_NEAR})' for key in keys)))}"
 
 
-def aac(sound: Sound, place: int = 0, *, start: float | None) -> tuple[str, ...]:
-    """The audio track at this place of its output: 48,000 Hz, with one, two or six channels, silence where there is no sound. With
-    `start`, the time of the first picture, nothing is heard before it, and its time is 0."""
+def aac(sound: Sound, place: int = 0, *, at_zero: bool) -> tuple[str, ...]:
+    """The audio track at this place of its output: 48,000 Hz, with one, two or six channels, silence where there is no sound.
+    With `at_zero` it begins at time 0, with the first picture."""
     layout, bit_rate = LAYOUTS[channels_of(sound)]
-    timed = "aresample=48000:async=1" if start is None else f"asetpts=PTS-{seconds(start)}/TB,aresample=48000:async=1:first_pts=0"
+    timed = f"aresample=48000:async=1{':first_pts=0' if at_zero else ''}"
     return (f"-filter:a:{place}", f"{timed},aformat=channel_layouts={layout}", f"-c:a:{place}", "aac", f"-b:a:{place}", bit_rate)
 
 

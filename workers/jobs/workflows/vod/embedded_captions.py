@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from workers.jobs.context import StepContext
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import MediaFile
 from workers.jobs.workflows.vod.packet_files import copied_packets, discard_packets, packets
 from workers.media.captions.a53 import caption_data
 from workers.media.captions.embedded import EmbeddedCaptions
+from workers.media.file import MediaFile
 
 _SEI_ONLY: Final = "h264_mp4toannexb,filter_units=pass_types=6"
 

@@ -13,16 +13,16 @@ from workers.jobs.media_paths import RelativePath
 from workers.jobs.workflow import Step, WebUrl, Workflow
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.http_fetch_verify import Sha256
-from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.resumable import ResumableDownload
 from workers.jobs.workflows.vod.captions import texts_of
 from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
 from workers.jobs.workflows.vod.package import PACKAGING
 from workers.jobs.workflows.vod.parameters import PackageParameters
-from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
-from workers.jobs.workflows.vod.source import Picture, Sound, length_of, source
+from workers.jobs.workflows.vod.renditions import CONVERTED, length_of, make_renditions
 from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
+from workers.media.file import MediaFile, probe_at
 from workers.media.outputs import MP4, language
+from workers.media.source import Picture, Sound, source
 
 _DOWNLOADED: Final = "download"
 _BIT_RATE: Final = 40_000_000
@@ -69,7 +69,7 @@ def fetch(context: StepContext[VodIngest]) -> StepResult:
 def convert(context: StepContext[VodIngest]) -> StepResult:
     """Tracks are copied where MP4 and players can have them; a picture then keeps what it says of its rotation. One that is encoded
     again is turned."""
-    found = source(context, _source_file(context))
+    found = source(_source_file(context))
     copied = found.picture.codec in _COPIED_PICTURES and not _TIMED.isdisjoint(found.file.formats)
     tracks = (_picture_copied if copied else _picture_encoded)(found.picture)
     sounds = (
@@ -121,7 +121,7 @@ def _sound(sound: Sound, place: int, picture: Picture | None) -> tuple[str, ...]
     coded = (
         (f"-c:a:{place}", "copy")
         if picture is None and sound.codec in _COPIED_SOUNDS
-        else aac(sound, place, start=None if picture is None else picture.start)
+        else aac(sound, place, at_zero=picture is not None)
     )
     return ("-map", f"0:{sound.index}", *coded, *language(sound.language, place))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from workers.jobs.workflows.vod.source import Picture
+from workers.media.source import Picture
 
 USUAL: Final = (1440, 1080, 720, 480, 360, 240)
 LARGEST: Final = 2160

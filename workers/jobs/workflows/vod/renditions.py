@@ -6,16 +6,17 @@ Pictures and sound begin at time 0, with the first picture. Frames keep the time
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import MediaFile, probe, probe_at
 from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
 from workers.jobs.workflows.vod.ladder import Rendition, ladder
 from workers.jobs.workflows.vod.parameters import PackageParameters
-from workers.jobs.workflows.vod.source import Picture, Sound, Source, length_of, source
+from workers.media.file import MediaFile, probe_at
 from workers.media.outputs import TRACKS, language
+from workers.media.source import Sound, Source, lasts, source
 
 CONVERTED: Final = "source.mp4"
 """What an earlier step of the job kept as the source."""
@@ -23,7 +24,7 @@ _QUALITY: Final = 21
 
 
 def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
-    found = source(context, source_file(context))
+    found = source(source_file(context))
     renditions = ladder(found.picture, context.parameters.renditions)
     for lines in context.parameters.renditions or ():
         if lines > found.picture.lines:
@@ -31,7 +32,7 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
     sounds = {f"audio-{number}.mp4": sound for number, sound in enumerate(found.sounds, 1)}
     keys: Sequence[float] = context.results.get("join", {}).get("keys", ())
     shown = (option for number, one in enumerate(renditions) for option in _video(one, number, keys))
-    heard = (option for name, sound in sounds.items() for option in _audio(sound, found.picture, name))
+    heard = (option for name, sound in sounds.items() for option in _audio(sound, name))
     encode(
         context, found.file, *found.file.input(), "-filter_complex", _filters(found, renditions), *shown, *heard, lasts=found.lasts
     )
@@ -50,6 +51,11 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
             "audios": [{"file": name, "language": sound.language} for name, sound in sounds.items() if name in lengths],
         },
     )
+
+
+def length_of(context: StepContext[Any], name: str) -> float:
+    """How many seconds a file of the workspace lasts, that was made by this step."""
+    return lasts(probe_at(context, context.workspace / name, name=name, show=("-show_format",)))
 
 
 def has_source(context: StepContext[PackageParameters]) -> bool:
@@ -76,5 +82,5 @@ def _video(one: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...
     return ("-map", f"[v{number}]", *h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY, keys=keys), *TRACKS, one.file)
 
 
-def _audio(sound: Sound, picture: Picture, name: str) -> tuple[str, ...]:
-    return ("-map", f"0:{sound.index}", *aac(sound, start=picture.start), *TRACKS, *language(sound.language), name)
+def _audio(sound: Sound, name: str) -> tuple[str, ...]:
+    return ("-map", f"0:{sound.index}", *aac(sound, at_zero=True), *TRACKS, *language(sound.language), name)

@@ -16,13 +16,13 @@ from langcodes.tag_parser import LanguageTagError
 from domain.job.values import Severity
 from workers.jobs.context import StepContext
 from workers.jobs.workflows.encode import LONGEST
-from workers.jobs.workflows.media_file import MediaFile
 from workers.jobs.workflows.vod.packet_files import copied_packets, packets
 from workers.media.captions.a53 import Triple
 from workers.media.captions.embedded import EmbeddedCaptions
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import MOST_BYTES, Captions, read
 from workers.media.captions.samples import read_samples
+from workers.media.file import MediaFile
 
 MOST_TRACKS: Final = 32
 _TEXTS: Final = frozenset({"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"})
@@ -47,7 +47,7 @@ class SubtitleTrack:
 
 def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[SubtitleTrack, ...]:
     """Those whose text can be had. The log tells the others."""
-    streams = [one for one in file.probed.get("streams", ()) if isinstance(one, dict) and _is_subtitle(one)]
+    streams = [one for one in file.streams if _is_subtitle(one)]
     found: list[SubtitleTrack] = []
     for stream in streams:
         track = _track(stream)
@@ -64,7 +64,7 @@ def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[Subtitl
 def subtitles(
     context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]
 ) -> Iterator[tuple[SubtitleTrack, Captions]]:
-    """The tracks with their cues, whose times count from the start of the file."""
+    """The tracks with their cues, whose times count from the first picture of the file."""
     if not tracks:
         return
     if not _extracted(context, file, tracks=tracks) and len(tracks) > 1:

@@ -1,7 +1,10 @@
-"""A media file that a step reads: found below the media root, probed by ffprobe, and read by ffmpeg under the same limits.
+"""A media file that a step reads: probed by ffprobe, and read by ffmpeg under the same limits.
 
 What comes from outside is not believed: neither the name of a file nor what its headers say about times and sizes. Files that refer
 to others, such as playlists, are refused by their format before anything that they name is opened.
+
+All times count from the first picture that a decoder shows (ADR 0105): those of `frame`, `frames` and `packets`, those that `input`
+takes, and those of the frames and samples that ffmpeg then reads. A file of sound counts from its own start.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from re import compile as regex
+from typing import Any, Final, Protocol
 
-from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.programs import Ended
+from domain.job.values import Severity
+from workers.media.errors import Unusable
 
 SECONDS: Final = 120.0
+ALL_OF_IT: Final = ("-show_format", "-show_streams", "-show_programs")
 _CONTAINERS: Final = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,mpeg,mpegts,mxf,gxf,dv,ivf,ogg,nut,rm,wtv,"
     "aac,ac3,aiff,amr,ape,au,caf,dts,eac3,flac,loas,mp3,truehd,tta,w64,wav,wv,"
@@ -26,9 +31,28 @@ _CONTAINERS: Final = (
 _LIMITS: Final = ("-protocol_whitelist", "file", "-format_whitelist", _CONTAINERS)
 LARGEST_SIDE: Final = 16_384
 """Pixels. A picture of 100,000 pixels in a row is an attack, or a mistake."""
+_SHOWN: Final = regex(r" pts_time:\s*(-?[\d.]+)")
 _BEFORE_KEY: Final = 0.01
 _AROUND: Final = 10.0
 """Seconds before a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
+
+
+class Ended(Protocol):
+    """A program that has ended, with the beginning of its output and the end of its errors."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def output(self) -> bytes: ...
+    @property
+    def errors(self) -> bytes: ...
+
+
+class Programs(Protocol):
+    """Runs ffprobe and ffmpeg, and keeps a log: the context of a step."""
+
+    def run(self, program: str, *args: str, seconds: float) -> Ended: ...
+    def log(self, message: str, severity: Severity = Severity.INFO) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +81,8 @@ class VideoTrack:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A coded frame: when it is shown, in seconds from the start of the file, and how long, 0 where the file does not say it. One
-    that is not `shown` is only there to decode others."""
+    """A coded frame: when it is shown, in seconds, and how long, 0 where the file does not say it. One that is not `shown` is only
+    there to decode others."""
 
     at: float
     lasts: float
@@ -68,7 +92,7 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame by its times, in seconds from the start of the file. `before` is the time of the frame before it, `after` that of the
+    """A frame by its times, in seconds. `before` is the time of the frame before it, `after` that of the
     next one or the end of this one; `key` the time of the last key frame up to it."""
 
     at: float
@@ -92,34 +116,57 @@ class Frame:
         return max(self.key - _BEFORE_KEY, 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Programme:
+    """A programme of a transport stream. `tracks` are the indexes of its streams."""
+
+    number: int
+    name: str
+    tracks: frozenset[int]
+
+    @property
+    def described(self) -> str:
+        return f"programme {self.number} ({self.name})" if self.name else f"programme {self.number}"
+
+
 _Times = tuple[float, float, bool]
 """The time and duration of a frame, and whether it is a key frame."""
 
 
 @dataclass(frozen=True)
 class MediaFile:
-    """A probed file. `name` is its path below the media root, which may be shown."""
+    """A probed file. `name` is its path below the media root, which may be shown. `programme` is the number of the one that is read
+    of a transport stream; without it that of the highest picture."""
 
-    context: StepContext[Any]
+    programs: Programs
     path: Path
     name: str
     probed: dict[str, Any] = field(repr=False)
+    programme: int | None = None
 
     def input(self, seek: float = 0.0) -> tuple[str, ...]:
-        """The file as an input of ffmpeg, from a time on. Times of frames then count from there."""
-        return (*(("-ss", seconds(seek)) if seek > 0 else ()), *_LIMITS, "-i", f"file:{self.path}")
+        """The file as an input of ffmpeg, from a time on. Times of frames then count from there. What begins before the first
+        picture has negative times."""
+        if seek > 0:
+            moved: tuple[str, ...] = ("-ss", seconds(self._lead + seek))
+        else:
+            moved = ("-itsoffset", seconds(-self._lead)) if self._lead else ()
+        return (*moved, *self._as_it_is)
+
+    @property
+    def _as_it_is(self) -> tuple[str, ...]:
+        return (*_LIMITS, "-i", f"file:{self.path}")
 
     @cached_property
     def videos(self) -> tuple[VideoTrack, ...]:
         """Without pictures that are attached to sound."""
-        found = self._streams("video")
-        moving = [one for one in found if not _object(one.get("disposition")).get("attached_pic")]
         tracks = tuple(
             VideoTrack(_whole(one, "index"), _whole(one, "width"), _whole(one, "height"), _whole(one, "bit_rate"), _language(one))
-            for one in moving
+            for one in self.streams
+            if _moves(one)
         )
         if any(max(one.width, one.height) > LARGEST_SIDE for one in tracks):
-            raise StepFailed(f"The picture of {self.name} has more than {LARGEST_SIDE} pixels on a side.", final=True)
+            raise Unusable(f"The picture of {self.name} has more than {LARGEST_SIDE} pixels on a side.")
         return tracks
 
     @cached_property
@@ -127,13 +174,46 @@ class MediaFile:
         return tuple(AudioTrack(_whole(one, "index"), _whole(one, "bit_rate"), _language(one)) for one in self._streams("audio"))
 
     def _streams(self, kind: str) -> list[dict[str, Any]]:
-        return [one for one in _objects(self.probed.get("streams")) if one.get("codec_type") == kind]
+        return [one for one in self.streams if one.get("codec_type") == kind]
+
+    @cached_property
+    def streams(self) -> tuple[dict[str, Any], ...]:
+        """What ffprobe says of the tracks of the programme."""
+        streams = [one for one in _objects(self.probed.get("streams")) if isinstance(one.get("index"), int)]
+        chosen = self.chosen
+        return tuple(one for one in streams if chosen is None or one["index"] in chosen.tracks)
+
+    @cached_property
+    def programmes(self) -> tuple[Programme, ...]:
+        """Those of a transport stream, in its order. Files of one programme need not say so."""
+        return tuple(
+            Programme(
+                _whole(one, "program_num"),
+                str(_object(one.get("tags")).get("service_name", "")),
+                frozenset(_whole(stream, "index") for stream in _objects(one.get("streams"))),
+            )
+            for one in _objects(self.probed.get("programs"))
+        )
+
+    @cached_property
+    def chosen(self) -> Programme | None:
+        """The programme that is read; None where the file has no programmes."""
+        if not self.programmes and self.programme is None:
+            return None
+        if self.programme is not None:
+            known = [one for one in self.programmes if one.number == self.programme]
+            if not known:
+                there = ", ".join(one.described for one in self.programmes) or "none"
+                raise Unusable(f"{self.name} has no programme {self.programme}; there is {there}.")
+            return known[0]
+        ranks = {_whole(one, "index"): _rank(one) for one in _objects(self.probed.get("streams")) if _moves(one)}
+        return max(self.programmes, key=lambda one: max((ranks[index] for index in one.tracks if index in ranks), default=(-1, -1)))
 
     @property
     def video(self) -> VideoTrack:
         """The highest one."""
         if not self.videos:
-            raise StepFailed(f"{self.name} has no video track.", final=True)
+            raise Unusable(f"{self.name} has no video track.")
         return max(self.videos, key=VideoTrack.rank)
 
     @property
@@ -148,8 +228,29 @@ class MediaFile:
 
     @cached_property
     def start(self) -> float:
-        """The time stamp that counts as the start of the file."""
+        """The time stamp of the first picture that a decoder shows."""
+        return self.began + self._lead
+
+    @property
+    def began(self) -> float:
+        """The time stamp from which ffmpeg counts: the first one of all tracks."""
         return _number(_object(self.probed.get("format")).get("start_time")) or 0.0
+
+    @cached_property
+    def _lead(self) -> float:
+        """How long after that the first picture is shown. A recording may begin with pictures that cannot be decoded."""
+        if not self.videos:
+            return 0.0
+        first = ("-map", f"0:{self.video.index}", "-frames:v", "1", "-vf", "showinfo=checksum=0", "-fps_mode", "passthrough")
+        ended = self.programs.run(
+            "ffmpeg", *("-hide_banner", "-nostdin", "-nostats"), *self._as_it_is, *first, "-f", "null", "-", seconds=SECONDS
+        )
+        shown = _SHOWN.search(ended.errors.decode(errors="replace"))
+        if shown is None:
+            if ended.status != 0:
+                raise Unusable(complaint(ended, self.path, name=self.name, program="ffmpeg"), final=ended.status > 0)
+            raise Unusable(f"No picture of {self.name} can be decoded.")
+        return round(float(shown[1]), 6)
 
     def frame(self, at: float, *, what: str) -> Frame:
         """The frame that is shown at a time: the last one that begins up to then. A time past the end fails; `what` names it."""
@@ -164,7 +265,7 @@ class MediaFile:
     def _shown(self, frames: Sequence[_Times], at: float, *, what: str) -> Frame:
         shown = [index for index, (time, _, _) in enumerate(frames) if time <= at + 0.0005]
         if not shown:
-            raise StepFailed(f"{self.name} has no picture at {what}.", final=True)
+            raise Unusable(f"{self.name} has no picture at {what}.")
         index = shown[-1]
         time, lasts, _ = frames[index]
         before = frames[index - 1][0] if index else None
@@ -172,7 +273,7 @@ class MediaFile:
             lasts = time - before
         after = frames[index + 1][0] if index + 1 < len(frames) else time + lasts
         if at > after + 0.0005:
-            raise StepFailed(f"{what} is past the end of {self.name}.", final=True)
+            raise Unusable(f"{what} is past the end of {self.name}.")
         keys = [one for one, _, key in frames[: index + 1] if key]
         return Frame(time, before, after, keys[-1] if keys else time)
 
@@ -187,7 +288,7 @@ class MediaFile:
         decoded. Intervals rise and do not overlap."""
         show = ("-select_streams", str(self.video.index), "-show_entries", "packet=pts_time,duration_time,flags", "-of", "json")
         read = ("-read_intervals", ",".join(self._interval(begin, end) for begin, end in intervals))
-        packets = _objects(_asked(self.context, self.path, *show, *read, name=self.name).get("packets"))
+        packets = _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets"))
         return [
             Packet(time - self.start, _number(one.get("duration_time")) or 0.0, "K" in flags, "D" not in flags)
             for one in packets
@@ -199,19 +300,13 @@ class MediaFile:
         return f"{since}%{seconds(self.start + end)}"
 
 
-def probe(context: StepContext[Any], file: str, *, show: tuple[str, ...] = ("-show_format", "-show_streams")) -> MediaFile:
-    """`file` lies in the folder of the content. What cannot be read fails for good, with the reason."""
-    name = f"{context.job.content_id}/{file}"
-    return probe_at(context, context.path(name), name=name, show=show)
-
-
 def probe_at(
-    context: StepContext[Any], path: Path, *, name: str, show: tuple[str, ...] = ("-show_format", "-show_streams")
+    programs: Programs, path: Path, *, name: str, show: tuple[str, ...] = ALL_OF_IT, programme: int | None = None
 ) -> MediaFile:
-    """`name` is what the file is called where its path may not be shown."""
+    """`name` is what the file is called where its path may not be shown. What cannot be read fails for good, with the reason."""
     if not path.is_file():
-        raise StepFailed(f"There is no file {name}.", final=True)
-    return MediaFile(context, path, name, _asked(context, path, *show, "-of", "json", name=name))
+        raise Unusable(f"There is no file {name}.")
+    return MediaFile(programs, path, name, _asked(programs, path, *show, "-of", "json", name=name), programme)
 
 
 def complaint(ended: Ended, path: Path, *, name: str, program: str) -> str:
@@ -226,18 +321,18 @@ def seconds(time: float) -> str:
     return f"{time:.6f}"
 
 
-def _asked(context: StepContext[Any], path: Path, *arguments: str, name: str) -> dict[str, Any]:
-    ended = context.run("ffprobe", "-v", "error", *_LIMITS, *arguments, "-i", f"file:{path}", seconds=SECONDS)
+def _asked(programs: Programs, path: Path, *arguments: str, name: str) -> dict[str, Any]:
+    ended = programs.run("ffprobe", "-v", "error", *_LIMITS, *arguments, "-i", f"file:{path}", seconds=SECONDS)
     if b"whitelist" in ended.errors:
-        raise StepFailed(f"{name} is of a format that is not read.", final=True)
+        raise Unusable(f"{name} is of a format that is not read.")
     if ended.status != 0:
-        raise StepFailed(complaint(ended, path, name=name, program="ffprobe"), final=ended.status > 0)
+        raise Unusable(complaint(ended, path, name=name, program="ffprobe"), final=ended.status > 0)
     try:
         found = json.loads(ended.output)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise StepFailed("ffprobe did not answer in JSON, or with too much of it.", final=True)
+        raise Unusable("ffprobe did not answer in JSON, or with too much of it.")
     return found
 
 
@@ -247,6 +342,15 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _moves(stream: dict[str, Any]) -> bool:
+    """Whether it is a picture that is not attached to sound."""
+    return stream.get("codec_type") == "video" and not _object(stream.get("disposition")).get("attached_pic")
+
+
+def _rank(stream: dict[str, Any]) -> tuple[int, int]:
+    return _whole(stream, "width") * _whole(stream, "height"), _whole(stream, "bit_rate")
 
 
 def _language(stream: dict[str, Any]) -> str | None:

@@ -1,0 +1,268 @@
+"""The description of a source: its programme, its tracks, when each begins and ends, what it looks and sounds like.
+
+Every step that reads media asks for it: `source(file)` for a probed file (`workers.media.file.probe_at`). It is what the headers of
+the file say, and costs no decoding but that of the first picture, from which all times count. What they do not say, and whether it
+is true, is seen while the file is read: `workers.media.changes` finds parameters that change in the middle, `workers.media.tracks`
+compares what was made with what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from re import compile as regex
+from typing import Any, Final
+
+from workers.media.colours import FILM, Colours
+from workers.media.errors import Unusable
+from workers.media.file import MediaFile, Programme
+
+MOST_TRACKS: Final = 64
+MOST_SOUNDS: Final = 8
+LEAST_SIDE: Final = 16
+MOST_PIXELS: Final = 8192 * 8192
+"""Of a picture: it is decoded into memory."""
+_INTERLACED: Final = frozenset({"tt", "bb", "tb", "bt"})
+_LANGUAGE: Final = regex(r"[a-z]{3}")
+_NO_LANGUAGE: Final = frozenset({"und", "mis", "zxx"})
+_LOST: Final = 0.02
+_CLOCK: Final = regex(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+_UNDECLARED: Final = frozenset({"mpegts", "mpeg", "h264", "hevc", "h261", "h263", "m4v", "mpegvideo", "vc1", "obu", "vvc"})
+"""Formats that do not say how long they are. What ffprobe says is estimated from their first and last time stamps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The picture as it is shown: turned as its track says, with square pixels. `index` is that of its stream. `ends` is when the
+    header of the track says that it ends, None where it does not."""
+
+    index: int
+    codec: str
+    width: int
+    height: int
+    rate: float
+    interlaced: bool
+    square: bool = True
+    """Whether the pixels of its track are."""
+    turned: int = 0
+    """By how many degrees the track says that it is to be turned."""
+    colours: Colours = FILM
+    pixels: str = ""
+    """The pixel format."""
+    ends: float | None = None
+
+    @property
+    def lines(self) -> int:
+        return min(self.width, self.height)
+
+    @property
+    def shape(self) -> float:
+        return self.width / self.height
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """An audio track. `language` has the three letters of ISO 639-2, or none; `name` is its title. `marks` are the dispositions
+    that are set, such as `default`, `comment` and `visual_impaired`. `begins` and `ends` are what its header says, None where
+    it says nothing."""
+
+    index: int
+    codec: str
+    channels: int
+    language: str
+    layout: str = ""
+    rate: int = 0
+    name: str = ""
+    marks: frozenset[str] = frozenset()
+    begins: float | None = None
+    ends: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subtitle:
+    """A track of subtitles, with the fields of a sound."""
+
+    index: int
+    codec: str
+    language: str
+    name: str = ""
+    marks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Source:
+    """`lasts` is how long the file is said to be, 0 where nothing is known; `declared` is whether its headers say so, else it is
+    estimated. `others` are the indexes of tracks that are neither picture nor sound here. `programme` is None where the file
+    has none."""
+
+    file: MediaFile
+    picture: Picture
+    sounds: tuple[Sound, ...]
+    lasts: float
+    subtitles: tuple[Subtitle, ...] = ()
+    others: tuple[int, ...] = ()
+    declared: bool = True
+
+    @property
+    def programme(self) -> Programme | None:
+        return self.file.chosen
+
+    def check_length(self, made: float) -> None:
+        """Half a file has the headers of the whole one."""
+        if self.lasts - made > max(1.0, self.lasts * _LOST):
+            raise Unusable(f"{self.file.name} says that it lasts {self.lasts:.1f} s and ends after {made:.1f} s: it is not whole.")
+
+
+def source(file: MediaFile) -> Source:
+    """Fails for good for what cannot be packaged, with the reason. The log says which programme is read where there are several."""
+    if len(streams := _objects(file.probed.get("streams", ()))) > MOST_TRACKS:
+        raise Unusable(f"{file.name} has {len(streams)} tracks; at most {MOST_TRACKS} are read.")
+    if file.chosen is not None and len(file.programmes) > 1:
+        others = ", ".join(one.described for one in file.programmes if one != file.chosen)
+        file.programs.log(f"{file.name} has {len(file.programmes)} programmes: {file.chosen.described} is read, not {others}.")
+    picture = picture_of(file)
+    if min(picture.width, picture.height) < LEAST_SIDE:
+        raise Unusable(f"The picture of {file.name} has less than {LEAST_SIDE} pixels on a side.")
+    sounds = tuple(_sound(file, one) for one in file.streams if _known(one, "audio"))
+    if len(sounds) > MOST_SOUNDS:
+        file.programs.log(f"{file.name} has {len(sounds)} audio tracks; the first {MOST_SOUNDS} are used.")
+    used = {picture.index, *(one.index for one in sounds[:MOST_SOUNDS])}
+    return Source(
+        file,
+        picture,
+        sounds[:MOST_SOUNDS],
+        lasts(file),
+        tuple(_subtitle(one) for one in file.streams if _known(one, "subtitle")),
+        tuple(one["index"] for one in file.streams if one["index"] not in used),
+        _UNDECLARED.isdisjoint(file.formats),
+    )
+
+
+def lasts(file: MediaFile) -> float:
+    """How many seconds a file says that it is."""
+    return _number(_object(file.probed.get("format")).get("duration")) or 0.0
+
+
+def picture_of(file: MediaFile) -> Picture:
+    """The highest picture of the programme. Fails for good for what cannot be decoded here, with the reason."""
+    stream = next(one for one in file.streams if one["index"] == file.video.index)
+    width, height = file.video.width, file.video.height
+    if width * height > MOST_PIXELS:
+        raise Unusable(f"The picture of {file.name} has more than {MOST_PIXELS} pixels.")
+    shape = _shape(stream)
+    width = max(round(width * shape), 1)
+    details = _objects(stream.get("side_data_list", ()))
+    if any(one.get("dv_profile") == 5 for one in details):
+        raise Unusable(f"{file.name} is in Dolby Vision profile 5, which needs a decoder of its own.")
+    turned = next((one["rotation"] for one in details if isinstance(one.get("rotation"), int)), 0)
+    if turned % 180 == 90:
+        width, height = height, width
+    return Picture(
+        index=file.video.index,
+        codec=str(stream.get("codec_name")),
+        width=width,
+        height=height,
+        rate=_rate(stream),
+        interlaced=stream.get("field_order") in _INTERLACED,
+        square=shape == 1,
+        turned=turned,
+        colours=Colours.of(stream),
+        pixels=_said(stream, "pix_fmt"),
+        ends=_times(file, stream)[1],
+    )
+
+
+def _sound(file: MediaFile, stream: Mapping[str, Any]) -> Sound:
+    channels = stream.get("channels")
+    begins, ends = _times(file, stream)
+    return Sound(
+        index=int(stream["index"]),
+        codec=str(stream.get("codec_name")),
+        channels=channels if isinstance(channels, int) and channels > 0 else 2,
+        language=_language(stream),
+        layout=_said(stream, "channel_layout"),
+        rate=int(rate) if (rate := str(stream.get("sample_rate"))).isdecimal() else 0,
+        name=_name(stream),
+        marks=_marks(stream),
+        begins=begins,
+        ends=ends,
+    )
+
+
+def _subtitle(stream: Mapping[str, Any]) -> Subtitle:
+    return Subtitle(int(stream["index"]), str(stream.get("codec_name")), _language(stream), _name(stream), _marks(stream))
+
+
+def _known(stream: Mapping[str, Any], kind: str) -> bool:
+    return stream.get("codec_type") == kind and stream.get("codec_name") not in (None, "unknown")
+
+
+def _times(file: MediaFile, stream: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """When a track begins and ends, by its own header. Only those of MP4 and Matroska say how long each track is."""
+    begins = _number(stream.get("start_time"))
+    if begins is None:
+        return None, None
+    if file.is_mp4:
+        length, most = _number(stream.get("duration")), lasts(file)
+        ends = None if length is None else min(begins + length, file.began + most) if most else begins + length
+    else:
+        clock = _CLOCK.fullmatch(str(_tags(stream).get("duration", "")))
+        ends = None if clock is None else int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3])
+    return begins - file.start, None if ends is None else ends - file.start
+
+
+def _shape(stream: Mapping[str, Any]) -> Fraction:
+    """Width of a pixel in its heights. One that would make the picture more than four times as wide, or as narrow, is an error of
+    the file."""
+    across, _, down = str(stream.get("sample_aspect_ratio")).partition(":")
+    if not (across.isdecimal() and down.isdecimal() and int(across) and int(down)):
+        return Fraction(1)
+    shape = Fraction(int(across), int(down))
+    return shape if Fraction(1, 4) <= shape <= 4 else Fraction(1)
+
+
+def _rate(stream: Mapping[str, Any]) -> float:
+    frames, _, seconds = str(stream.get("avg_frame_rate")).partition("/")
+    if frames.isdecimal() and seconds.isdecimal() and int(seconds):
+        return int(frames) / int(seconds)
+    return 0.0
+
+
+def _language(stream: Mapping[str, Any]) -> str:
+    language = str(_tags(stream).get("language", "")).lower()
+    return language if _LANGUAGE.fullmatch(language) and language not in _NO_LANGUAGE else ""
+
+
+def _name(stream: Mapping[str, Any]) -> str:
+    """What an editor called it. Matroska has a title; MP4 a name, or a handler, which most programs fill with their own."""
+    tags = _tags(stream)
+    return str(tags.get("title") or tags.get("name") or "")
+
+
+def _marks(stream: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(name for name, is_set in _object(stream.get("disposition")).items() if is_set)
+
+
+def _tags(stream: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.lower(): value for name, value in _object(stream.get("tags")).items()}
+
+
+def _said(stream: Mapping[str, Any], name: str) -> str:
+    value = stream.get(name)
+    return value if isinstance(value, str) and value != "unknown" else ""
+
+
+def _objects(value: Iterable[object]) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)]
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
