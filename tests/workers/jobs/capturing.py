@@ -27,6 +27,8 @@ class Studio:
     root: Path
     streamed: Streamed
     listener: Listener = field(default_factory=Listener)
+    texts: dict[str, Path] = field(default_factory=dict)
+    """Of the last capture, by their names."""
 
     def files(self, *names: str) -> dict[str, Any]:
         return {path: body for name in names for path, body in self.streamed.files(name).items()}
@@ -61,9 +63,11 @@ class Studio:
         joining = replace(order("join", workflow="vod_capture", **self.given), task=3)
         made = await self.hosts.run(joining, self.listener)
         assert isinstance(made, Finished), (made, self.told)
-        [output] = made.outputs
         self.made = made.result.metadata
-        return places.workspace(3, 1) / output.path
+        folder = places.workspace(3, 1)
+        self.texts = {one["name"]: folder / one["file"] for one in self.made["texts"]}
+        [output] = [one for one in made.outputs if one.name.endswith(".mp4")]
+        return folder / output.path
 
     @property
     def told(self) -> str:

@@ -21,8 +21,11 @@ from workers.jobs.workflows.capture.recorder import Recorded, Recorder
 from workers.jobs.workflows.capture.recording import keep_recording, kept_recording
 from workers.jobs.workflows.capture.report import report
 from workers.jobs.workflows.capture.shelf import Shelf
+from workers.jobs.workflows.capture.text_follower import RecordedTexts, TextFollower
+from workers.jobs.workflows.capture.texts import captured_texts, keep_recorded_texts
 from workers.jobs.workflows.vod.package import PACKAGING
 from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
+from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
 
 
 def record(context: StepContext[VodCapture]) -> StepResult:
@@ -30,15 +33,19 @@ def record(context: StepContext[VodCapture]) -> StepResult:
     what = replace(asked, sources=tuple(whole_recording(url, origin=origin) for url in asked.sources))
     shelf = Shelf(context.workspace)
 
-    async def follow() -> Recorded:
+    async def follow() -> tuple[Recorded, RecordedTexts]:
         client = context.environment.download()
         try:
             downloads = Downloads(client, context.workspace, limits=context.environment.limits)
-            return await Recorder(context, what, downloads, shelf=shelf).record()
+            texts = TextFollower(downloads, what, log=lambda line: context.log(line, Severity.WARN))
+            async with texts.beside():
+                recorded = await Recorder(context, what, downloads, shelf=shelf).record()
+            return recorded, texts.found
         finally:
             await client.close()
 
-    recorded = context.cancellation.wait_for(follow())
+    recorded, texts = context.cancellation.wait_for(follow())
+    keep_recorded_texts(context, texts)
     found = report(recorded)
     for line in found.lines:
         context.log(line, Severity.WARN)
@@ -58,10 +65,13 @@ def join(context: StepContext[VodCapture]) -> StepResult:
     given = context.parameters
     recording = kept_recording(context)
     joined = join_pieces(context, recording, accurate=given.frame_accurate, copy_ts=given.copy_ts)
+    texts = keep_texts(context, captured_texts(context, recording, joined.cut, keep_gaps=given.copy_ts))
     lasts = round(joined.cut.lasts, 3)
     began = iso(datetime.fromtimestamp(joined.cut.moment, UTC)) if recording.clocked else None
     context.keep(joined.path, CONVERTED)
-    return StepResult(message=f"Captured {lasts:.3f} s", metadata={"duration": lasts, "startTime": began, "pieces": joined.pieces})
+    return StepResult(
+        message=f"Captured {lasts:.3f} s", metadata={"duration": lasts, "startTime": began, "pieces": joined.pieces, TEXTS: texts}
+    )
 
 
 VOD_CAPTURE: Final = Workflow(

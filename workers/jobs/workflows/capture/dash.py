@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Final
 
@@ -33,6 +34,17 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class TextSet:
+    """An adaptation set of text, of all periods. Its files are segments of MP4, with an initialization section, or WebVTT or TTML
+    as a whole, whose times count from the begin of their period."""
+
+    language: str
+    kind: str
+    name: str
+    segments: list[Listed] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Mpd:
     """`ended`: it does not change any more. `clocked`: its times are seconds since 1970."""
 
@@ -40,6 +52,7 @@ class Mpd:
     clocked: bool
     update: float
     tracks: Mapping[Kind, Sequence[Listed]]
+    texts: Sequence[TextSet] = ()
 
 
 def parse(body: bytes, url: str, *, now: float) -> Mpd:
@@ -85,7 +98,32 @@ class _Reader:
                 raise SourceFault("The MPD lists no segment of video.", final=True)
             tracks.setdefault("main", [])
         update = duration(self._root.get("minimumUpdatePeriod")) or _DEFAULT_UPDATE
-        return Mpd(not self._dynamic, self._clock is not None, update, tracks)
+        return Mpd(not self._dynamic, self._clock is not None, update, tracks, self._texts())
+
+    def _texts(self) -> list[TextSet]:
+        """What of them cannot be read is left out."""
+        found: dict[tuple[str, str, str], TextSet] = {}
+        for period in self._periods():
+            for one in _children(period.element, "AdaptationSet"):
+                representation = next(_children(one, "Representation"), None)
+                if representation is None or not _is_text(one, representation):
+                    continue
+                label = next((item.text or "" for item in _children(one, "Label")), "").strip()
+                made = TextSet(one.get("lang") or "", _text_kind(one), label)
+                text = found.setdefault((made.language, made.kind, made.name), made)
+                with suppress(SourceFault):
+                    self._add(text.segments, self._text(period, [self._root, period.element, one, representation]))
+        return list(found.values())
+
+    def _text(self, period: _Period, chain: list[etree._Element]) -> Iterator[Listed]:
+        if "mp4" in _either(chain, "mimeType"):
+            yield from self._segments(period, chain)
+            return
+        base = self._url
+        for element in chain:
+            base = joined(base, next((one.text or "" for one in _children(element, "BaseURL")), "").strip())
+        begins = (self._clock or 0.0) + period.start
+        yield Listed(round(period.start * 1000), Resource(base), begins, period.lasts or 0.0, None)
 
     def _add(self, track: list[Listed], segments: Iterator[Listed]) -> None:
         """A line of the MPD can list as many segments as all may be, each with an address as long as the MPD is."""
@@ -260,6 +298,21 @@ def _initialization(layers: list[etree._Element], base: str) -> Resource | None:
 def _content(adaptation: etree._Element, representation: etree._Element) -> str:
     kind = adaptation.get("contentType") or adaptation.get("mimeType") or representation.get("mimeType") or ""
     return kind.partition("/")[0]
+
+
+def _is_text(adaptation: etree._Element, representation: etree._Element) -> bool:
+    codecs = representation.get("codecs") or adaptation.get("codecs") or ""
+    kind = _content(adaptation, representation)
+    return kind == "text" or codecs.startswith(("stpp", "wvtt")) or "ttml" in (representation.get("mimeType") or "")
+
+
+def _text_kind(adaptation: etree._Element) -> str:
+    roles = {item.get("value") for item in _children(adaptation, "Role")}
+    if roles & {"forced-subtitle", "forced_subtitle"}:
+        return "forced"
+    if "description" in roles:
+        return "descriptions"
+    return "captions" if "caption" in roles else "subtitles"
 
 
 def _either(chain: list[etree._Element], name: str, default: str = "") -> str:

@@ -44,8 +44,17 @@ class Downloads:
         self._got = 0
         self._look_at = 0
         self._count = 0
+        self.latest: dict[str, Text] = {}
+        """What came last from the addresses of `kept`."""
+        self.kept: frozenset[str] = frozenset()
 
     async def text(self, url: str) -> Text:
+        text = await self._text(url)
+        if url in self.kept:
+            self.latest[url] = text
+        return text
+
+    async def _text(self, url: str) -> Text:
         self._count += 1
         to = self._folder / f"playlist-{self._count}"
         try:

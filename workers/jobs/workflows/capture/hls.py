@@ -27,6 +27,16 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Subtitles:
+    """A rendition of text: `language` as the playlist has it, `kind` as a caption of ours."""
+
+    url: str
+    language: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A segment of a media playlist. `uri` is relative to it: most entries are known already, and are not looked at again.
     `program_time` is seconds since 1970, where the playlist says it for this segment."""
@@ -67,6 +77,21 @@ def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
     if any(line.startswith("#EXT-X-STREAM-INF:") for line in lines):
         return _variants(lines, url)
     return _Media(url).read(lines)
+
+
+def subtitles(body: bytes, url: str) -> list[Subtitles]:
+    """The text of a master playlist, each address once. Of another playlist there is none. Raises `SourceFault`."""
+    found: dict[str, Subtitles] = {}
+    for line in body.decode("utf-8-sig", "replace").splitlines():
+        if not line.startswith("#EXT-X-MEDIA:"):
+            continue
+        media = _attributes(line.strip())
+        if media.get("TYPE") == "SUBTITLES" and media.get("URI"):
+            address, described = joined(url, media["URI"]), media.get("CHARACTERISTICS", "")
+            kind = "descriptions" if "describes-video" in described else "captions" if "transcribes" in described else "subtitles"
+            kind = "forced" if media.get("FORCED") == "YES" else kind
+            found.setdefault(address, Subtitles(address, media.get("LANGUAGE", ""), kind, media.get("NAME", "")))
+    return list(found.values())
 
 
 def _variants(lines: list[str], url: str) -> tuple[Variant, ...]:

@@ -1,0 +1,222 @@
+"""Follows the subtitles of a stream beside its recording: HLS renditions and DASH adaptation sets of text.
+
+They are taken from the first source that has any. What goes wrong with them is told, and never fails the capture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.kernel.clock import system_clock
+from workers.jobs.context import StepFailed
+from workers.jobs.workflows.capture import dash, hls
+from workers.jobs.workflows.capture.downloads import Downloads, Text
+from workers.jobs.workflows.capture.hls_track import HlsTrack
+from workers.jobs.workflows.capture.parameters import Wanted
+from workers.jobs.workflows.capture.segments import Resource, SourceFault
+
+MOST_TRACKS: Final = 16
+_MOST_PARTS: Final = 20_000
+_MOST_BYTES: Final = 32 * 1024 * 1024
+_LARGEST: Final = 5 * 1024 * 1024
+_TRIES: Final = 3
+_LOOK: Final = 0.2
+_LONGEST_WAIT: Final = 10.0
+_AROUND: Final = 30.0
+"""Seconds around the capture whose segments are taken: times of playlists are not exact."""
+_PATIENCE: Final = 60.0
+"""Seconds after the end of the recording in which the last texts may still come."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A file, or a segment, of the track of this number. `at` is when it begins in the times of the recording, where that is known.
+    Its cues count from `base`, in those times; None: they are on the time line of the media. `init` is a digest of its
+    initialization section, empty for WebVTT files."""
+
+    track: int
+    at: float | None
+    base: float | None
+    init: str
+    body: bytes
+
+
+@dataclass
+class RecordedTexts:
+    """`tracks` have a language, a kind and a name each."""
+
+    tracks: list[dict[str, str]] = field(default_factory=list)
+    parts: list[TextPart] = field(default_factory=list)
+    inits: dict[str, bytes] = field(default_factory=dict)
+
+    def told(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "tracks": self.tracks,
+            "inits": {digest: b64encode(body).decode() for digest, body in self.inits.items()},
+            "parts": [[one.track, one.at, one.base, one.init, b64encode(one.body).decode()] for one in self.parts],
+        }
+
+
+class TextFollower:
+    """`log` is told what is missing, a line for each track."""
+
+    def __init__(self, downloads: Downloads, wanted: Wanted, *, log: Callable[[str], None]) -> None:
+        self._downloads = downloads
+        self._downloads.kept = frozenset(wanted.sources)
+        self._wanted = wanted
+        self._log = log
+        self._over = asyncio.Event()
+        self._size = 0
+        self._without_texts: dict[str, Text] = {}
+        self.found = RecordedTexts()
+
+    @asynccontextmanager
+    async def beside(self) -> AsyncIterator[None]:
+        """Follows them meanwhile, and a little longer: until what was listed by then has come."""
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+            self._over.set()
+            done, _ = await asyncio.wait([task], timeout=_PATIENCE)
+            if not done:
+                self._log("The subtitles of the stream did not come in time; what came is used.")
+            elif (fault := task.exception()) is not None:
+                self._log(f"The subtitles of the stream are not whole: {fault}")
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        """The recorder asks for the playlists of the sources anyway; no source is asked twice for them."""
+        while not await self._followed_any() and not self._over.is_set():
+            await self._wait(_LOOK)
+
+    async def _followed_any(self) -> bool:
+        for url in self._wanted.sources:
+            text = self._downloads.latest.get(url)
+            if text is None or self._without_texts.get(url) is text:
+                continue
+            self._without_texts[url] = text
+            try:
+                is_dash = text.body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+                if await (self._dash(url) if is_dash else self._hls(text)):
+                    return True
+            except (SourceFault, StepFailed):
+                continue  # the recorder tells what is wrong with it
+        return False
+
+    # --- HLS
+
+    async def _hls(self, text: Text) -> bool:
+        listed = hls.subtitles(text.body, text.url)[:MOST_TRACKS]
+        for one in listed:
+            self.found.tracks.append({"language": one.language, "kind": one.kind, "name": one.name})
+        await asyncio.gather(*(self._followed(number, one) for number, one in enumerate(listed)))
+        return bool(listed)
+
+    async def _followed(self, number: int, rendition: hls.Subtitles) -> None:
+        track, done, failures, missing = HlsTrack(number, "main"), set[str](), 0, 0
+        while True:
+            last, target, ended = self._over.is_set(), 2.0, False
+            try:
+                playlist = await self._media(rendition.url)
+                failures, target, ended = 0, playlist.target, playlist.ended
+                track.update(playlist)
+                missing += await self._taken(number, track, done, complete=ended)
+            except SourceFault as fault:
+                failures += 1
+                if fault.final or failures >= _TRIES or last:
+                    self._log(f"The subtitles {rendition.name or rendition.language} of the stream are not followed: {fault}")
+                    break
+            if ended or last:
+                break
+            await self._wait(target / 2)
+        if missing:
+            self._log(f"{missing} segments of the subtitles {rendition.name or rendition.language} are missing.")
+
+    async def _media(self, url: str) -> hls.MediaPlaylist:
+        text = await self._downloads.text(url)
+        found = hls.parse(text.body, text.url)
+        if isinstance(found, tuple):
+            raise SourceFault("It is a master playlist.", final=True)
+        return found
+
+    async def _taken(self, number: int, track: HlsTrack, done: set[str], *, complete: bool) -> int:
+        """How many of the new segments cannot be had."""
+        missing = 0
+        base = track.segments[0].at if complete and track.segments else None
+        for segment in track.segments:
+            if segment.name in done:
+                continue
+            done.add(segment.name)
+            comparable = track.clocked == self._wanted.absolute
+            if comparable and not (self._wanted.start - _AROUND <= segment.end and segment.at <= self._wanted.end + _AROUND):
+                continue
+            got = await self._part(number, segment.resource, segment.init, at=segment.at if comparable else None, base=base)
+            missing += not got
+        return missing
+
+    # --- DASH
+
+    async def _dash(self, url: str) -> bool:
+        done: set[tuple[int, Resource]] = set()
+        missing = 0
+        while True:
+            last, text = self._over.is_set(), self._downloads.latest[url]
+            mpd = dash.parse(text.body, text.url, now=system_clock().timestamp())
+            texts = mpd.texts[:MOST_TRACKS]
+            for one in texts[len(self.found.tracks) :]:
+                self.found.tracks.append({"language": one.language, "kind": one.kind, "name": one.name})
+            for number, one in enumerate(texts):
+                for segment in one.segments:
+                    if (number, segment.resource) in done:
+                        continue
+                    done.add((number, segment.resource))
+                    base = segment.at if segment.init is None else None
+                    got = await self._part(number, segment.resource, segment.init, at=segment.at, base=base)
+                    missing += not got
+            if mpd.ended or last or not texts:
+                break
+            while self._downloads.latest[url] is text and not self._over.is_set():
+                await self._wait(_LOOK)
+        if missing:
+            self._log(f"{missing} files of the subtitles of the stream are missing.")
+        return bool(self.found.tracks)
+
+    # --- files
+
+    async def _part(self, number: int, resource: Resource, init: Resource | None, *, at: float | None, base: float | None) -> bool:
+        if len(self.found.parts) >= _MOST_PARTS or self._size >= _MOST_BYTES:
+            return False
+        try:
+            if init is not None and init.digest not in self.found.inits:
+                self.found.inits[init.digest] = await self._piece(init)
+            body = await self._piece(resource)
+        except SourceFault:
+            return False
+        digest = "" if init is None else init.digest
+        self.found.parts.append(TextPart(number, at, base, digest, body))
+        return True
+
+    async def _piece(self, resource: Resource) -> bytes:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                body = await self._downloads.piece(resource, most=_LARGEST)
+            except SourceFault as fault:
+                if fault.final or attempt == _TRIES:
+                    raise
+                await self._wait(0.25 * 2**attempt)
+            else:
+                self._size += len(body)
+                return body
+        raise AssertionError
+
+    async def _wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), min(max(seconds, _LOOK), _LONGEST_WAIT))

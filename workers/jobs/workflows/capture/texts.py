@@ -1,0 +1,170 @@
+"""Subtitles of a recording: moved to the times of the film that was joined of it.
+
+WebVTT in HLS says where its times lie on the time line of the media (X-TIMESTAMP-MAP), as segments of MP4 do. Where the pictures of
+a run of segments lie on that line is known, and so is where they are in the film.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from re import compile as regex
+from typing import Any, Final
+
+from domain.asset.values import CaptionKind
+from domain.job.values import Severity
+from workers.jobs.context import StepContext
+from workers.jobs.workflows.capture.join import Cut
+from workers.jobs.workflows.capture.pieces import Piece, Workbench, placed, runs
+from workers.jobs.workflows.capture.recording import Recording
+from workers.jobs.workflows.capture.text_follower import RecordedTexts, TextPart
+from workers.jobs.workflows.encode import LONGEST
+from workers.jobs.workflows.media_file import MediaFile
+from workers.jobs.workflows.vod.packet_files import copied_packets, discard_packets, packets
+from workers.jobs.workflows.vod.subtitle_tracks import bcp_47
+from workers.jobs.workflows.vod.texts import Text
+from workers.media.captions.cues import Cue
+from workers.media.captions.cuts import cut
+from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.reading import MOST_CUES, read
+from workers.media.captions.samples import read_samples
+
+_FILE: Final = "recorded-texts.json"
+_MAP: Final = regex(rb"X-TIMESTAMP-MAP=([^\r\n]{1,100})")
+_MPEGTS: Final = regex(rb"MPEGTS:([0-9]{1,11})")
+_LOCAL: Final = regex(rb"LOCAL:(?:([0-9]{1,4}):)?([0-9]{1,2}):([0-9]{1,2})\.([0-9]{3})")
+_WRAP: Final = 2**33 / 90_000
+
+
+def keep_recorded_texts(context: StepContext[Any], found: RecordedTexts) -> None:
+    """For the step that joins the recording."""
+    file = context.workspace / _FILE
+    file.write_text(json.dumps(found.told()))
+    context.keep(file, _FILE)
+
+
+def captured_texts(context: StepContext[Any], recording: Recording, cut_at: Cut, *, keep_gaps: bool) -> list[Text]:
+    told = json.loads(context.job_file(_FILE).read_text())
+    parts = [TextPart(track, at, base, init, b64decode(body)) for track, at, base, init, body in told["parts"]]
+    if not parts:
+        return []
+    inits = {digest: b64decode(body) for digest, body in told["inits"].items()}
+    wraps = recording.container == "mpegts"
+    pieces = placed(list(runs(recording.plans["main"])), Workbench(context, recording), keep_gaps=keep_gaps, wraps=wraps)
+    line = _Line(pieces, cut_at)
+    found = []
+    for number, track in enumerate(told["tracks"]):
+        cues: dict[Cue, None] = {}
+        faults = 0
+        for one in _sources(context, [part for part in parts if part.track == number], inits):
+            if one is None:
+                faults += 1
+            elif len(cues) < MOST_CUES:
+                cues |= dict.fromkeys(filter(None, map(line.placing(one), one.cues)))
+        if faults:
+            context.log(f"{faults} segments of the subtitles {track['name']} cannot be read and are left out.", Severity.WARN)
+        shown = cut(_joined(sorted(cues)), begin=0.0, end=cut_at.lasts)
+        if shown:
+            found.append(Text(bcp_47(track["language"]), CaptionKind(track["kind"]), track["name"][:100], shown))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Cues:
+    """The cues of a part. `base` as of the part; `offset` is added to their times, in seconds, and gives those of the media."""
+
+    cues: Sequence[Cue]
+    at: float | None
+    base: float | None
+    offset: float = 0.0
+
+
+class _Line:
+    """The time line of the film, in milliseconds from its first picture."""
+
+    def __init__(self, pieces: Sequence[Piece], cut_at: Cut) -> None:
+        self._pieces = pieces
+        self._first = cut_at.first
+
+    def placing(self, of: _Cues) -> Any:
+        def place(cue: Cue) -> Cue | None:
+            if of.base is not None:
+                moments = [(piece, of.base + cue.begin / 1000) for piece in self._pieces]
+            else:
+                time = of.offset + cue.begin / 1000
+                moments = [(piece, piece.run.segments[0].at + _unwrapped(time - piece.origin)) for piece in self._pieces]
+            lasts = (cue.end - cue.begin) / 1000
+            shown = [
+                (piece, begin, end)
+                for piece, moment in moments
+                if (end := min(moment + lasts, piece.run.end)) > (begin := max(moment, piece.run.begin))
+            ]
+            if not shown:
+                return None
+            piece, begin, end = min(shown, key=lambda one: 0.0 if of.at is None else abs(one[1] - of.at))
+            first, last = (round((piece.place(moment) - self._first) * 1000) for moment in (begin, end))
+            return replace(cue, begin=first, end=last) if last > first else None
+
+        return place
+
+
+def _unwrapped(difference: float) -> float:
+    """The nearest of all differences between two time stamps of 33 bits."""
+    return difference - round(difference / _WRAP) * _WRAP if abs(difference) > _WRAP / 2 else difference
+
+
+def _sources(context: StepContext[Any], parts: Sequence[TextPart], inits: dict[str, bytes]) -> Iterator[_Cues | None]:
+    """None: a part cannot be read."""
+    for part in parts:
+        if part.init:
+            continue
+        try:
+            cues = read(part.body).cues
+        except UnreadableCaptions:
+            if b"-->" in part.body:  # else a segment in which nothing is shown
+                yield None
+            continue
+        offset = _offset(part.body)
+        yield _Cues(cues, part.at, part.base if offset is None else None, offset or 0.0)
+    for digest in dict.fromkeys(part.init for part in parts if part.init):
+        same = [part for part in parts if part.init == digest]
+        yield _of_segments(context, inits[digest] + b"".join(part.body for part in same))
+
+
+def _of_segments(context: StepContext[Any], body: bytes) -> _Cues | None:
+    place = context.workspace / "texts"
+    file = MediaFile(context, place.with_suffix(".mp4"), "the recorded subtitles", {})
+    file.path.write_bytes(body)
+    copied = copied_packets(place.name, "-map", "0:0")
+    context.run("ffmpeg", "-nostdin", "-v", "error", "-y", "-copyts", *file.input(), *copied, seconds=LONGEST)
+    try:
+        return _Cues(read_samples(packets(place)).cues, None, None)
+    except UnreadableCaptions:
+        return None
+    finally:
+        discard_packets(place)
+        file.path.unlink()
+
+
+def _offset(body: bytes) -> float | None:
+    """What X-TIMESTAMP-MAP adds to times. None: there is none."""
+    said = _MAP.search(body[:4096])
+    if said is None:
+        return None
+    stamp, local = _MPEGTS.search(said[1]), _LOCAL.search(said[1])
+    if stamp is None or local is None:
+        return None
+    hours, minutes, seconds, rest = (int(text or 0) for text in local.groups())
+    return int(stamp[1]) / 90_000 - (hours * 3600 + minutes * 60 + seconds + rest / 1000)
+
+
+def _joined(cues: Sequence[Cue]) -> Iterator[Cue]:
+    """A cue over the border of two segments is in both, in the same words; times may be a millisecond apart."""
+    last: dict[tuple[str, str], Cue] = {}
+    for cue in cues:
+        before = last.get((cue.text, cue.settings))
+        if before is None or cue.begin > before.begin + 2 or cue.end > before.end + 2:
+            yield cue
+        last[cue.text, cue.settings] = cue
