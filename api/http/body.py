@@ -11,8 +11,8 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, FormParser, parse_options_header
 
 from api.http.errors import BadRequest, BodyTooLarge, UnsupportedMediaType
-from api.http.forms import Pairs, decode_text, fold, gather, split_pairs
-from api.http.model import STRANGE, Wire
+from api.http.forms import FormPairs, decode_text, fold, gather, split_pairs
+from api.http.model import STRANGE, SentFile, Wire
 from api.http.parsing import JsonParser, Validator, parse_json
 from api.http.unknown_names import UnknownName, lists_of_objects, unknown_in_body
 
@@ -90,6 +90,7 @@ class BodyParser:
         self._validator = Validator(annotation, where=where)
         self._model = annotation if isinstance(annotation, type) and issubclass(annotation, Wire) else None
         self._lists: frozenset[str] = frozenset() if self._model is None else self._model.lists()
+        self._files = frozenset[str]() if self._model is None else self._model.sent_files()
         self._objects = {} if self._model is None else lists_of_objects(self._model)
         self._media_types = tuple(name for body_type in body_types for name in body_type.media_types)
         self._common = {
@@ -143,7 +144,7 @@ class BodyParser:
         if media_type == _URLENCODED:
             return self._read_form(split_pairs(raw, where=self._where), unknown)
         if media_type == _MULTIPART:
-            return self._read_form(_multipart_pairs(raw, headers[b"content-type"], where=self._where), unknown)
+            return self._read_form(_multipart_pairs(raw, headers[b"content-type"], where=self._where, files=self._files), unknown)
         if media_type in PLAIN.media_types:
             return self._validator.read(decode_text(raw, where=self._where))
         data = self._json(raw, where=self._where)
@@ -155,7 +156,7 @@ class BodyParser:
             if strange:
                 unknown.extend(unknown_in_body(self._annotation, data))
 
-    def _read_form(self, pairs: Pairs, unknown: list[UnknownName]) -> Any:
+    def _read_form(self, pairs: FormPairs, unknown: list[UnknownName]) -> Any:
         """In a form the empty value is null. Two spellings of one name are an error, as in JSON."""
         seen: dict[str, str] = {}
         for name, _ in pairs:
@@ -170,20 +171,26 @@ class BodyParser:
         return self._validator.read(data)
 
 
-def _multipart_pairs(raw: bytes, content_type: bytes, *, where: str) -> Pairs:
-    pairs: Pairs = []
+def _multipart_pairs(raw: bytes, content_type: bytes, *, where: str, files: frozenset[str]) -> FormPairs:
+    """`files` are the names, in lower case, under which files may be sent."""
+    pairs: list[tuple[str, str | SentFile]] = []
 
     def on_field(field: Field) -> None:
         name = decode_text(field.field_name or b"", where=where)
         pairs.append((name, decode_text(field.value or b"", where=name or where)))
 
     def on_file(file: File) -> None:
-        raise BadRequest.at(decode_text(file.field_name or b"", where=where) or where, "may not be a file")
+        name = decode_text(file.field_name or b"", where=where)
+        if name.lower() not in files:
+            raise BadRequest.at(name or where, "may not be a file")
+        file.file_object.seek(0)
+        pairs.append((name, SentFile(decode_text(file.file_name or b"", where=name), file.file_object.read())))
 
     boundary = parse_options_header(content_type)[1].get(b"boundary")
     ends: list[bool] = []
     try:
-        parser = FormParser(_MULTIPART, on_field, on_file, lambda: ends.append(True), boundary=boundary)
+        in_memory = {"MAX_MEMORY_FILE_SIZE": len(raw) + 1}
+        parser = FormParser(_MULTIPART, on_field, on_file, lambda: ends.append(True), boundary=boundary, config=in_memory)
         parser.write(raw)
         parser.finalize()
     except (FormParserError, ValueError) as error:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from re import compile as regex
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from api.http.errors import BadRequest
-from api.http.model import Wire
+from api.http.model import SentFile, Wire
 from api.http.parsing import Validator
 from api.http.unknown_names import UnknownName, unknown_in_names
 
 Pairs = list[tuple[str, str]]
+FormPairs = Sequence[tuple[str, str | SentFile]]
 _BLANK_FOR_PLUS: Final = regex(r"^([\dW-]+[Tt ]\d\d[\d:.,]*) (?=\d\d(?::?\d\d)?$)")
 _ENTRY: Final = regex(r"(\w+)\[([0-9]{1,9})\](?:\.([^\[\].]+)|\[([^\[\]]+)\])")
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
@@ -52,7 +53,7 @@ def _well_escaped(raw: bytes) -> bool:
     return all(len(rest) >= 2 and rest[0] in _HEX and rest[1] in _HEX for rest in raw.split(b"%")[1:])
 
 
-def fold(pairs: Iterable[tuple[str, str]], *, lists: frozenset[str], model: type[Wire] | None) -> dict[str, Any]:
+def fold(pairs: Iterable[tuple[str, str | SentFile]], *, lists: frozenset[str], model: type[Wire] | None) -> dict[str, Any]:
     """One value per name: a list where the model wants one, else the last. Names in the model's own spelling if it has them."""
     spellings = {} if model is None else model.spellings()
     folded: dict[str, Any] = {}
@@ -65,13 +66,13 @@ def fold(pairs: Iterable[tuple[str, str]], *, lists: frozenset[str], model: type
     return folded
 
 
-def gather(pairs: Pairs, *, objects: Mapping[str, Mapping[str, str]], model: type[Wire]) -> tuple[Pairs, dict[str, Any]]:
+def gather(pairs: FormPairs, *, objects: Mapping[str, Mapping[str, str]], model: type[Wire]) -> tuple[FormPairs, dict[str, Any]]:
     """Take the members of objects in lists out of the pairs of a form. Each is a field such as `Tags[0].name` or `Tags[0][name]`.
 
     Return the other pairs, and the lists by the names of their fields. The numbers order a list, and need not be without gaps."""
     spellings = model.spellings()
-    rest: Pairs = []
-    lists: dict[str, dict[int, dict[str, str | None]]] = {}
+    rest: list[tuple[str, str | SentFile]] = []
+    lists: dict[str, dict[int, dict[str, str | SentFile | None]]] = {}
     sent: dict[tuple[str, int, str], str] = {}
     for name, value in pairs:
         entry = _ENTRY.fullmatch(name)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self, get_args, get_origin
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 STRANGE: Final[ContextVar[list[str] | None]] = ContextVar("names of no field", default=None)
 """Gets the names of no field of any model while a body is read. Only the names: pydantic does not say where they stand."""
@@ -20,6 +21,22 @@ NOT_BLANK: Final = r"\S"
 class DateTime:
     """Marks a type of date-times with an offset. In a query the plus of an offset means a blank unless it is percent-encoded; where
     a date-time is expected, it is read as the plus that was meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file of a form (multipart/form-data). `name` is what the client calls it."""
+
+    name: str
+    content: bytes = field(repr=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.is_instance_schema(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "format": "binary", "description": "A file of a form."}
 
 
 class Wire(BaseModel):
@@ -79,7 +96,7 @@ class Wire(BaseModel):
     def lists(cls) -> frozenset[str]:
         """The names whose value may be sent several times, in a query or a form. Lists of objects are not among them: a form
         holds such a list as one JSON text."""
-        return frozenset(wire_names(cls, name)[0] for name, field in cls.model_fields.items() if _holds_list(field.annotation))
+        return frozenset(wire_names(cls, name)[0] for name, one in cls.model_fields.items() if _holds_list(one.annotation))
 
     @classmethod
     def optional(cls) -> frozenset[str]:
@@ -89,12 +106,16 @@ class Wire(BaseModel):
         return frozenset(spelling for spelling, name in cls._spellings.items() if not named[name].is_required())
 
     @classmethod
+    def sent_files(cls) -> frozenset[str]:
+        """Every accepted name, in lower case, of a field that may be a file of a form."""
+        named = {wire_names(cls, name)[0] for name, one in cls.model_fields.items() if SentFile in get_args(one.annotation)}
+        return frozenset(spelling for spelling, name in cls._spellings.items() if name in named)
+
+    @classmethod
     def date_times(cls) -> frozenset[str]:
         """The names of the fields that hold a date-time."""
         return frozenset(
-            wire_names(cls, name)[0]
-            for name, field in cls.model_fields.items()
-            if _is_date_time((field.annotation, *field.metadata))
+            wire_names(cls, name)[0] for name, one in cls.model_fields.items() if _is_date_time((one.annotation, *one.metadata))
         )
 
     @model_validator(mode="before")

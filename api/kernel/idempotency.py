@@ -96,7 +96,15 @@ class IdempotentRequests:
 
 
 def _request(request: Request) -> bytes:
-    return b"%s %s?%s\n%s" % (request.method.encode(), request.scope["raw_path"], request.scope["query_string"], request.body)
+    query = request.scope["query_string"]
+    return b"%s %s?%s\n%s" % (request.method.encode(), request.scope["raw_path"], query, _without_boundary(request))
+
+
+def _without_boundary(request: Request) -> bytes:
+    """The body. Many clients draw another boundary for the parts of a form whenever they send it."""
+    media_type, _, boundary = request.headers.get(b"content-type", b"").partition(b"boundary=")
+    boundary = boundary.partition(b";")[0].strip(b'" ')
+    return request.body.replace(boundary, b"") if boundary and media_type.lower().startswith(b"multipart/") else request.body
 
 
 def _still_running() -> KeyInUse:

@@ -7,13 +7,15 @@ from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 from domain.asset import events
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
 
 PATH: Final = "asset.path"
 """The scope in which each asset claims its path."""
+CAPTION: Final = "asset.caption"
+"""The scope in which each caption claims its Event, language, kind and name."""
 
 
 class Asset(AggregateRoot):
@@ -32,6 +34,8 @@ class Asset(AggregateRoot):
 
     def begin(self) -> None:
         self.jobs: tuple[int, ...] = ()
+        self.language: str | None = None
+        self.kind: CaptionKind | None = None
         self.followed = 0
         self.reason = ""
         self.size: int | None = None
@@ -53,6 +57,13 @@ class Asset(AggregateRoot):
     @classmethod
     def request(cls, key: UUID, *, event_id: UUID, type: AssetType, name: str, path: str, job: int, at: datetime) -> Self:
         return cls._begin(events.Requested, key, at, event_id=event_id, type=type, name=name, path=path, job=job)
+
+    @classmethod
+    def request_caption(
+        cls, key: UUID, *, event_id: UUID, name: str, path: str, language: str, kind: CaptionKind, job: int, at: datetime
+    ) -> Self:
+        facts = {"event_id": event_id, "name": name, "path": path, "language": language, "kind": kind, "job": job}
+        return cls._begin(events.CaptionRequested, key, at, **facts)
 
     @classmethod
     def discover(cls, key: UUID, *, event_id: UUID, name: str, path: str, size: int, modified: datetime, at: datetime) -> Self:
@@ -91,8 +102,18 @@ class Asset(AggregateRoot):
         else:
             self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
 
+    def replace(self, job: int, *, running_job: int | None, at: datetime) -> None:
+        """`job` makes another text. `running_job` is the job that is broken off in the same append. As long as there is no new
+        text, the one before stays."""
+        self._must_exist()
+        if running_job != self.running_job:
+            raise PlanOutdated(self.KIND, self.key)
+        self._trigger(events.CaptionReplaced, at=at, job=job)
+
     def rename(self, name: str, *, at: datetime) -> None:
         self._must_exist()
+        if self.type is AssetType.CAPTION:
+            raise Refused("a caption keeps its name: delete it, and send it again under the other one")
         if name != self.name:
             self._trigger(events.Renamed, at=at, name=name)
 
@@ -133,6 +154,16 @@ class Asset(AggregateRoot):
         self.state = AssetState.GENERATING
         self.jobs = (event.job,)
 
+    def _when_caption_requested(self, event: events.CaptionRequested) -> None:
+        self.event_id, self.type, self.name, self.path = event.event_id, AssetType.CAPTION, event.name, event.path
+        self.language, self.kind = event.language, event.kind
+        self.state = AssetState.GENERATING
+        self.jobs = (event.job,)
+
+    def _when_caption_replaced(self, event: events.CaptionReplaced) -> None:
+        self.state, self.reason, self.followed = AssetState.GENERATING, "", 0
+        self.jobs = (*self.jobs, event.job)
+
     def _when_discovered(self, event: events.Discovered) -> None:
         self.event_id, self.type, self.name, self.path = event.event_id, AssetType.SYSTEM, event.name, event.path
         self.state = AssetState.COMPLETED
@@ -162,7 +193,10 @@ class Asset(AggregateRoot):
         self.holds_path = False
 
     def claims(self) -> frozenset[Claim]:
-        return frozenset({Claim(PATH, self.path, self.id)}) if self.holds_path else NO_CLAIMS
+        claims = {Claim(PATH, self.path, self.id)} if self.holds_path else set[Claim]()
+        if self.type is AssetType.CAPTION and not self.removed:
+            claims.add(Claim(CAPTION, f"{self.event_id}/{self.kind}/{self.language}/{self.name}", self.id))
+        return frozenset(claims) if claims else NO_CLAIMS
 
     # --- snapshots
 
@@ -171,6 +205,8 @@ class Asset(AggregateRoot):
             "event_id": str(self.event_id),
             "type": int(self.type),
             "state": int(self.state),
+            "language": self.language,
+            "kind": self.kind,
             "modified": self.modified and self.modified.isoformat(),
             **{name: getattr(self, name) for name in _PLAIN},
         }
@@ -180,10 +216,13 @@ class Asset(AggregateRoot):
             setattr(self, name, details[name])
         self.event_id = UUID(details["event_id"])
         self.type, self.state = AssetType(details["type"]), AssetState(details["state"])
+        self.language, kind = details.get("language"), details.get("kind")
+        self.kind = None if kind is None else CaptionKind(kind)
         self.modified = details["modified"] and datetime.fromisoformat(details["modified"])
         self.jobs = tuple(self.jobs)
 
 
 _PLAIN: Final = ("name", "path", "jobs", "followed", "reason", "size", "removed", "holds_path")
 events.Requested.AGGREGATE = Asset
+events.CaptionRequested.AGGREGATE = Asset
 events.Discovered.AGGREGATE = Asset

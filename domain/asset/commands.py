@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.asset.aggregate import Asset
-from domain.asset.values import AssetType
+from domain.asset.values import AssetType, CaptionKind
 from domain.kernel.command import Command
 from domain.kernel.errors import NotFound, PlanOutdated
 
@@ -38,6 +38,51 @@ class RequestAsset(_AssetCommand):
         if root is not None:  # a key is made once, so this is a repeat of the same command
             return root
         return Asset.request(self.key, event_id=self.event_id, type=self.type, name=self.name, path=self.path, job=self.job, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestCaption(_AssetCommand):
+    """A job makes the text. It is accepted in the same append."""
+
+    event_id: UUID
+    name: str
+    path: str
+    language: str
+    caption_kind: CaptionKind
+    job: int
+
+    @property
+    def creates(self) -> bool:
+        return True
+
+    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
+        if root is not None:
+            return root
+        return Asset.request_caption(
+            self.key,
+            event_id=self.event_id,
+            name=self.name,
+            path=self.path,
+            language=self.language,
+            kind=self.caption_kind,
+            job=self.job,
+            at=at,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaceCaption(_AssetCommand):
+    """`job` makes another text, and is accepted in the same append. `running_job` is broken off there. The plan has found the
+    caption, so where it is gone, another plan is to be made."""
+
+    job: int
+    running_job: int | None
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        try:
+            root.replace(self.job, running_job=self.running_job, at=at)
+        except NotFound:
+            raise PlanOutdated(root.KIND, root.key) from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
-from domain.asset.values import AssetType
+from domain.asset.values import AssetType, CaptionKind
 from domain.kernel.event import DomainEvent, FirstEvent
 
 
@@ -19,6 +19,27 @@ class Requested(FirstEvent):
     type: AssetType
     name: str
     path: str
+    job: int
+
+
+class CaptionRequested(FirstEvent):
+    """`language` is a tag of BCP 47. `path` is that of the text to be made, below the media root; `job` makes it."""
+
+    TOPIC: ClassVar[str] = "asset.caption_requested"
+
+    event_id: UUID
+    name: str
+    path: str
+    language: str
+    kind: CaptionKind
+    job: int
+
+
+class CaptionReplaced(DomainEvent):
+    """Another text of the same language, kind and name was sent; `job` puts it in the place of the one before."""
+
+    TOPIC: ClassVar[str] = "asset.caption_replaced"
+
     job: int
 
 
@@ -92,7 +113,9 @@ class FileDeleted(DomainEvent):
 
 EVENTS: tuple[type[DomainEvent], ...] = (
     Requested,
+    CaptionRequested,
     Discovered,
+    CaptionReplaced,
     Completed,
     Failed,
     Restarted,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from re import compile as regex
 from typing import Final
 from uuid import UUID
 
-from domain.asset.values import EXTENSIONS, FOLDER, AssetType
+from domain.asset.values import CAPTIONS, EXTENSIONS, FOLDER, AssetType, CaptionKind
 from domain.kernel.errors import Malformed
 
 _LONGEST: Final = 180
@@ -13,6 +14,7 @@ _LONGEST_BYTES: Final = 240
 """Less than a file system allows: an extension and a suffix follow."""
 _SUFFIX: Final = 8
 _SEPARATORS: Final = "/\\"
+_NO_WORD: Final = regex(r"[^A-Za-z0-9]+")
 
 
 def stem(kind: AssetType, *, filename: str | None, name: str) -> str:
@@ -35,6 +37,20 @@ def path(content_id: str, stem: str, *, kind: AssetType) -> str:
 def other_path(content_id: str, stem: str, *, kind: AssetType, key: UUID) -> str:
     """Where the path is taken: with a suffix that is made of the id of the asset, so that no two get the same one."""
     return path(content_id, f"{stem}-{key.hex[:_SUFFIX]}", kind=kind)
+
+
+def caption_path(content_id: str, *, name: str, language: str, kind: CaptionKind, key: UUID | None = None) -> str:
+    """Of a text: playlists and manifests name it, so it has nothing that an address would have to encode. With `key` it is one that
+    no other caption gets."""
+    parts = [_NO_WORD.sub("-", name)[:60].strip("-").lower() or "text", language, kind.value]
+    suffix = "" if key is None else f"-{key.hex[:_SUFFIX]}"
+    return f"{content_id}/{CAPTIONS}/{'.'.join(parts)}{suffix}{EXTENSIONS[AssetType.CAPTION]}"
+
+
+def caption_parts(path: str) -> tuple[str, str]:
+    """The other files of a caption: its playlist, and the segments in it."""
+    stem = path.removesuffix(EXTENSIONS[AssetType.CAPTION])
+    return (f"{stem}.m3u8", f"{stem}.segments.vtt")
 
 
 def _fault(sent: str) -> str | None:

@@ -25,7 +25,7 @@ from domain.asset.commands import (
     RequestAsset,
     RestartAsset,
 )
-from domain.asset.ports import AssetFilter, AssetLookup
+from domain.asset.ports import UNASKED, AssetFilter, AssetLookup
 from domain.asset.row import AssetRow
 from domain.asset.times import asked_time, check_span, from_start, written
 from domain.asset.values import AssetState, AssetType
@@ -131,8 +131,9 @@ class AssetHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete_matching(self, wanted: AssetFilter, *, invocation: Invocation) -> Outcome[Asset]:
-        """All that match, in parts; never those of the type SYSTEM. The result says how many."""
-        types = [kind for kind in wanted.types or AssetType if kind is not AssetType.SYSTEM]
+        """All that match, in parts; never those of the type SYSTEM, and captions only where their type is asked for. The result
+        says how many."""
+        types = [kind for kind in wanted.types or UNASKED if kind is not AssetType.SYSTEM]
         requested = replace(wanted, types=types)
 
         async def find() -> Sequence[AssetRow]:
@@ -153,7 +154,8 @@ class AssetHandlers:
             found = await self._files.list(content, limit=MOST_AT_ONCE)
             if len(found) > MOST_AT_ONCE:
                 raise Refused(f"the folder of the content has more than {MOST_AT_ONCE} files")
-            new = [_discovery(event.id, file) for file in found if file.path not in rows]
+            parts = {part for row in rows.values() if row.type is AssetType.CAPTION for part in file_names.caption_parts(row.path)}
+            new = [_discovery(event.id, file) for file in found if file.path not in rows and file.path not in parts]
             paths = {file.path for file in found}
             gone = [row for row in rows.values() if row.path not in paths and not row.removed and row.state is AssetState.COMPLETED]
             changed = [

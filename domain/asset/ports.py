@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from domain.asset.aggregate import Asset
 from domain.asset.row import AssetRow
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 
 LoadAsset = Callable[[str], Awaitable[Asset | None]]
 
 
+UNASKED: Final = tuple(kind for kind in AssetType if kind is not AssetType.CAPTION)
+"""The types that are found where no type is asked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetFilter:
-    """A part that is None or empty does not filter. Parts combine with AND, the values of one part with OR."""
+    """A part that is None or empty does not filter; without `types` captions are left out. Parts combine with AND, the values of
+    one part with OR."""
 
     event_id: UUID | None = None
     content_id: str | None = None
@@ -42,6 +47,18 @@ class AssetLookup(Protocol):
         """All that hold a path: removed ones too, as long as their file is not deleted."""
         ...
 
+    async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
+        """The caption of an Event with this language, kind and name, unless it is removed."""
+        ...
+
     async def is_taken(self, path: str) -> bool:
         """Whether an asset holds the path."""
+        ...
+
+
+class CaptionTexts(Protocol):
+    """Texts that clients have sent, until their jobs have read them."""
+
+    async def store(self, key: UUID, content: bytes) -> None:
+        """Nothing happens when there is one with this key."""
         ...

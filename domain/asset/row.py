@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.asset.aggregate import Asset
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class AssetRow:
     removed: bool
     date_created: datetime
     date_modified: datetime
+    language: str | None = None
+    kind: CaptionKind | None = None
 
     @classmethod
     def of(cls, asset: Asset) -> AssetRow:
@@ -44,6 +46,8 @@ class AssetRow:
             asset.removed,
             asset.created_on,
             asset.shown_on,
+            asset.language,
+            asset.kind,
         )
 
     @property

@@ -34,4 +34,6 @@ class CaptionKind(StrEnum):
 
 FOLDER: Final = "assets"
 """The folder of requested assets, below that of the content."""
+CAPTIONS: Final = "captions"
+"""The folder of captions that clients have added, below that of the content."""
 EXTENSIONS: Final = {AssetType.IMAGE: ".jpg", AssetType.VIDEO: ".mp4", AssetType.GIF: ".gif", AssetType.CAPTION: ".vtt"}

@@ -33,6 +33,10 @@ class MediaFiles(Protocol):
         """None: it is not there. Raises `ValueError` when it has more than `limit` bytes."""
         ...
 
+    async def replace(self, only: MediaFile, content: bytes) -> bool:
+        """Put another content in the place of a file, at once. False: it is not the file `only` any more, and stays as it is."""
+        ...
+
     async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
         """Nothing happens when it is not there, nor when it is not the file `only` any more."""
         ...

@@ -7,16 +7,19 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from domain.asset.ports import AssetFilter
+from domain.asset.ports import UNASKED, AssetFilter
 from domain.asset.row import AssetRow
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 from projections.kernel.arrays import bigints, texts
 from projections.kernel.database import Database
 from projections.kernel.where import where
 
 _COLUMNS: Final[LiteralString] = (
-    "SELECT id, shown_version, event_id, type, state, name, path, job, size, file_modified, removed, date_created, date_modified "
-    "FROM asset_view "
+    "SELECT id, shown_version, event_id, type, state, name, path, job, size, file_modified, removed, date_created, date_modified, "
+    "language, kind FROM asset_view "
+)
+_SHOWN_CAPTIONS: Final[LiteralString] = (
+    "WHERE event_id = %s AND type = %s AND size IS NOT NULL AND holds_path AND NOT removed ORDER BY date_created, id"
 )
 _FILES_LEFT: Final = "SELECT id FROM asset_view WHERE removed AND holds_path ORDER BY id LIMIT %s"
 _SUFFIX: Final = (
@@ -53,7 +56,7 @@ class AssetQueries:
                 ("job", wanted.job, "job = %(job)s"),
                 ("name", wanted.name, "name = %(name)s"),
                 ("states", bigints(list(wanted.states)) if wanted.states else None, "state = ANY(%(states)s::bigint[])"),
-                ("types", bigints(list(wanted.types)) if wanted.types else None, "type = ANY(%(types)s::bigint[])"),
+                ("types", bigints(list(wanted.types or UNASKED)), "type = ANY(%(types)s::bigint[])"),
                 ("created", after and after.created, "(date_created, id) > (%(created)s, %(last)s)"),
                 ("extensions", texts([one.lower() for one in wanted.extensions]) if wanted.extensions else None, _SUFFIX),
             ]
@@ -65,6 +68,18 @@ class AssetQueries:
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
         rows = await self._database.rows(_COLUMNS + "WHERE event_id = %s AND holds_path ORDER BY date_created, id", (event_id,))
+        return [_row(found) for found in rows]
+
+    async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
+        found = await self._database.row(
+            _COLUMNS + "WHERE event_id = %s AND language = %s AND kind = %s AND name = %s AND holds_path AND NOT removed",
+            (event_id, language, kind.value, name),
+        )
+        return _row(found) if found else None
+
+    async def captions(self, event_id: UUID) -> Sequence[AssetRow]:
+        """Those of an Event that have a text, in the order in which they were added."""
+        rows = await self._database.rows(_COLUMNS + _SHOWN_CAPTIONS, (event_id, AssetType.CAPTION))
         return [_row(found) for found in rows]
 
     async def is_taken(self, path: str) -> bool:
@@ -83,5 +98,6 @@ def _as_id(text: str) -> UUID | None:
 
 
 def _row(found: Sequence[Any]) -> AssetRow:
-    key, version, event_id, kind, state, *rest = found
-    return AssetRow(key, version, event_id, AssetType(kind), AssetState(state), *rest)
+    key, version, event_id, type_, state, *rest, kind = found
+    rest.append(None if kind is None else CaptionKind(kind))
+    return AssetRow(key, version, event_id, AssetType(type_), AssetState(state), *rest)

@@ -23,6 +23,8 @@ _COLUMNS = (
     Column("date_created", "timestamptz"),
     Column("date_modified", "timestamptz"),
     Column("shown_version", "bigint"),
+    Column("language", "text"),
+    Column("kind", "text"),
 )
 
 
@@ -43,12 +45,14 @@ def row(asset: Asset) -> tuple[Any, ...]:
         asset.created_on,
         asset.shown_on,
         asset.shown_version,
+        asset.language,
+        asset.kind,
     )
 
 
 ASSET_VIEW = View(
     name="asset_view",
-    version=1,
+    version=2,
     kinds=(Asset.KIND,),
     columns=_COLUMNS,
     row=row,

@@ -86,6 +86,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "POST /api/asset/gif/": WRITE,
     "POST /api/asset/video/": WRITE,
     "POST /api/asset/image/": WRITE,
+    "POST /api/asset/caption/": WRITE,
     "PUT /api/asset/sync/{eventId}": WRITE,
     "PUT /api/asset/{id}": WRITE,
     "GET /api/asset/": READ,

@@ -68,6 +68,7 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/playlist/{id}/playlistItems/": {"eventId": EVENT, "startTime": "2031-01-02"},
     "POST /api/asset/gif/": {"clip": CLIP, "name": "x", "fps": 5, "width": 64, "height": 48.5, "playbackSpeed": 1},
     "POST /api/asset/video/": {"clip": {**CLIP, "filter": 'type=="video"'}, "name": "x", "mezzanine": 1},
+    "POST /api/asset/caption/": {"eventId": EVENT, "language": "de", "kind": "captions", "name": "x", "file": "in/x.srt"},
     "POST /api/asset/image/": {"eventId": EVENT, "name": "x", "time": "00:00:01", "filename": "y", "priority": 3},
     "POST /api/compose/": {"event": {"title": "x"}, "playlist": {"name": "x", "liveStreamStart": "2100-01-01", "items": ITEMS}},
     "POST /api/compose/encoder/": {"event": {"channelId": PROPERTY}, "playlist": {"name": "x", "looped": True, "items": ITEMS}},

@@ -38,6 +38,12 @@ class MemoryMediaFiles:
             raise ValueError(f"{path} has more than {limit} bytes")
         return content
 
+    async def replace(self, only: MediaFile, content: bytes) -> bool:
+        if await self.find(only.path) != only:
+            return False
+        self.put(only.path, content, modified=only.modified)
+        return True
+
     async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
         if is_published_path(path) and only in (None, await self.find(path)):
             self._files.pop(path, None)

@@ -39,6 +39,12 @@ class MediaBucket:
         found = await self._store.get(path, limit=limit)
         return None if found is None else found[0]
 
+    async def replace(self, only: MediaFile, content: bytes) -> bool:
+        found = await self._head(only.path)
+        if found is None or _file(found) != only:
+            return False
+        return await self._store.put(only.path, content, instead_of=found.etag)
+
     async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
         if _can_be_there(path) and (only is None or await self.find(path) == only):
             await self._store.delete([path])

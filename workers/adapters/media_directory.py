@@ -8,12 +8,13 @@ import os
 import stat
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from errno import EIO, EISDIR, ELOOP, ENOENT, ENOTDIR
 from io import FileIO
 from operator import attrgetter
 from pathlib import Path
+from secrets import token_hex
 from typing import Final, TypeVar
 
 from domain.kernel.media_files import MediaFile, is_published_path
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _THREADS: Final = 16
 PIECE: Final = 256 * 1024
 """Bytes of a file that are in memory at a time, for each client."""
@@ -46,6 +48,9 @@ class MediaDirectory:
 
     async def read(self, path: str, *, limit: int) -> bytes | None:
         return await self._if_there(lambda: self._read(path, limit), None)
+
+    async def replace(self, only: MediaFile, content: bytes) -> bool:
+        return await self._if_there(lambda: self._replace(only, content), False)
 
     async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
         await self._if_there(lambda: self._remove(path, only), None)
@@ -82,6 +87,25 @@ class MediaDirectory:
         if len(content) > limit:
             raise ValueError(f"{path} has more than {limit} bytes")
         return content
+
+    def _replace(self, only: MediaFile, content: bytes) -> bool:
+        """The new file has the mode and the group of the one before, and its owner where this process may give files away."""
+        with self._folder_of(only.path) as (folder, name):
+            before, made = os.stat(name, dir_fd=folder, follow_symlinks=False), f".{name}.{token_hex(8)}"
+            try:
+                with open(os.open(made, _NEW, 0o600, dir_fd=folder), "wb") as file:
+                    file.write(content)
+                    _give(file.fileno(), before)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if _described(only.path, os.stat(name, dir_fd=folder, follow_symlinks=False)) != only:
+                    return False
+                os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+                os.fsync(folder)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(made, dir_fd=folder)
+        return True
 
     def _remove(self, path: str, only: MediaFile | None) -> None:
         with self._folder_of(path) as (folder, name):
@@ -135,6 +159,13 @@ class OpenFile:
 
     async def close(self) -> None:
         self._raw.close()
+
+
+def _give(file: int, before: os.stat_result) -> None:
+    owner = before.st_uid if os.geteuid() == 0 else -1
+    with suppress(PermissionError):  # of a group that this process is not in
+        os.fchown(file, owner, before.st_gid)
+    os.fchmod(file, stat.S_IMODE(before.st_mode))
 
 
 def _if_there(look: Callable[[], T], absent: T) -> T:

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from domain.asset.aggregate import Asset
 from domain.asset.commands import ReleaseAssetPath
+from domain.asset.file_names import caption_parts
+from domain.asset.values import AssetType
 from domain.kernel.media_files import MediaFiles
 from domain.kernel.ports import Executor, Invocation
 from projections.asset.queries import AssetQueries
@@ -24,6 +26,8 @@ from workers.kernel.wakeups import Waker
 _AT_ONCE: Final = 100
 _POLL: Final = 10.0
 
+Agree = Callable[[UUID], Awaitable[None]]
+"""Makes the packages of an Event name its captions, and no others."""
 RemoveJobFolders = Callable[[Collection[int]], Awaitable[None]]
 
 
@@ -40,6 +44,7 @@ class AssetFileRemoval(BackgroundTask):
         streams: Streams,
         files: MediaFiles,
         remove_folders: RemoveJobFolders,
+        agree: Agree,
         waker: Waker,
     ) -> None:
         self._assets = assets
@@ -47,6 +52,7 @@ class AssetFileRemoval(BackgroundTask):
         self._streams = streams
         self._files = files
         self._remove_folders = remove_folders
+        self._agree = agree
         self._waker = waker
 
     async def _turn(self) -> None:
@@ -66,6 +72,10 @@ class AssetFileRemoval(BackgroundTask):
         if asset is None:
             return  # another process has done it
         await self._remove_folders(asset.jobs)
+        if asset.type is AssetType.CAPTION:
+            await self._agree(asset.event_id)
+            for path in caption_parts(asset.path):
+                await self._files.remove(path)
         found = await self._files.find(asset.path)
         if await self._with_file_left(key) is None:
             return  # another one was faster: what is at the path now may be the file of the next asset

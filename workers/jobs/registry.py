@@ -25,6 +25,7 @@ from workers.jobs.workflow import JobParameters, Workflow
 from workers.jobs.workflows.assets.gif import ASSET_GIF
 from workers.jobs.workflows.assets.image import ASSET_IMAGE
 from workers.jobs.workflows.assets.video import ASSET_VIDEO
+from workers.jobs.workflows.captions import CAPTIONS
 from workers.jobs.workflows.capture.capture import VOD_CAPTURE
 from workers.jobs.workflows.compose.compose import COMPOSE
 from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
@@ -124,6 +125,7 @@ def builtin() -> Registry:
             ASSET_GIF,
             ASSET_IMAGE,
             ASSET_VIDEO,
+            CAPTIONS,
             COMPOSE,
             HTTP_FETCH_VERIFY,
             PROBE_MEDIA,

@@ -30,6 +30,7 @@ from projections.job.settings import EngineSettingsQueries
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.vault.vault import Vault
+from workers.jobs.caption_answers import TEXT, CaptionAnswers, no_tracks
 from workers.jobs.content_protection import FindProtection, unprotected
 from workers.jobs.media_paths import PathEscape, is_own
 from workers.jobs.protocol import Answer, Failed, Finished, Protection, StepOrder
@@ -47,6 +48,7 @@ T = TypeVar("T")
 _AGAIN: Final = 0.5
 _LONGEST_ERROR: Final = 2_000
 PUBLICATION_UPLOAD: Final = "publication_upload"
+CAPTIONS: Final = "captions"
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +87,7 @@ class StepExecutor:
         protection: FindProtection = unprotected,
         starts: FindStart = no_starts,
         uploads: PublicationUploads | None = None,
+        captions: CaptionAnswers | None = None,
         metrics: WorkerMetrics | None = None,
         spans: StepSpans | None = None,
     ) -> None:
@@ -98,6 +101,7 @@ class StepExecutor:
         self._protection = protection
         self._starts = starts
         self._uploads = uploads
+        self._captions = captions
         self._metrics = metrics or WorkerMetrics()
         self._spans = spans or StepSpans()
         self._stepping: set[Run] = set()
@@ -145,6 +149,9 @@ class StepExecutor:
             uploads = self._uploads
             if uploads is not None and _outcome(job) == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
                 await _until_available(lambda: uploads.forget(run.job))
+            captions, sent = self._captions, _sent(job)
+            if captions is not None and sent is not None and _outcome(job) == "completed":
+                await _until_available(lambda: captions.forget(sent))
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
         elif await self._workspaces.has_files(run):  # which has taken over what it could use of the runs before
@@ -193,7 +200,8 @@ class StepExecutor:
                 reporter,
                 protection=self._find_protection,
                 starts=self._find_start,
-                more=self._upload_answers(order, run),
+                tracks=no_tracks if self._captions is None else self._captions.tracks,
+                more=self._further_answers(order, run),
             )
             end = await self._staged(run, made, content_id=job.submission.content_id)
             outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
@@ -248,8 +256,11 @@ class StepExecutor:
             FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "it failed", retries, final, cause), job.transaction_id
         )
 
-    def _upload_answers(self, order: StepOrder, run: Run) -> Mapping[str, Answer]:
-        """Only the product's own workflow may open a destination."""
+    def _further_answers(self, order: StepOrder, run: Run) -> Mapping[str, Answer]:
+        """Only the product's own workflows may open a destination, or read what a client has sent."""
+        captions = self._captions
+        if captions is not None and order.workflow == CAPTIONS:
+            return {TEXT: lambda _: captions.text(str(order.parameters.get("sent")))}
         if self._uploads is None or order.workflow != PUBLICATION_UPLOAD:
             return NO_ANSWERS
         return self._uploads.answers(UUID(str(order.parameters["publication"])), run)
@@ -285,6 +296,12 @@ async def _until_available(ask: Callable[[], Awaitable[T]]) -> T:
 
 def _outcome(job: Job) -> str:
     return "broken" if job.state is JobState.BROKEN else "failed" if job.failed else "completed"
+
+
+def _sent(job: Job) -> str | None:
+    """The text that a client has sent with the job."""
+    sent = job.submission.parameters.get("sent") if job.submission.workflow == CAPTIONS else None
+    return sent if isinstance(sent, str) else None
 
 
 def _order(job: Job, task: Task, run: Run, parameters: Mapping[str, Any]) -> StepOrder:

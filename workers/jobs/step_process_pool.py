@@ -12,7 +12,8 @@ from pwd import struct_passwd
 from types import MappingProxyType
 from typing import Any, Final
 
-from workers.jobs import stream_starts
+from workers.jobs import caption_answers, stream_starts
+from workers.jobs.caption_answers import FindTracks, no_tracks
 from workers.jobs.content_protection import FindProtection, answer, unprotected
 from workers.jobs.inputs import Inputs, provider
 from workers.jobs.media_paths import JOBS
@@ -114,6 +115,7 @@ class StepProcessPool:
         *,
         protection: FindProtection = unprotected,
         starts: FindStart = no_starts,
+        tracks: FindTracks = no_tracks,
         more: Mapping[str, Answer] = NO_ANSWERS,
     ) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group. `more` answers further questions, of steps with
@@ -126,6 +128,7 @@ class StepProcessPool:
         answers: dict[str, Answer] = {
             "protection": lambda _: answer(ask),
             stream_starts.START: partial(stream_starts.answer, starts),
+            caption_answers.TRACKS: lambda _: caption_answers.answer(tracks, order.content_id),
             **(more if network else NO_ANSWERS),
         }
         if self._inputs is not None:

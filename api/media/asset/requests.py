@@ -18,17 +18,22 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from api.http.model import SentFile
 from api.kernel.pages import WHOLE, FreshQuery, Whole
 from api.kernel.wire import Between, Flag, Integer, Label, Listed, Name, NamedInt, Text, Wire
+from domain.asset.caption_handlers import NewCaption
 from domain.asset.handlers import NewAsset
+from domain.asset.languages import LONGEST as LONGEST_LANGUAGE
 from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
 from domain.asset.track_filter import LONGEST, InvalidFilter, track_filter
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.job.values import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
 from domain.kernel.errors import Malformed
+from domain.kernel.urls import check_url
 from projections.asset.queries import AssetPlace
 from projections.kernel.page import LARGEST
+from workers.jobs.media_paths import path_fault
 
 _EVENT: Final = "8f51eaa1-decb-4863-89d3-9eb99768c67b"
 _MOST: Final = 1000
@@ -214,6 +219,62 @@ class RequestVideoRequest(_NewAsset):
             frame_accurate=self.frame_accurate,
             copy_ts=self.copy_ts,
             filter=self.clip.filter,
+        )
+
+
+class AddCaptionRequest(Wire):
+    """A text that players show with the film of an Event. Exactly one of file and url is required."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "eventId": _EVENT,
+                    "language": "de",
+                    "kind": "captions",
+                    "name": "Deutsch (Untertitel für Hörgeschädigte)",
+                    "url": "https://subtitles.example/match.de.srt",
+                }
+            ]
+        }
+    )
+
+    event_id: UUID = Field(description="Id of the Event, which has a VOD file. Required.")
+    language: Annotated[Text, StringConstraints(min_length=1, max_length=LONGEST_LANGUAGE)] = Field(
+        description="Language of the text, a tag of BCP 47 such as de, en-GB or zh-Hant. Required."
+    )
+    kind: CaptionKind = Field(
+        description="captions (also of sounds, for those who cannot hear), subtitles, descriptions (of what is seen), or forced "
+        "(translates only what is foreign in the film, and is shown unasked). Required."
+    )
+    name: Name = Field(description="Name of the text, as players list it. Required, not blank.")
+    file: SentFile | Text | None = Field(
+        default=None,
+        description="The text as WebVTT, SRT, TTML (IMSC, EBU-TT-D) or SCC: a file of a form (multipart/form-data), or else the "
+        "path of a file below the media root.",
+    )
+    url: Text | None = Field(default=None, description="http or https address from which a job fetches the text.")
+    priority: Annotated[Integer, Between(HIGHEST_PRIORITY, LOWEST_PRIORITY)] | None = Field(
+        default=None, description=f"Priority of the job, from 1 (highest) to 10 (lowest). Default {DEFAULT_PRIORITY}."
+    )
+
+    def wanted(self) -> NewCaption:
+        if (self.file is None) == (self.url is None):
+            raise Malformed.at("file", "is required, or url; not both")
+        if self.url is not None:
+            check_url(self.url, field="url")
+        if isinstance(self.file, str) and (fault := path_fault(self.file)) is not None:
+            raise Malformed.at("file", f"is the path of a file below the media root: each part of it {fault}")
+        sent = self.file if isinstance(self.file, SentFile) else None
+        return NewCaption(
+            event_id=self.event_id,
+            language=self.language,
+            kind=self.kind,
+            name=self.name,
+            content=None if sent is None else sent.content,
+            file=self.file if isinstance(self.file, str) else None,
+            url=self.url,
+            priority=self.priority or DEFAULT_PRIORITY,
         )
 
 

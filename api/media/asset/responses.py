@@ -9,7 +9,7 @@ from pydantic import Field
 
 from api.kernel.wire import Instant, NamedInt, Wire
 from domain.asset.row import AssetRow
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.ports import Outcome
 
@@ -28,6 +28,8 @@ class Asset(Wire):
     state_string: str = Field(description="Name of the state.")
     type: Annotated[AssetType, NamedInt(AssetType)] = Field(description="Type of the asset.")
     type_string: str = Field(description="Name of the type.")
+    language: str | None = Field(description="Language of a caption, a tag of BCP 47; null for all others.")
+    kind: CaptionKind | None = Field(description="Kind of a caption; null for all others.")
     date_created: Instant = Field(description="When it was requested or found.")
     date_modified: Instant = Field(description="When it last changed.")
     url: str | None = Field(
@@ -51,6 +53,8 @@ class Asset(Wire):
             state_string=row.state.name,
             type=row.type,
             type_string=row.type.name,
+            language=row.language,
+            kind=row.kind,
             date_created=row.date_created,
             date_modified=row.date_modified,
             url=url,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from api.engine.waiting_jobs import WaitingJobs
+from api.http.body import FORM, JSON
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
@@ -14,6 +15,7 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.asset.presenter import AssetPresenter
 from api.media.asset.requests import (
+    AddCaptionRequest,
     AssetListQuery,
     DeleteAssetsQuery,
     RenameAssetQuery,
@@ -25,6 +27,7 @@ from api.media.asset.requests import (
 from api.media.asset.responses import Asset, AssetSync
 from api.media.custom_property import DeletedCount
 from domain.asset.aggregate import Asset as AssetAggregate
+from domain.asset.caption_handlers import CaptionHandlers
 from domain.asset.handlers import AssetHandlers, NewAsset
 from domain.asset.ports import AssetFilter
 from domain.kernel.errors import FieldError, Malformed, NotFound
@@ -63,6 +66,15 @@ async def request_image(
 ) -> Outcome[AssetAggregate]:
     """Request a picture of one frame. It is being generated when this answers."""
     return await _request(request, body.wanted(), handlers, waiting=waiting)
+
+
+@routes.post("/caption/", WRITE, response_model=Asset, absent=404, respond=asset_written, errors=_TOO_MANY, body_types=(JSON, FORM))
+async def add_caption(
+    request: Request, body: AddCaptionRequest, handlers: CaptionHandlers, waiting: WaitingJobs
+) -> Outcome[AssetAggregate]:
+    """Add captions or subtitles to the film of an Event, or replace those of the same language, kind and name."""
+    await waiting.admit(request.caller.name)
+    return await handlers.add(body.wanted(), invocation=request.invocation)
 
 
 async def assets_synchronised(request: Request, outcome: Outcome[AssetAggregate]) -> Response:
@@ -106,7 +118,8 @@ async def assets_deleted(request: Request, outcome: Outcome[AssetAggregate]) -> 
 
 @routes.delete("/", WRITE, if_match=False, response_model=DeletedCount, respond=assets_deleted)
 async def delete_assets(request: Request, query: DeleteAssetsQuery, handlers: AssetHandlers) -> Outcome[Any]:
-    """Delete the assets that every filter finds, with their files; at least one filter is required. Those of the system stay."""
+    """Delete the assets that every filter finds, with their files; at least one filter is required. Those of the system stay,
+    and captions unless their type is asked for."""
     wanted = query.filter()
     if wanted == AssetFilter():
         raise Malformed(*(FieldError(name, "is required, or another filter") for name in ("eventId", "contentId", "jobId", "name")))

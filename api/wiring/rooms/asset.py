@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from api.wiring.container import Providers, Services
 from api.wiring.media import run_files
 from api.wiring.room import Room, WorkerRole
 from domain.asset.aggregate import Asset
+from domain.asset.caption_handlers import CaptionHandlers
 from domain.asset.handlers import AssetHandlers
 from domain.asset.row import AssetRow
 from domain.job.handlers import JobHandlers
 from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
+from projections.asset.caption_texts import CaptionTexts
 from projections.asset.queries import AssetQueries
 from projections.asset.view import ASSET_VIEW
 from projections.kernel.database import Database
+from projections.kernel.migrate import Migration
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.media_event.queries import EventQueries
@@ -25,7 +29,11 @@ from projections.records.history import RecordHistory
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
-    from workers.outcomes.owner_commands import OwnerCommand
+    from domain.job.outcome import JobOutcome
+    from domain.kernel.ports import Invocation
+    from workers.assets.caption_packages import CaptionPackages
+    from workers.outcomes.owner_commands import Followup, OwnerCommand
+    from workers.retention import Removal
     from workers.webhooks.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
@@ -42,6 +50,14 @@ def _services(services: Services) -> Providers:
     get = services.get
     return {
         AssetQueries: lambda: AssetQueries(get(Database)),
+        CaptionHandlers: lambda: CaptionHandlers(
+            get(CommandExecutor),
+            get(AssetQueries),
+            events=get(EventQueries),
+            files=services.surroundings.files,
+            jobs=get(JobHandlers),
+            texts=CaptionTexts(get(Database)),
+        ),
         AssetPresenter: lambda: AssetPresenter(get(EventQueries), get(RecordHistory), streams=get(Streams)),
         AssetHandlers: lambda: AssetHandlers(
             get(CommandExecutor),
@@ -80,6 +96,37 @@ def _owners() -> Mapping[str, OwnerCommand]:
     return {Asset.KIND: command_of}
 
 
+def caption_packages(context: WorkerContext) -> CaptionPackages:
+    """What makes the packages of a film agree with its captions."""
+    from workers.assets.caption_packages import CaptionPackages
+    from workers.jobs.caption_answers import CaptionAnswers
+
+    answers = CaptionAnswers(CaptionTexts(context.database), AssetQueries(context.database))
+    return CaptionPackages(context.database, answers, files=context.files)
+
+
+def _followups(context: WorkerContext) -> Mapping[str, Followup]:
+    from domain.asset.values import AssetType
+    from domain.job.outcome import OutcomeKind
+
+    packages, assets = caption_packages(context), AssetQueries(context.database)
+
+    async def captions_follow(key: str, outcome: JobOutcome, invocation: Invocation) -> None:
+        """A new text is in its place."""
+        row = await assets.find(UUID(key)) if outcome.kind is OutcomeKind.COMPLETED else None
+        if row is not None and row.type is AssetType.CAPTION:
+            await packages.agree(row.event_id)
+
+    return {Asset.KIND: captions_follow}
+
+
+def _removals() -> Sequence[Removal]:
+    from projections.asset.caption_texts import remove_texts
+    from workers.retention import Removal
+
+    return [Removal("texts of captions that were sent", "job_line_days", remove_texts)]
+
+
 def _removal(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from domain.asset.events import Removed
     from workers.assets.removal import AssetFileRemoval
@@ -92,6 +139,7 @@ def _removal(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         streams=context.streams,
         files=context.files,
         remove_folders=run_files(context, shared).withdraw,
+        agree=caption_packages(context).agree,
         waker=hub.waker(),
     )
     return [hub, removal]
@@ -106,5 +154,8 @@ ASSET = Room(
     past_states=_past_states,
     notified=_notified,
     owners=_owners,
+    followups=_followups,
+    removals=_removals,
+    migrations=(Migration.read("0068 texts of captions", "asset/caption_texts.sql"),),
     worker_roles=(WorkerRole("assets", _removal),),
 )

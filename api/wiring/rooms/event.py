@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
@@ -32,6 +33,8 @@ from projections.records.queries import RecordQueries
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from domain.job.outcome import JobOutcome
+    from domain.kernel.ports import Invocation
     from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
@@ -130,7 +133,9 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
 def assets_of_films(context: WorkerContext) -> Followup:
     """After a job that made a film. Its key is that of the Event."""
     from api.wiring.job_handlers import job_handlers_of
+    from api.wiring.rooms.asset import caption_packages
     from domain.asset.handlers import AssetHandlers
+    from domain.job.outcome import OutcomeKind
     from domain.media_event.vod_jobs import assets_follow
     from projections.asset.queries import AssetQueries
 
@@ -142,7 +147,15 @@ def assets_of_films(context: WorkerContext) -> Followup:
         files=context.files,
         jobs=jobs,
     )
-    return assets_follow(AssetSync(assets.sync, context.logbook))
+    follow, packages = assets_follow(AssetSync(assets.sync, context.logbook)), caption_packages(context)
+
+    async def films_follow(key: str, outcome: JobOutcome, invocation: Invocation) -> None:
+        """A package that was made while captions changed may name others than there are now."""
+        await follow(key, outcome, invocation)
+        if outcome.kind is OutcomeKind.COMPLETED:
+            await packages.agree(UUID(key))
+
+    return films_follow
 
 
 def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

@@ -191,11 +191,14 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
     """Runs the steps of a queue."""
 
     def make(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+        from projections.asset.caption_texts import CaptionTexts
+        from projections.asset.queries import AssetQueries
         from projections.consumers.leases import ShardLeases
         from projections.job.queue import TaskQueue
         from projections.job.traces import JobTraces
         from projections.job.upload_states import UploadStates
         from projections.job.worker_lease import WorkerLease
+        from workers.jobs.caption_answers import CaptionAnswers
         from workers.jobs.housekeeping import Housekeeping
         from workers.jobs.publication_uploads import PublicationUploads
         from workers.jobs.step_executor import StepExecutor
@@ -217,6 +220,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             protection=_protection(context),
             starts=StreamStarts(context.streams),
             uploads=PublicationUploads(UploadStates(context.database), opens=context.open_destination(context)),
+            captions=CaptionAnswers(CaptionTexts(context.database), AssetQueries(context.database)),
             metrics=context.metrics,
             spans=StepSpans(context.tracer, lambda: JobTraces(context.database)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +18,10 @@ from domain.asset.commands import (
     RemoveAsset,
     RenameAsset,
     RequestAsset,
+    RequestCaption,
 )
 from domain.asset.ports import AssetFilter, AssetLookup
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
 from projections.asset.queries import AssetQueries
@@ -27,13 +29,19 @@ from tests.conftest import NOON, HandClock
 from tests.domain.asset.memory_assets import MemoryAssets
 from tests.domain.memory import Memory
 
-FIRST, SECOND = UUID(int=1), UUID(int=2)
+FIRST, SECOND, THIRD = UUID(int=1), UUID(int=2), UUID(int=9)
+CAPTION, OLD = UUID(int=21), UUID(int=22)
 IMAGE, VIDEO, FOUND, GONE, LEFT, LOST = (UUID(int=number) for number in range(11, 17))
 ALL = (IMAGE, VIDEO, FOUND)
 
 
 def requested(key: UUID, event: UUID, path: str, *, job: int, kind: AssetType = AssetType.IMAGE) -> RequestAsset:
     return RequestAsset(key, event_id=event, type=kind, name="Goal", path=path, job=job)
+
+
+def captioned(key: UUID, path: str, *, job: int, name: str = "Goal") -> RequestCaption:
+    kind = CaptionKind.SUBTITLES
+    return RequestCaption(key, event_id=THIRD, name=name, path=path, language="de", caption_kind=kind, job=job)
 
 
 HISTORY: tuple[Command[Any], ...] = (
@@ -50,6 +58,10 @@ HISTORY: tuple[Command[Any], ...] = (
     RemoveAsset(LEFT, running_job=4),
     DiscoverAsset(LOST, event_id=FIRST, name="lost", path="1/lost", size=3, modified=NOON),
     ForgetAsset(LOST),
+    captioned(CAPTION, "3/captions/a.vtt", job=5),
+    CompleteAsset(CAPTION, job=5, job_version=5, sizes={"3/captions/a.vtt": 7}),
+    captioned(OLD, "3/captions/b.vtt", job=6, name="Old"),
+    RemoveAsset(OLD, running_job=6),
 )
 
 
@@ -101,6 +113,9 @@ async def test_a_path_is_taken_until_its_file_is_deleted(both: tuple[AssetLookup
         (AssetFilter(name="a"), ()),
         (AssetFilter(states=(AssetState.COMPLETED,)), (IMAGE, FOUND)),
         (AssetFilter(states=(AssetState.GENERATING, AssetState.FAILED)), (VIDEO,)),
+        (AssetFilter(event_id=THIRD), ()),
+        (AssetFilter(job=5), ()),
+        (AssetFilter(event_id=THIRD, types=(AssetType.CAPTION, AssetType.IMAGE)), (CAPTION,)),
         (AssetFilter(types=(AssetType.SYSTEM, AssetType.VIDEO)), (VIDEO, FOUND)),
         (AssetFilter(extensions=("_sprite.jpg",)), (IMAGE,)),
         (AssetFilter(extensions=(".ISM", "A.mp4")), (VIDEO, FOUND)),
@@ -121,3 +136,13 @@ async def test_one_more_than_the_limit_is_found(both: tuple[AssetLookup, AssetLo
         for limit in range(4):
             found = await lookup.matching(AssetFilter(), limit=limit)
             assert tuple(row.id for row in found) == ALL[: limit + 1]
+
+
+async def test_a_caption_is_found_by_what_it_is(both: tuple[AssetLookup, AssetLookup]) -> None:
+    for lookup in both:
+        asked = partial(lookup.caption, THIRD, language="de", kind=CaptionKind.SUBTITLES)
+        found = await asked(name="Goal")
+        assert found is not None
+        assert (found.id, found.language, found.kind, found.size) == (CAPTION, "de", CaptionKind.SUBTITLES, 7)
+        assert await asked(name="Old") is None
+        assert await lookup.caption(THIRD, language="de", kind=CaptionKind.FORCED, name="Goal") is None

@@ -116,3 +116,15 @@ async def test_names_may_have_any_other_characters(filled: Stage) -> None:
         filled.put(f"odd/{name}", name.encode())
         assert await filled.files.read(f"odd/{name}", limit=100) == name.encode()
     assert len(await paths(filled, "odd")) == 9
+
+
+async def test_a_file_is_replaced_unless_it_has_changed(filled: Stage) -> None:
+    found = await filled.files.find("match/match.mp4")
+    assert found is not None
+    assert await filled.files.replace(found, b"another")
+    assert await filled.files.read("match/match.mp4", limit=10) == b"another"
+    assert not await filled.files.replace(found, b"too late")
+    assert await filled.files.read("match/match.mp4", limit=10) == b"another"
+    await filled.files.remove("match/match.mp4")
+    assert not await filled.files.replace(found, b"gone")
+    assert await paths(filled, "match") == ["match/assets/goal.jpg"]

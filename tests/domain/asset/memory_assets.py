@@ -7,8 +7,9 @@ from itertools import count
 from uuid import UUID
 
 from domain.asset.aggregate import Asset
-from domain.asset.ports import AssetFilter
+from domain.asset.ports import UNASKED, AssetFilter
 from domain.asset.row import AssetRow
+from domain.asset.values import CaptionKind
 from domain.job.ports import CheckedJob
 from domain.job.values import TaskPlan
 from tests.domain.memory import MemoryLog
@@ -35,6 +36,11 @@ class MemoryAssets:
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
         return [AssetRow.of(one) for one in self._all() if one.event_id == event_id and one.holds_path]
+
+    async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
+        wanted = (event_id, language, kind, name)
+        found = (one for one in self._all() if (one.event_id, one.language, one.kind, one.name) == wanted and not one.removed)
+        return next(map(AssetRow.of, found), None)
 
     async def is_taken(self, path: str) -> bool:
         return any(one.path == path and one.holds_path for one in self._all())
@@ -67,6 +73,6 @@ def _matches(row: AssetRow, wanted: AssetFilter) -> bool:
     return (
         all(value is None or value == has for value, has in given)
         and (not wanted.states or row.state in wanted.states)
-        and (not wanted.types or row.type in wanted.types)
+        and row.type in (wanted.types or UNASKED)
         and (not suffixes or row.path.lower().endswith(suffixes))
     )

@@ -12,18 +12,22 @@ import pytest
 
 from api.wiring.core import Core
 from domain.asset.aggregate import Asset
-from domain.asset.commands import CompleteAsset, ForgetAsset, ReleaseAssetPath, RemoveAsset, RequestAsset
-from domain.asset.values import AssetType
+from domain.asset.commands import CompleteAsset, ForgetAsset, ReleaseAssetPath, RemoveAsset, RequestAsset, RequestCaption
+from domain.asset.values import AssetType, CaptionKind
 from domain.job.values import Output
 from domain.kernel.errors import Unavailable
 from domain.kernel.media_files import MediaFile, MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome
+from projections.asset.caption_texts import CaptionTexts
 from projections.asset.queries import AssetQueries
 from projections.job.queue import Run
 from tests.api.asking import topics
 from tests.projections.feeding import do
+from tests.workers.media.captions.test_tracks import MASTER
 from workers.adapters.media_directory import MediaDirectory
-from workers.assets.removal import AssetFileRemoval, RemoveJobFolders
+from workers.assets.caption_packages import CaptionPackages
+from workers.assets.removal import Agree, AssetFileRemoval, RemoveJobFolders
+from workers.jobs.caption_answers import CaptionAnswers
 from workers.jobs.workspaces import OutputMissing, Workspaces
 from workers.kernel.wakeups import Waker
 
@@ -47,6 +51,11 @@ class Interrupted:
         return await self._executor.execute(wanted, invocation=invocation)
 
 
+def packages(inner: Core, root: Path) -> CaptionPackages:
+    answers = CaptionAnswers(CaptionTexts(inner.database), AssetQueries(inner.database))
+    return CaptionPackages(inner.database, answers, files=MediaDirectory(root))
+
+
 def removal(
     inner: Core,
     root: Path,
@@ -54,6 +63,7 @@ def removal(
     executor: Executor | None = None,
     files: MediaFiles | None = None,
     remove_folders: RemoveJobFolders | None = None,
+    agree: Agree | None = None,
 ) -> AssetFileRemoval:
     return AssetFileRemoval(
         AssetQueries(inner.database),
@@ -61,6 +71,7 @@ def removal(
         streams=inner.streams,
         files=files or MediaDirectory(root),
         remove_folders=remove_folders or Workspaces(root).remove,
+        agree=agree or packages(inner, root).agree,
         waker=Waker(),
     )
 
@@ -90,6 +101,22 @@ async def test_the_file_goes_and_the_path_is_free(inner: Core, media_root: Path)
     assert not await AssetQueries(inner.database).is_taken(PATH)
     assert await topics(inner, f"asset:{KEY}") == ["asset.requested", "asset.removed", "asset.file_deleted"]
     assert await removal(inner, media_root).remove() == 0
+
+
+async def test_a_caption_goes_with_its_parts_after_its_packages_have_forgotten_it(inner: Core, media_root: Path) -> None:
+    path, folder = f"{EVENT}/captions/a.vtt", media_root / str(EVENT)
+    for name in ("captions/a.vtt", "captions/a.segments.vtt", "captions/a.m3u8", "captions/b.vtt", "clear/master.m3u8"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(MASTER)
+    request = RequestCaption(KEY, event_id=EVENT, name="a", path=path, language="de", caption_kind=CaptionKind.SUBTITLES, job=17)
+    await do(inner, request)
+    await do(inner, CompleteAsset(KEY, job=17, job_version=5, sizes={path: 4}))
+    await packages(inner, media_root).agree(EVENT)
+    assert "captions/a.m3u8" in (folder / "clear/master.m3u8").read_text()
+    await do(inner, RemoveAsset(KEY, running_job=None))
+    assert await removal(inner, media_root).remove() == 1
+    assert (folder / "clear/master.m3u8").read_text() == MASTER
+    assert [file.name for file in (folder / "captions").iterdir()] == ["b.vtt"]
 
 
 @pytest.mark.usefixtures("_file")

@@ -11,6 +11,7 @@ from typing import Any
 from projections.job.queue import Run
 from tests.workers.jobs.counted import tool
 from tests.workers.jobs.hosting import Listener, order
+from workers.jobs.caption_answers import FindTracks, no_tracks
 from workers.jobs.content_protection import FindProtection, unprotected
 from workers.jobs.protocol import Failed
 from workers.jobs.registry import builtin
@@ -30,6 +31,7 @@ async def run(
     content_id: str = "film",
     protection: FindProtection = unprotected,
     starts: FindStart = no_starts,
+    tracks: FindTracks = no_tracks,
     listener: Listener | None = None,
     after: Mapping[str, Callable[[], object]] = NOTHING,
     **parameters: Any,
@@ -43,7 +45,7 @@ async def run(
             wanted = replace(
                 order(task.name, workflow=workflow, **given), task=task.id, content_id=content_id, results=dict(results)
             )
-            ended = await hosts.run(wanted, listener or Listener(), protection=protection, starts=starts)
+            ended = await hosts.run(wanted, listener or Listener(), protection=protection, starts=starts, tracks=tracks)
             if isinstance(ended, Failed):
                 return ended
             await workspaces.publish(Run(wanted.job, wanted.task, wanted.run), ended.outputs, client=wanted.client)

@@ -13,14 +13,12 @@ from urllib.parse import quote
 
 from lxml import etree
 
-from domain.asset.values import CaptionKind
+from domain.asset.values import CAPTIONS, CaptionKind
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 from workers.media.captions import webvtt
 from workers.media.captions.cues import Cue
 from workers.media.hls_text import attributes
 
-CAPTIONS: Final = "captions"
-"""The folder of a content with the tracks that clients have added."""
 _GROUP: Final = "text"
 _MPD: Final = "{urn:mpeg:dash:schema:mpd:2011}"
 _ROLES: Final = "urn:mpeg:dash:role:2011"

@@ -61,7 +61,7 @@ async def test_assets_are_found_by_each_filter_and_all_of_them(
     assert await listed(http, eventId=event, types="IMAGE", name="Goal", states="1", extensions=".jpg") == [goal["id"]]
     for nothing in ({"eventId": UNKNOWN}, {"contentId": "film"}, {"jobId": "x"}, {"jobId": "9" * 30}, {"jobId": "0"}):
         assert await listed(http, **nothing) == []
-    for wrong, field in (({"states": "DONE"}, "states[0]"), ({"types": "1,4"}, "types"), ({"eventId": "x"}, "eventId")):
+    for wrong, field in (({"states": "DONE"}, "states[0]"), ({"types": "1,5"}, "types"), ({"eventId": "x"}, "eventId")):
         assert fields_of(await http.get("/api/asset/", params=wrong)) == [field]
 
 

@@ -37,6 +37,8 @@ async def test_an_image_is_requested_with_its_job_in_one_append(http: httpx.Asyn
             "stateString": "GENERATING",
             "type": 1,
             "typeString": "IMAGE",
+            "language": None,
+            "kind": None,
             "dateCreated": "2031-01-02T12:00:00.000Z",
             "dateModified": "2031-01-02T12:00:00.000Z",
             "url": None,

@@ -15,8 +15,10 @@ from pathlib import Path
 from re import compile as regex
 from typing import Any, Final
 
+from domain.asset.values import CAPTIONS as ADDED
 from domain.configuration.placeholders import CLEAR
 from domain.media_event import metadata_file
+from workers.jobs.caption_answers import caption_tracks
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.protocol import Protection
 from workers.jobs.workflow import Step, Workflow
@@ -48,12 +50,14 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
     made: Mapping[str, Any] = context.results["renditions"]
     protection = context.protection()
     schemes = [CLEAR] if protection is None else list(protection.boxes)
+    texts, added = text_tracks(context.results[CAPTIONS]["tracks"]), caption_tracks(context)
     for number, scheme in enumerate(schemes, 1):
         _packaged(context, scheme, made, *((), b"") if protection is None else _encryption(scheme, protection))
+        _add_texts(context.workspace / scheme, texts, beside=FOUND)
+        _add_texts(context.workspace / scheme, added, beside=ADDED)
         context.progress(number / (len(schemes) + 1), scheme)
     content_id = context.job.content_id
     files: dict[str, Path] = {}
-    texts = text_tracks(context.results[CAPTIONS]["tracks"])
     if has_source(context):
         files[f"{content_id}.mp4"] = _taken(context, CONVERTED)
     files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
@@ -116,7 +120,6 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
         lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
         last = _DIGITS.sub("…", lines[-1].partition("] ")[2]) if lines else f"it ended with status {ended.status}"
         raise StepFailed(f"packager: {last}", final=ended.status > 0)
-    _add_texts(context.workspace / folder, text_tracks(context.results[CAPTIONS]["tracks"]))
     for playlist in (context.workspace / folder).glob("*.m3u8"):
         text = _IDENTITY.sub("", playlist.read_text())
         marked = breaks and playlist.name != PLAYLIST
@@ -126,10 +129,11 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
         manifest.write_bytes(in_manifest(manifest.read_bytes(), breaks, duration=duration))
 
 
-def _add_texts(folder: Path, tracks: Sequence[TextTrack]) -> None:
+def _add_texts(folder: Path, tracks: Sequence[TextTrack], *, beside: str) -> None:
+    """`beside` is the folder with the files of the tracks."""
     playlist, manifest = folder / PLAYLIST, folder / MANIFEST
-    playlist.write_text(tracks_in_playlist(playlist.read_text(), tracks, folder=FOUND))
-    manifest.write_bytes(tracks_in_manifest(manifest.read_bytes(), tracks, folder=FOUND))
+    playlist.write_text(tracks_in_playlist(playlist.read_text(), tracks, folder=beside))
+    manifest.write_bytes(tracks_in_manifest(manifest.read_bytes(), tracks, folder=beside))
 
 
 def _encryption(scheme: str, protection: Protection) -> tuple[tuple[str, ...], bytes]:

@@ -1,0 +1,169 @@
+"""Use cases of captions over in-memory twins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.asset.caption_handlers import CaptionHandlers, NewCaption
+from domain.asset.commands import CompleteAsset, RemoveAsset, RequestCaption
+from domain.asset.languages import language_tag
+from domain.asset.ports import AssetFilter
+from domain.asset.values import AssetState, AssetType, CaptionKind
+from domain.kernel.errors import Malformed, NotFound, Refused
+from domain.media_event.commands import AddOrUpdateEvent
+from tests.domain.asset.memory_assets import MemoryAssets
+from tests.domain.asset.test_handlers import EVENT, FILM, KEY, ME, OTHER, accepted, handlers
+from tests.domain.media_files import MemoryMediaFiles
+from tests.domain.memory import Memory
+
+WANTED = NewCaption(event_id=EVENT, language="deu", kind=CaptionKind.CAPTIONS, name="Für Alle", content=b"WEBVTT")
+PATH = f"{EVENT}/captions/f-r-alle.de.captions.vtt"
+
+
+class Texts:
+    """The twin of the table of texts."""
+
+    def __init__(self) -> None:
+        self.stored: dict[UUID, bytes] = {}
+
+    async def store(self, key: UUID, content: bytes) -> None:
+        self.stored.setdefault(key, content)
+
+
+@pytest.fixture
+async def memory() -> Memory:
+    memory = Memory()
+    await memory.given(AddOrUpdateEvent(EVENT, {"title": "Final"}))
+    return memory
+
+
+@pytest.fixture
+def files() -> MemoryMediaFiles:
+    files = MemoryMediaFiles()
+    files.put(FILM, b"film")
+    return files
+
+
+@pytest.fixture
+def texts() -> Texts:
+    return Texts()
+
+
+@pytest.fixture
+def captions(memory: Memory, files: MemoryMediaFiles, texts: Texts) -> CaptionHandlers:
+    jobs = handlers(memory, files)._jobs
+    return CaptionHandlers(memory.executor, MemoryAssets(memory.log), events=memory.events, files=files, jobs=jobs, texts=texts)
+
+
+def requested(key: UUID = KEY, *, job: int = 3, path: str = PATH) -> RequestCaption:
+    return RequestCaption(
+        key, event_id=EVENT, name=WANTED.name, path=path, language="de", caption_kind=CaptionKind.CAPTIONS, job=job
+    )
+
+
+async def test_the_text_is_stored_and_the_job_and_its_caption_are_one_append(
+    memory: Memory, captions: CaptionHandlers, texts: Texts
+) -> None:
+    asset = (await captions.add(WANTED, invocation=ME)).aggregate
+    assert memory.topics == ["job.accepted", "asset.caption_requested"]
+    assert (asset.type, asset.state, asset.path, asset.job) == (AssetType.CAPTION, AssetState.GENERATING, PATH, 17)
+    assert (asset.language, asset.kind, asset.name) == ("de", CaptionKind.CAPTIONS, "Für Alle")
+    [submission] = [one.facts["submission"] for one in memory.happened if "submission" in one.facts]
+    [(sent, content)] = texts.stored.items()
+    assert content == b"WEBVTT"
+    assert submission.parameters == {"content_id": str(EVENT), "name": PATH.removeprefix(f"{EVENT}/"), "sent": str(sent)}
+    assert (submission.workflow, submission.owner) == ("captions", asset.id)
+
+
+@pytest.mark.parametrize(("source", "value"), [("file", "in/a.srt"), ("url", "https://a.example/a.srt")])
+async def test_a_text_that_is_elsewhere_is_not_stored(
+    memory: Memory, captions: CaptionHandlers, texts: Texts, source: str, value: str
+) -> None:
+    sources: dict[str, Any] = {"content": None, source: value}
+    await captions.add(replace(WANTED, **sources), invocation=ME)
+    [submission] = [one.facts["submission"] for one in memory.happened if "submission" in one.facts]
+    assert (submission.parameters[source], texts.stored) == (value, {})
+
+
+async def test_another_text_of_the_same_language_kind_and_name_replaces_it(memory: Memory, captions: CaptionHandlers) -> None:
+    await memory.given(accepted(3, KEY), requested(), CompleteAsset(KEY, job=3, job_version=5, sizes={PATH: 7}))
+    asset = (await captions.add(WANTED, invocation=ME)).aggregate
+    assert memory.topics == ["job.accepted", "asset.caption_replaced"]
+    assert (asset.key, asset.path, asset.jobs, asset.state, asset.size) == (str(KEY), PATH, (3, 17), AssetState.GENERATING, 7)
+    asset.complete(17, job_version=1, size=9, at=memory.now)
+    assert (asset.state, asset.size) == (AssetState.COMPLETED, 9)
+
+
+async def test_a_job_that_makes_the_text_before_is_broken_off(memory: Memory, captions: CaptionHandlers) -> None:
+    await memory.given(accepted(3, KEY), requested())
+    await captions.add(WANTED, invocation=ME)
+    assert memory.topics == ["job.broken", "job.accepted", "asset.caption_replaced"]
+
+
+async def test_of_two_that_come_at_once_the_later_replaces_the_earlier(memory: Memory, captions: CaptionHandlers) -> None:
+    memory.meanwhile(accepted(3, OTHER), requested(OTHER))
+    asset = (await captions.add(WANTED, invocation=ME)).aggregate
+    assert (asset.key, asset.jobs) == (str(OTHER), (3, 18)), "17 was the job of the first try"
+
+
+async def test_other_captions_have_files_of_their_own(memory: Memory, captions: CaptionHandlers) -> None:
+    await memory.given(requested())
+    other = (await captions.add(replace(WANTED, name="F-r/Alle"), invocation=ME)).aggregate
+    assert other.path == f"{EVENT}/captions/f-r-alle.de.captions-{other.key[:8]}.vtt"
+    english = (await captions.add(replace(WANTED, language="en-GB", name="日本語"), invocation=ME)).aggregate
+    assert english.path == f"{EVENT}/captions/text.en-GB.captions.vtt"
+
+
+async def test_a_removed_one_makes_room_for_another(memory: Memory, captions: CaptionHandlers) -> None:
+    await memory.given(accepted(3, KEY), requested(), RemoveAsset(KEY, running_job=3))
+    assert (await captions.add(WANTED, invocation=ME)).aggregate.key != str(KEY)
+
+
+async def test_what_is_refused(memory: Memory, files: MemoryMediaFiles, captions: CaptionHandlers, texts: Texts) -> None:
+    with pytest.raises(NotFound):
+        await captions.add(replace(WANTED, event_id=OTHER), invocation=ME)
+    with pytest.raises(Malformed):
+        await captions.add(replace(WANTED, language="german"), invocation=ME)
+    await files.remove(FILM)
+    with pytest.raises(Refused, match="has no VOD file"):
+        await captions.add(WANTED, invocation=ME)
+    assert texts.stored == {}
+
+
+async def test_a_caption_is_not_renamed(memory: Memory, files: MemoryMediaFiles) -> None:
+    await memory.given(requested())
+    with pytest.raises(Refused, match="keeps its name"):
+        await handlers(memory, files).rename(KEY, "x", invocation=ME)
+
+
+async def test_a_deletion_takes_captions_only_where_they_are_asked_for(memory: Memory, files: MemoryMediaFiles) -> None:
+    await memory.given(accepted(3, KEY), requested())
+    assets = handlers(memory, files)
+    assert (await assets.delete_matching(AssetFilter(event_id=EVENT), invocation=ME)).result == {"deleted": 0}
+    wanted = AssetFilter(event_id=EVENT, types=(AssetType.CAPTION,))
+    assert (await assets.delete_matching(wanted, invocation=ME)).result == {"deleted": 1}
+
+
+async def test_the_parts_of_a_caption_are_no_assets(memory: Memory, files: MemoryMediaFiles) -> None:
+    await memory.given(requested(), CompleteAsset(KEY, job=3, job_version=5, sizes={PATH: 7}))
+    for ending in (".vtt", ".segments.vtt", ".m3u8"):
+        files.put(PATH.replace(".vtt", ending), b"x")
+    assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 1, "the film"
+
+
+@pytest.mark.parametrize(
+    ("sent", "tag"),
+    [("de", "de"), ("DEU", "de"), ("en-gb", "en-GB"), ("zh-hant-tw", "zh-Hant-TW"), ("es-419", "es-419"), ("mul", "mul")],
+)
+def test_tags_of_languages(sent: str, tag: str) -> None:
+    assert language_tag(sent) == tag
+
+
+@pytest.mark.parametrize("sent", ["", "xx", "german", "de_DE", "de--x", "en us", "a" * 200, "d\u0435", "de\n", '"', "i"])
+def test_what_is_no_tag_of_a_language(sent: str) -> None:
+    with pytest.raises(Malformed, match="BCP 47"):
+        language_tag(sent)

@@ -1,0 +1,64 @@
+"""Makes the packages of a film agree with its captions, after each change of either.
+
+Jobs of several clients change captions and package films, and none of them may replace what a job of another client has published.
+So the product itself writes the two short texts that name the tracks, one process at a time for each film.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import UUID
+
+from domain.configuration.placeholders import CBCS, CENC, CLEAR
+from domain.kernel.media_files import MediaFiles
+from projections.kernel.database import Database
+from workers.jobs.caption_answers import CaptionAnswers
+from workers.media.captions.tracks import TextTrack, in_manifest, in_playlist
+
+_LOCK: Final = 0x63617074  # "capt"
+_LARGEST: Final = 4 * 1024 * 1024
+_TRIES: Final = 5
+_LOCKED: Final = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
+
+_log = logging.getLogger(__name__)
+
+Change = Callable[[bytes, Sequence[TextTrack]], bytes]
+
+
+class CaptionPackages:
+    """Writes `master.m3u8` and `manifest.mpd` anew where their tracks are not those of the Event."""
+
+    def __init__(self, database: Database, captions: CaptionAnswers, *, files: MediaFiles) -> None:
+        self._database = database
+        self._captions = captions
+        self._files = files
+
+    async def agree(self, event_id: UUID) -> None:
+        content = str(event_id)
+        async with self._database.connection() as connection, connection.transaction():
+            await connection.execute(_LOCKED, (_LOCK, content))
+            tracks = await self._captions.tracks(content)
+            for folder in (CLEAR, CENC, CBCS):
+                await self._change(f"{content}/{folder}/master.m3u8", tracks, _playlist)
+                await self._change(f"{content}/{folder}/manifest.mpd", tracks, in_manifest)
+
+    async def _change(self, path: str, tracks: Sequence[TextTrack], change: Change) -> None:
+        """Unless a job has put another file there meanwhile: then that one is changed."""
+        for _ in range(_TRIES):
+            found = await self._files.find(path)
+            if found is None:
+                return
+            try:
+                before = await self._files.read(path, limit=_LARGEST)
+                after = None if before is None else change(before, tracks)
+            except ValueError as fault:
+                _log.warning("the captions of %s are not put into it: %s", path, fault)
+                return
+            if after is None or after == before or await self._files.replace(found, after):
+                return
+
+
+def _playlist(before: bytes, tracks: Sequence[TextTrack]) -> bytes:
+    return in_playlist(before.decode(), tracks).encode()

@@ -1,0 +1,81 @@
+"""What steps ask their worker about captions: the text that a client has sent, and the tracks of a film."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from domain.asset.row import AssetRow
+from domain.asset.values import CaptionKind
+from projections.asset.caption_texts import CaptionTexts
+from projections.asset.queries import AssetQueries
+from workers.jobs.context import StepContext
+from workers.media.captions.tracks import TextTrack
+
+TEXT: Final = "caption_text"
+TRACKS: Final = "caption_tracks"
+_GONE: Final = "The text that was sent is not kept any more: send it again."
+
+FindTracks = Callable[[str], Awaitable[Sequence[TextTrack]]]
+"""By the id of a content."""
+
+_log = logging.getLogger(__name__)
+
+
+async def no_tracks(content_id: str) -> Sequence[TextTrack]:
+    """Where there are no captions."""
+    return ()
+
+
+class CaptionAnswers:
+    """Answers the steps of a process."""
+
+    def __init__(self, texts: CaptionTexts, assets: AssetQueries) -> None:
+        self._texts = texts
+        self._assets = assets
+
+    async def tracks(self, content_id: str) -> Sequence[TextTrack]:
+        """Those that clients have added to a film."""
+        try:
+            event = UUID(content_id)
+        except ValueError:
+            return ()
+        return [_track(row) for row in await self._assets.captions(event)]
+
+    async def text(self, sent: str) -> Mapping[str, Any]:
+        try:
+            found = await self._texts.read(UUID(sent))
+        except Exception as fault:  # whatever it is: the step would wait for ever
+            _log.error("a step gets no captions: %s: %s", type(fault).__name__, fault)
+            return {"refused": "The captions cannot be read; the log of the worker says why."}
+        return {"refused": _GONE, "final": True} if found is None else {"text": b64encode(found).decode()}
+
+    async def forget(self, sent: str) -> None:
+        await self._texts.forget(UUID(sent))
+
+
+async def answer(find: FindTracks, content_id: str) -> Mapping[str, Any]:
+    """What a step is told that asks for the tracks of its content."""
+    try:
+        found = await find(content_id)
+    except Exception as fault:  # whatever it is: the step would wait for ever
+        _log.error("a step gets no tracks of captions: %s: %s", type(fault).__name__, fault)
+        return {"refused": "The captions of the film cannot be read; the log of the worker says why."}
+    return {"tracks": [{"name": one.name, "language": one.language, "kind": one.kind, "stem": one.stem} for one in found]}
+
+
+def caption_tracks(context: StepContext[Any]) -> Sequence[TextTrack]:
+    """The tracks that clients have added to the film of a step, as its worker knows them. None where nobody answers: after the
+    job the packages are made to agree with the captions anyway."""
+    told = context.ask(TRACKS).get("tracks", ())
+    return [TextTrack(**{**one, "kind": CaptionKind(one["kind"])}) for one in told]
+
+
+def _track(row: AssetRow) -> TextTrack:
+    assert row.language is not None
+    assert row.kind is not None
+    stem = row.path.rpartition("/")[2].removesuffix(".vtt")
+    return TextTrack(name=row.name, language=row.language, kind=row.kind, stem=stem)

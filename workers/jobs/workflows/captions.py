@@ -1,0 +1,143 @@
+"""`captions`: makes WebVTT of a text, in the files that the packages of a film refer to.
+
+The step that reads the text has no network, as it reads files of strangers."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from pathlib import Path
+from typing import Any, Final, Self
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from domain.asset.values import CaptionKind
+from domain.job.values import Severity
+from domain.media_event import metadata_file
+from workers.jobs.caption_answers import TEXT
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.media_paths import RelativePath
+from workers.jobs.workflow import JobParameters, Step, WebUrl, Workflow
+from workers.media.captions.faults import UnreadableCaptions, clock
+from workers.media.captions.reading import LATEST, MOST_BYTES, read
+from workers.media.captions.tracks import TextTrack, track_files
+from workers.ports import OutboundFailed, OutboundRefused
+
+NAME: Final = "captions"
+_SENT: Final = "text"
+_LATE: Final = 1000
+"""Milliseconds after the end of the film that a last cue often has."""
+
+
+class Captions(JobParameters):
+    """One of `sent`, a text that a client has sent, `file`, a path below the media root, and `url`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b", "name": "captions/german.de.vtt", "file": "in/german.srt"}
+            ]
+        }
+    )
+
+    name: RelativePath = Field(description="Path of the WebVTT file that is made, below the folder of the content.")
+    sent: UUID | None = Field(None, strict=False, description="A text that a client has sent; the product names it.")
+    file: RelativePath | None = Field(None, description="The text: a path below the media root.")
+    url: WebUrl | None = Field(None, description="The text: an http or https address.")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if sum(source is not None for source in (self.sent, self.file, self.url)) != 1:
+            raise PydanticCustomError("source", "need one of sent, file and url")
+        return self
+
+
+def fetch(context: StepContext[Captions]) -> StepResult:
+    """Has the text where the next step, which has no network, can read it."""
+    wanted, text = context.parameters, context.workspace / _SENT
+    if wanted.file is not None:
+        if not context.path(wanted.file).is_file():
+            raise StepFailed(f"There is no file {wanted.file}.", final=True)
+        return StepResult(message=f"Found {wanted.file}")
+    if wanted.url is not None:
+        _download(context, wanted.url, text)
+    else:
+        answer = context.ask(TEXT)
+        if "refused" in answer:
+            raise StepFailed(str(answer["refused"]), final=bool(answer.get("final")))
+        text.write_bytes(b64decode(answer["text"]))
+    context.keep(text, _SENT)
+    return StepResult(message=f"Received {text.stat().st_size} bytes")
+
+
+def _download(context: StepContext[Captions], url: str, to: Path) -> None:
+    try:
+        answer = context.download(url, to, most=MOST_BYTES)
+    except OutboundRefused as refused:
+        raise StepFailed(str(refused), final=True) from None
+    except OutboundFailed as failed:
+        large = failed.kind == "size"
+        raise StepFailed(f"The captions have more than {MOST_BYTES} bytes." if large else str(failed), final=large) from None
+    if answer.status != 200:
+        raise StepFailed(f"The host answered {answer.status}.", final=400 <= answer.status < 500)
+
+
+def convert(context: StepContext[Captions]) -> StepResult:
+    """Fails for good for what cannot be shown with the film, with the reason."""
+    wanted, lasts = context.parameters, _length(context)
+    text = context.job_file(_SENT) if wanted.file is None else context.path(wanted.file)
+    folder, _, file_name = wanted.name.rpartition("/")
+    track = TextTrack(name="", language="", kind=CaptionKind.SUBTITLES, stem=file_name.removesuffix(".vtt"), folder=folder)
+    try:
+        with text.open("rb") as file:
+            captions = read(file.read(MOST_BYTES + 1))
+        first, last = captions.cues[0].begin, max(cue.end for cue in captions.cues)
+        files = track_files(track, captions.cues, lasts=last / 1000 if lasts is None else lasts)
+    except UnreadableCaptions as fault:
+        raise StepFailed(str(fault), final=True) from None
+    for remark in captions.remarks:
+        context.log(remark, Severity.WARN)
+    if lasts is not None:
+        _compare(context, first, last, lasts=lasts)
+    for name, content in files.items():
+        path = context.workspace / name.rpartition("/")[2]
+        path.write_bytes(content)
+        context.publish(path, name)
+    return StepResult(
+        message=f"{len(captions.cues)} cues from {clock(first)} to {clock(last)}, read as {captions.format}",
+        metadata={"format": captions.format, "cues": len(captions.cues), "first": first / 1000, "last": last / 1000},
+    )
+
+
+def _compare(context: StepContext[Any], first: int, last: int, *, lasts: float) -> None:
+    """The cues with the film."""
+    if first >= lasts * 1000:
+        begins = f"The first cue begins at {clock(first)}, and the film ends after {_at(lasts)}"
+        raise StepFailed(f"{begins}: the times of the cues do not count from the begin of the film.", final=True)
+    if last > lasts * 1000 + _LATE:
+        context.log(f"The last cue ends at {clock(last)}, after the film, which ends at {_at(lasts)}.", Severity.WARN)
+
+
+def _at(seconds: float) -> str:
+    return clock(round(seconds * 1000))
+
+
+def _length(context: StepContext[Any]) -> float | None:
+    """Seconds of the film, where its package says it."""
+    try:
+        with context.path(f"{context.job.content_id}/{metadata_file.NAME}").open("rb") as file:
+            told = json.loads(file.read(metadata_file.LARGEST))["duration"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return float(told) if isinstance(told, int | float) and 0 < told <= LATEST / 1000 else None
+
+
+CAPTIONS: Final = Workflow(
+    NAME,
+    Captions,
+    (Step("fetch", fetch, needs_network=True), Step("convert", convert, after=("fetch",))),
+    submitted_by="asset",
+    description="Makes WebVTT of captions, for HLS and DASH.",
+)
