@@ -22,7 +22,7 @@ STEPS = (Step("one", nothing), Step("two", nothing, after=("one",)))
 BROKEN: tuple[Workflow, ...] = ()
 NO_WORKFLOW = "a text"
 BUILT_IN = (
-    *("asset_gif", "asset_image", "asset_video", "compose", "http_fetch_verify", "probe_media"),
+    *("asset_gif", "asset_image", "asset_video", "captions", "compose", "http_fetch_verify", "probe_media"),
     *("publication_upload", "vod_capture", "vod_ingest", "vod_package"),
 )
 CLASHING = (Workflow("fine", JobParameters, STEPS), Workflow("probe_media", JobParameters, STEPS))
