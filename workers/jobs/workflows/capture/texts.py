@@ -21,7 +21,6 @@ from workers.jobs.workflows.capture.pieces import Piece, Workbench, placed, runs
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.text_follower import RecordedTexts, TextPart
 from workers.jobs.workflows.encode import LONGEST
-from workers.jobs.workflows.media_file import MediaFile
 from workers.jobs.workflows.vod.packet_files import copied_packets, discard_packets, packets
 from workers.jobs.workflows.vod.subtitle_tracks import bcp_47
 from workers.jobs.workflows.vod.texts import Text
@@ -30,6 +29,7 @@ from workers.media.captions.cuts import cut
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import MOST_CUES, read
 from workers.media.captions.samples import read_samples
+from workers.media.file import MediaFile
 
 _FILE: Final = "recorded-texts.json"
 _MAP: Final = regex(rb"X-TIMESTAMP-MAP=([^\r\n]{1,100})")
