@@ -62,10 +62,11 @@ def record(context: StepContext[VodCapture]) -> StepResult:
 
 
 def join(context: StepContext[VodCapture]) -> StepResult:
+    """The film of what was recorded, and its subtitles."""
     given = context.parameters
     recording = kept_recording(context)
     joined = join_pieces(context, recording, accurate=given.frame_accurate, copy_ts=given.copy_ts)
-    texts = keep_texts(context, captured_texts(context, recording, joined.cut, keep_gaps=given.copy_ts))
+    texts = keep_texts(context, captured_texts(context, recording, cut_at=joined.cut, keep_gaps=given.copy_ts))
     lasts = round(joined.cut.lasts, 3)
     began = iso(datetime.fromtimestamp(joined.cut.moment, UTC)) if recording.clocked else None
     context.keep(joined.path, CONVERTED)

@@ -29,7 +29,6 @@ from workers.media.captions.cuts import cut
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import MOST_CUES, read
 from workers.media.captions.samples import read_samples
-from workers.media.file import MediaFile
 
 _FILE: Final = "recorded-texts.json"
 _MAP: Final = regex(rb"X-TIMESTAMP-MAP=([^\r\n]{1,100})")
@@ -45,7 +44,7 @@ def keep_recorded_texts(context: StepContext[Any], found: RecordedTexts) -> None
     context.keep(file, _FILE)
 
 
-def captured_texts(context: StepContext[Any], recording: Recording, cut_at: Cut, *, keep_gaps: bool) -> list[Text]:
+def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: Cut, keep_gaps: bool) -> list[Text]:
     told = json.loads(context.job_file(_FILE).read_text())
     parts = [TextPart(track, at, base, init, b64decode(body)) for track, at, base, init, body in told["parts"]]
     if not parts:
@@ -135,17 +134,17 @@ def _sources(context: StepContext[Any], parts: Sequence[TextPart], inits: dict[s
 
 def _of_segments(context: StepContext[Any], body: bytes) -> _Cues | None:
     place = context.workspace / "texts"
-    file = MediaFile(context, place.with_suffix(".mp4"), "the recorded subtitles", {})
-    file.path.write_bytes(body)
-    copied = copied_packets(place.name, "-map", "0:0")
-    context.run("ffmpeg", "-nostdin", "-v", "error", "-y", "-copyts", *file.input(), *copied, seconds=LONGEST)
+    file = place.with_suffix(".mp4")
+    file.write_bytes(body)
+    read_as = ("-copyts", "-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{file}")
+    context.run("ffmpeg", "-nostdin", "-v", "error", "-y", *read_as, *copied_packets(place.name, "-map", "0:0"), seconds=LONGEST)
     try:
         return _Cues(read_samples(packets(place)).cues, None, None)
     except UnreadableCaptions:
         return None
     finally:
         discard_packets(place)
-        file.path.unlink()
+        file.unlink()
 
 
 def _offset(body: bytes) -> float | None:
