@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from mmap import mmap
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from workers.media.errors import Unreadable
 
 _HEADER: Final = Struct(">I4s")
 _LARGE: Final = Struct(">Q")
-_MOST: Final = 10_000
+LONGEST_HEAD: Final = 16
+MOST_BOXES: Final = 10_000
 """Boxes within one box."""
 
 
@@ -23,18 +25,32 @@ class Box:
     body: memoryview
 
 
-def boxes(data: memoryview) -> Iterator[Box]:
-    """The boxes within a box, or a file. Raises `Unreadable`."""
-    at, count = 0, 0
-    while at < len(data):
-        size, kind, header = head(data[at:])
-        if size > len(data) - at:
+class Place(NamedTuple):
+    """Where a box lies. Its body begins at `begins`, after the header, and it ends at `end`."""
+
+    kind: bytes
+    at: int
+    begins: int
+    end: int
+
+
+def places(data: memoryview | bytes | mmap, *, most: int = MOST_BOXES) -> Iterator[Place]:
+    """Where the boxes within a box, or a file, lie. They fill it. Raises `Unreadable`."""
+    at, count, total = 0, 0, len(data)
+    while at < total:
+        size, kind, header = head(data[at : at + LONGEST_HEAD])
+        if size > total - at:
             raise Unreadable("a box is longer than what holds it")
         count += 1
-        if count > _MOST:
+        if count > most:
             raise Unreadable("it has too many boxes")
-        yield Box(kind, data[at + header : at + size])
+        yield Place(kind, at, at + header, at + size)
         at += size
+
+
+def boxes(data: memoryview) -> Iterator[Box]:
+    """The boxes within a box, or a file. Raises `Unreadable`."""
+    return (Box(one.kind, data[one.begins : one.end]) for one in places(data))
 
 
 def head(data: memoryview | bytes) -> tuple[int, bytes, int]:
@@ -42,16 +58,20 @@ def head(data: memoryview | bytes) -> tuple[int, bytes, int]:
     if len(data) < _HEADER.size:
         raise Unreadable("a box has no header")
     size, kind = _HEADER.unpack_from(data)
+    header = _HEADER.size
     if size == 1:
-        if len(data) < 16:
+        if len(data) < LONGEST_HEAD:
             raise Unreadable("a box has no header")
-        (size,) = _LARGE.unpack_from(data, 8)
-        header = 16
-    else:
-        header = 8
+        (size,) = _LARGE.unpack_from(data, _HEADER.size)
+        header = LONGEST_HEAD
     if size < header:
         raise Unreadable("a box has no end")
     return size, kind, header
+
+
+def has_head(data: bytearray) -> bool:
+    """Whether the head of a box is there. Eight bytes are enough for all but the largest boxes."""
+    return len(data) >= LONGEST_HEAD or (len(data) >= _HEADER.size and data[:4] != b"\0\0\0\1")
 
 
 def child(data: memoryview, *path: bytes) -> memoryview | None:
@@ -65,10 +85,32 @@ def child(data: memoryview, *path: bytes) -> memoryview | None:
 
 
 def needed(data: memoryview, *path: bytes) -> memoryview:
+    """As `child`. Raises `Unreadable` where there is none."""
     found = child(data, *path)
     if found is None:
         raise Unreadable(f"it has no {path[-1].decode('latin-1')}")
     return found
+
+
+class BoxStream:
+    """Cuts a stream of bytes into the boxes of its top level, each of at most `most` bytes."""
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._rest = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Type and bytes, with the head, of each box that is complete now. Raises `Unreadable`."""
+        self._rest += piece
+        while has_head(self._rest):
+            size, kind, _ = head(bytes(self._rest[:LONGEST_HEAD]))
+            if size > self._most:
+                raise Unreadable("a box is too large")
+            if len(self._rest) < size:
+                return
+            box = bytes(self._rest[:size])
+            del self._rest[:size]
+            yield kind, box
 
 
 class Fields:
@@ -78,13 +120,18 @@ class Fields:
         self._body = body
         self._at = 0
 
-    def whole(self, size: int) -> int:
+    def whole(self, size: int, *, signed: bool = False) -> int:
+        """An integer of so many bytes. Raises `Unreadable`."""
+        return int.from_bytes(self.take(size), "big", signed=signed)
+
+    def take(self, size: int) -> memoryview:
+        """So many bytes. Raises `Unreadable`."""
         end = self._at + size
         if end > len(self._body):
             raise Unreadable("a box is too short")
-        value = int.from_bytes(self._body[self._at : end], "big")
+        taken = self._body[self._at : end]
         self._at = end
-        return value
+        return taken
 
     def skip(self, size: int) -> None:
         self._at += size

@@ -31,6 +31,14 @@ def codec_name(kind: bytes, entry: memoryview) -> str:
     return name(kind.decode("ascii"), inner)
 
 
+def decoder_configuration(kind: bytes, entry: memoryview) -> bytes:
+    """What a decoder of H.264 or AAC is given before the media; empty for other codecs. Raises `Unreadable`."""
+    inner = {box.kind: box.body for box in boxes(entry[inner_at(kind) :])}
+    if kind in (b"avc1", b"avc3"):
+        return bytes(_config(inner, b"avcC").rest())
+    return _decoder_config(inner)[1] if kind == b"mp4a" else b""
+
+
 def _avc(kind: str, inner: dict[bytes, memoryview]) -> str:
     config = _config(inner, b"avcC")
     config.skip(1)
@@ -64,13 +72,22 @@ def _vp9(kind: str, inner: dict[bytes, memoryview]) -> str:
 
 
 def _aac(kind: str, inner: dict[bytes, memoryview]) -> str:
-    """ISO/IEC 14496-1, 7.2.6: descriptors within descriptors."""
+    object_type, specific = _decoder_config(inner)
+    if len(specific) < 2:
+        return f"{kind}.{object_type or 0x40:x}.2"
+    first = int.from_bytes(specific[:2], "big")
+    audio = first >> 11
+    return f"{kind}.{object_type:x}.{audio if audio != 31 else 32 + (first >> 5 & 0x3F)}"
+
+
+def _decoder_config(inner: dict[bytes, memoryview]) -> tuple[int, bytes]:
+    """The object type, and AudioSpecificConfig. ISO/IEC 14496-1, 7.2.6: descriptors within descriptors."""
     config = _config(inner, b"esds")
     config.skip(4)
     object_type = 0
     while config.left >= 2:
         tag = config.whole(1)
-        _length(config)
+        size = _length(config)
         if tag == 0x03:
             config.skip(2)
             flags = config.whole(1)
@@ -81,12 +98,10 @@ def _aac(kind: str, inner: dict[bytes, memoryview]) -> str:
             object_type = config.whole(1)
             config.skip(12)
         elif tag == 0x05:
-            first = config.whole(2)
-            audio = first >> 11
-            return f"{kind}.{object_type:x}.{audio if audio != 31 else 32 + (first >> 5 & 0x3F)}"
+            return object_type, bytes(config.take(size))
         else:
             break
-    return f"{kind}.{object_type or 0x40:x}.2"
+    return object_type, b""
 
 
 def _length(config: Fields) -> int:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from workers.media.boxes import head
+from workers.media.boxes import LONGEST_HEAD, has_head, head
 from workers.media.errors import Unreadable
 
 _MOST_HELD: Final = 1024 * 1024
 """Bytes of a box that is kept until all of it is there."""
 _KEPT: Final = (b"ftyp", b"moov", b"moof")
 _IGNORED: Final = (b"styp", b"sidx", b"prft", b"free", b"skip", b"mfra", b"emsg", b"uuid", b"ssix", b"pdin", b"meta")
-_LONGEST_HEAD: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +68,9 @@ class FragmentStream:
 
     def _begins(self) -> bool:
         """Whether the head of the next box is there."""
-        if len(self._held) < _LONGEST_HEAD and not self._short():
+        if not has_head(self._held):
             return False
-        size, kind, _ = head(bytes(self._held[:_LONGEST_HEAD]))
+        size, kind, _ = head(bytes(self._held[:LONGEST_HEAD]))
         if kind == b"mdat":
             if not self._moof or size > self._most:
                 raise Unreadable("there is media data outside a fragment, or too much of it")
@@ -85,10 +84,6 @@ class FragmentStream:
         self._type, self._left, self._box = kind, size, bytearray()
         self.final = self.final or kind == b"mfra"
         return True
-
-    def _short(self) -> bool:
-        """Eight bytes are enough for the head of all but the largest boxes."""
-        return len(self._held) >= 8 and bytes(self._held[:4]) != b"\0\0\0\1"
 
     def _kept(self) -> Iterator[Piece]:
         box = bytes(self._box)

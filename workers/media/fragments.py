@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from struct import iter_unpack
+from typing import Final, NamedTuple
 
-from workers.media.boxes import Fields, boxes, child, needed
-from workers.media.codecs import codec_name
+from workers.media.boxes import Fields, boxes, child, needed, places
+from workers.media.codecs import codec_name, decoder_configuration
 from workers.media.errors import Unreadable
 
-_NOT_SYNC: Final = 0x10000
+NOT_SYNC: Final = 0x10000
+"""The flag of a sample that needs others to be decoded."""
 MOST_SAMPLES: Final = 100_000
 """Of one `trun`."""
 MOST_TRACKS: Final = 8
+_MOST_IN_FILE: Final = 100_000
+"""Boxes on the top level of a file."""
 _LONGEST: Final = 600.0
-PER_SAMPLE: Final = (0x100, 0x200, 0x400, 0x800)
+_PER_SAMPLE: Final = (0x100, 0x200, 0x400, 0x800)
 """Of a `trun`: each sample has a duration, a size, flags, an offset, of four bytes each, in this order."""
+
+
+class Defaults(NamedTuple):
+    """What samples of a track have that say nothing else. `number` is that of the track."""
+
+    number: int = 0
+    duration: int = 0
+    size: int = 0
+    flags: int = 0
+
+
+NOTHING: Final = Defaults()
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A track of an initialization section. `kind` is video or audio."""
+    """A track of an initialization section. `kind` is video or audio; `configuration` is that of a decoder of H.264 or AAC."""
 
     number: int
     kind: str
@@ -32,8 +51,8 @@ class Media:
     channels: int = 0
     rate: int = 0
     language: str = ""
-    sample_duration: int = 0
-    sample_flags: int = 0
+    defaults: Defaults = NOTHING
+    configuration: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,8 @@ class Fragment:
 def read_init(data: bytes) -> Init:
     """Of a file that begins with `ftyp` and `moov`. Raises `Unreadable`."""
     moov = needed(memoryview(data), b"moov")
-    defaults = dict(_trex(one.body) for one in boxes(child(moov, b"mvex") or memoryview(b"")) if one.kind == b"trex")
+    found = [_trex(one.body) for one in boxes(child(moov, b"mvex") or memoryview(b"")) if one.kind == b"trex"]
+    defaults = {one.number: one for one in found}
     if not defaults:
         raise Unreadable("it is not fragmented (no mvex)")
     media = [
@@ -87,7 +107,7 @@ def _track_number(tkhd: memoryview) -> int:
     return fields.whole(4)
 
 
-def _media(trak: memoryview, *, number: int, defaults: dict[int, tuple[int, int]]) -> Media:
+def _media(trak: memoryview, *, number: int, defaults: dict[int, Defaults]) -> Media:
     handler = Fields(needed(trak, b"mdia", b"hdlr"))
     handler.skip(8)
     kind = {b"vide": "video", b"soun": "audio"}.get(handler.whole(4).to_bytes(4, "big"))
@@ -109,10 +129,9 @@ def _media(trak: memoryview, *, number: int, defaults: dict[int, tuple[int, int]
         channels = fields.whole(2)
         fields.skip(6)
         rate = fields.whole(2)
-    duration, flags = defaults.get(number, (0, 0))
-    return Media(
-        number, kind, timescale, codec_name(entry.kind, entry.body), width, height, channels, rate, language, duration, flags
-    )
+    name, configuration = codec_name(entry.kind, entry.body), decoder_configuration(entry.kind, entry.body)
+    usual = defaults.get(number, Defaults(number))
+    return Media(number, kind, timescale, name, width, height, channels, rate, language, usual, configuration)
 
 
 def _timing(mdhd: memoryview) -> tuple[int, str]:
@@ -128,74 +147,101 @@ def _timing(mdhd: memoryview) -> tuple[int, str]:
     return timescale, letters if letters.isascii() and letters.isalpha() and letters != "und" else ""
 
 
-def _trex(body: memoryview) -> tuple[int, tuple[int, int]]:
+def _trex(body: memoryview) -> Defaults:
     fields = Fields(body)
     fields.skip(4)
     number = fields.whole(4)
     fields.skip(4)
-    duration = fields.whole(4)
-    fields.skip(4)
-    return number, (duration, fields.whole(4))
+    return Defaults(number, fields.whole(4), fields.whole(4), fields.whole(4))
 
 
 def read_fragment(moof: memoryview, init: Init) -> Fragment:
-    """Of the body of a `moof`."""
+    """Of the body of a `moof`. Raises `Unreadable`."""
     main = init.main
     for one in boxes(moof):
         if one.kind == b"traf":
-            number, duration, flags = _tfhd(needed(one.body, b"tfhd"), main)
-            if number == main.number:
-                return _fragment(one.body, main, duration, flags)
+            defaults = read_defaults(needed(one.body, b"tfhd"), main.defaults)
+            if defaults.number == main.number:
+                return _fragment(one.body, main, defaults)
     raise Unreadable("a fragment has nothing of the main track")
 
 
-def _tfhd(body: memoryview, main: Media) -> tuple[int, int, int]:
-    fields = Fields(body)
+def read_defaults(tfhd: memoryview, usual: Defaults) -> Defaults:
+    """`usual` are those of the track."""
+    fields = Fields(tfhd)
     present = fields.whole(4)
     number = fields.whole(4)
     fields.skip((8 if present & 0x01 else 0) + (4 if present & 0x02 else 0))
-    duration = fields.whole(4) if present & 0x08 else main.sample_duration
-    fields.skip(4 if present & 0x10 else 0)
-    return number, duration, fields.whole(4) if present & 0x20 else main.sample_flags
+    duration = fields.whole(4) if present & 0x08 else usual.duration
+    size = fields.whole(4) if present & 0x10 else usual.size
+    return Defaults(number, duration, size, fields.whole(4) if present & 0x20 else usual.flags)
 
 
-def _fragment(traf: memoryview, main: Media, duration: int, flags: int) -> Fragment:
-    time, lasts, sync = _tfdt(needed(traf, b"tfdt")), 0, None
-    for one in boxes(traf):
-        if one.kind == b"trun":
-            added, first = _trun(one.body, duration, flags)
-            lasts += added
-            sync = first if sync is None else sync
-    if sync is None or lasts <= 0 or lasts / main.timescale > _LONGEST:
+def _fragment(traf: memoryview, main: Media, defaults: Defaults) -> Fragment:
+    runs = read_runs(traf)
+    lasts = sum(run.lasts(defaults) for run in runs)
+    if lasts <= 0 or lasts / main.timescale > _LONGEST:
         raise Unreadable("a fragment has no samples, or lasts too long")
-    return Fragment(time, lasts, sync or main.kind == "audio")
+    sync = main.kind == "audio" or not runs[0].first_flags(defaults) & NOT_SYNC
+    return Fragment(read_time(needed(traf, b"tfdt")), lasts, sync)
 
 
-def _tfdt(body: memoryview) -> int:
-    fields = Fields(body)
+def read_time(tfdt: memoryview) -> int:
+    """When the fragment is decoded, in ticks."""
+    fields = Fields(tfdt)
     version = fields.whole(1)
     fields.skip(3)
     return fields.whole(8 if version else 4)
 
 
-def _trun(body: memoryview, duration: int, flags: int) -> tuple[int, bool]:
-    """How long it lasts, and whether its first sample is a sync sample. What it costs is bounded by the bytes that
-    are there, not by the samples that are claimed."""
-    fields = Fields(body)
-    present = fields.whole(4)
-    count = fields.whole(4)
-    if not 0 < count <= MOST_SAMPLES:
-        raise Unreadable("a fragment has no samples, or too many")
-    fields.skip(4 if present & 0x01 else 0)
-    first = fields.whole(4) if present & 0x04 else None
-    told = [bool(present & flag) for flag in PER_SAMPLE]
-    rest, step = fields.rest(), 4 * sum(told)
-    if len(rest) < count * step:
-        raise Unreadable("a box is too short")
-    if first is None:
-        first = int.from_bytes(rest[4 * sum(told[:2]) :][:4], "big") if told[2] else flags
-    durations = (int.from_bytes(rest[at : at + 4], "big") for at in range(0, count * step, step)) if told[0] else ()
-    return sum(durations) if told[0] else count * duration, not first & _NOT_SYNC
+class Run:
+    """The samples of a `trun`. What it costs is bounded by the bytes that are there, not by the samples that are claimed.
+
+    `offset` is where the first of them begins, from the start of the `moof` on; None: where the run before ends."""
+
+    def __init__(self, body: memoryview) -> None:
+        fields = Fields(body)
+        present = fields.whole(4)
+        self.count = fields.whole(4)
+        if not 0 < self.count <= MOST_SAMPLES:
+            raise Unreadable("a fragment has no samples, or too many")
+        self.offset = fields.whole(4, signed=True) if present & 0x01 else None
+        self._first = fields.whole(4) if present & 0x04 else None
+        self._told = [bool(present & flag) for flag in _PER_SAMPLE]
+        self._table = fields.take(self.count * 4 * sum(self._told))
+
+    def lasts(self, defaults: Defaults) -> int:
+        """In ticks."""
+        if not self._told[0]:
+            return self.count * defaults.duration
+        words = sum(self._told)
+        return sum(value[0] for value in iter_unpack(f">I{4 * (words - 1)}x", self._table))
+
+    def first_flags(self, defaults: Defaults) -> int:
+        if self._first is not None:
+            return self._first
+        place = 4 * sum(self._told[:2])
+        return int.from_bytes(self._table[place : place + 4], "big") if self._told[2] else defaults.flags
+
+    def samples(self, defaults: Defaults) -> Iterator[tuple[int, int, int, int]]:
+        """Duration, size, flags and, from the time at which it is decoded, the shift of the time at which it is shown, of each."""
+        usual = (defaults.duration, defaults.size, defaults.flags, 0)
+        codes = "".join("i" if number == 3 else "I" for number, told in enumerate(self._told) if told)
+        table = iter_unpack(f">{codes}", self._table) if codes else repeat((), self.count)
+        picked = [sum(self._told[:number]) if told else None for number, told in enumerate(self._told)]
+        for number, values in enumerate(table):
+            duration, size, flags, shift = (
+                other if place is None else values[place] for place, other in zip(picked, usual, strict=True)
+            )
+            yield duration, size, self._first if number == 0 and self._first is not None else flags, shift
+
+
+def read_runs(traf: memoryview) -> list[Run]:
+    """All of a track. Raises `Unreadable` where there is none."""
+    runs = [Run(one.body) for one in boxes(traf) if one.kind == b"trun"]
+    if not runs:
+        raise Unreadable("a fragment has no samples, or lasts too long")
+    return runs
 
 
 def read_fragments(data: Sequence[memoryview], init: Init) -> Fragment:
@@ -204,3 +250,47 @@ def read_fragments(data: Sequence[memoryview], init: Init) -> Fragment:
     if not found:
         raise Unreadable("it has no fragment")
     return Fragment(found[0].time, sum(one.lasts for one in found), found[0].sync)
+
+
+def read_moofs(file: Path, *, most: int) -> list[memoryview]:
+    """The bodies of the `moof` boxes of a segment, each of at most `most` bytes. Media data is passed over. Raises `Unreadable`."""
+    if not file.stat().st_size:
+        return []
+    with file.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as data:
+        found = [one for one in places(data, most=_MOST_IN_FILE) if one.kind == b"moof"]
+        if any(one.end - one.at > most for one in found):
+            raise Unreadable("a box is too large")
+        return [memoryview(data[one.begins : one.end]) for one in found]
+
+
+class Subsegment(NamedTuple):
+    """A part of a file. `first` and `size` are bytes, `time` and `lasts` seconds."""
+
+    first: int
+    size: int
+    time: float
+    lasts: float
+
+
+def read_index(data: bytes, *, begins: int) -> list[Subsegment]:
+    """What the first `sidx` box lists. `begins` is where `data` lies in its file. Raises `Unreadable`."""
+    place = next((one for one in places(data, most=_MOST_IN_FILE) if one.kind == b"sidx"), None)
+    if place is None:
+        raise Unreadable("it has no index of its segments (sidx)")
+    fields = Fields(memoryview(data)[place.begins : place.end])
+    width = 8 if fields.whole(1) else 4
+    fields.skip(7)
+    scale = fields.whole(4)
+    time, first = fields.whole(width), fields.whole(width)
+    fields.skip(2)
+    count = fields.whole(2)
+    if not scale:
+        raise Unreadable("its index of segments has no timescale")
+    first += begins + place.end
+    found = []
+    for size, lasts, _ in iter_unpack(">III", fields.take(12 * count)):
+        if size >> 31:
+            raise Unreadable("its index refers to other indexes")
+        found.append(Subsegment(first, size, time / scale, lasts / scale))
+        first, time = first + size, time + lasts
+    return found

@@ -15,9 +15,9 @@ from pathlib import Path
 from time import time as unix_time
 from typing import Final
 
-from workers.media.boxes import head
 from workers.media.errors import Unreadable
-from workers.media.fragments import Fragment, Init, read_fragments, read_init
+from workers.media.fragments import Fragment, Init, read_fragments, read_init, read_moofs
+from workers.media.transport_stream import PACKET, is_packets
 from workers.origin.incoming_playlist import Incoming, Listed, Master, read_playlist
 from workers.origin.names import Upload
 from workers.origin.recordings import INCOMING, MOST_TRACKS, Point, Recording, put_text
@@ -30,7 +30,6 @@ _BACK: Final = 1.0
 _HOLE: Final = 0.5
 _FARTHEST: Final = 86_400.0
 _CLOCKS_APART: Final = 60.0
-_TS_PACKET: Final = 188
 _WAITING: Final = "playlist-"
 
 
@@ -132,7 +131,7 @@ class Publishing:
                 continue
             file = files / Upload("segment", one.path).digest
             init = self._init_of(recording, index, one, files)
-            fragment = read_fragments(_moofs(file), init) if init is not None else None
+            fragment = read_fragments(read_moofs(file, most=MOST_INIT), init) if init is not None else None
             if fragment is None:
                 _check_ts(file)
             arrived = Arrived(file, one.lasts, fragment, one.sequence, one.at)
@@ -338,32 +337,11 @@ def _link(file: Path, to: Path) -> None:
     os.link(file, to)
 
 
-def _moofs(file: Path) -> list[memoryview]:
-    """The bodies of the `moof` boxes of a segment. Media data is passed over."""
-    found: list[memoryview] = []
-    with file.open("rb") as opened:
-        size = os.fstat(opened.fileno()).st_size
-        at = 0
-        while at < size:
-            begun = opened.read(16)
-            length, kind, header = head(begun)
-            if length > size - at:
-                raise Unreadable("a box is longer than the file")
-            if kind == b"moof":
-                if length > MOST_INIT:
-                    raise Unreadable("a box is too large")
-                opened.seek(at + header)
-                found.append(memoryview(opened.read(length - header)))
-            at += length
-            opened.seek(at)
-    return found
-
-
 def _check_ts(file: Path) -> None:
     size = file.stat().st_size
     with file.open("rb") as opened:
-        begun = opened.read(2 * _TS_PACKET)
-    if size % _TS_PACKET or len(begun) < _TS_PACKET or any(begun[at] != 0x47 for at in range(0, len(begun), _TS_PACKET)):
+        begun = opened.read(2 * PACKET)
+    if size % PACKET or not is_packets(begun):
         raise UploadRefused(
             Why.NOT_MEDIA, "A segment is neither MPEG-2 TS nor a fragment whose playlist names its initialization section."
         )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from domain.media_event.values import AudioInput
-from workers.media.cmaf import Boxes, Fragment, Header, fragment, header
+from workers.media.boxes import BoxStream
+from workers.media.cmaf import LARGEST, Fragment, Header, fragment, header
 from workers.media.errors import Unreadable
 
 
@@ -141,7 +142,7 @@ class TrackReader:
         self.track: Track | None = None
         self._tracks = tracks
         self._timeline = timeline
-        self._boxes = Boxes()
+        self._boxes = BoxStream(most=LARGEST)
         self._head = b""
         self._moof = b""
         self._kept: list[Fragment] = []
@@ -165,12 +166,12 @@ class TrackReader:
 
     def _shifted(self, moof: bytes, mdat: bytes) -> Fragment:
         if self.track is None:
-            raise Unreadable("a fragment before its header")
+            raise Unreadable("a fragment came before its header")
         scale = self.track.header.timescale
         if not self._shift:
-            first = fragment(moof, mdat)
+            first = fragment(moof, mdat, defaults=self.track.header.defaults)
             self._shift = round(self._timeline.origin(seen=(first.time + first.duration) / scale) * scale)
-        return fragment(moof, mdat, shift=self._shift)
+        return fragment(moof, mdat, shift=self._shift, defaults=self.track.header.defaults)
 
     def cut(self, *, before: Fragment | None = None) -> Segment | None:
         """The segment that ends here. It ends when a fragment begins behind the border that all tracks share; of video at a key

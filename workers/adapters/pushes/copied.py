@@ -19,7 +19,8 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
-from workers.media.cmaf import Boxes, header
+from workers.media.boxes import BoxStream
+from workers.media.cmaf import LARGEST, header
 from workers.media.errors import Unreadable
 from workers.ports import EncoderFailed
 from workers.push_ports import PushFailed
@@ -81,7 +82,7 @@ class _Output:
     """The pipe of one track."""
 
     plan: TrackPlan
-    boxes: Boxes = field(default_factory=Boxes)
+    boxes: BoxStream = field(default_factory=lambda: BoxStream(most=LARGEST))
     head: bytes = b""
     track: Track | None = None
     feed: TrackFeed | None = None

@@ -7,7 +7,8 @@ from typing import Final
 
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track
-from workers.media.cmaf import Boxes, fragment
+from workers.media.boxes import BoxStream
+from workers.media.cmaf import LARGEST, fragment
 from workers.media.errors import Unreadable
 
 _MOST_A_SECOND: Final = 1_000
@@ -20,7 +21,7 @@ class TrackFeed:
 
     def __init__(self, track: Track) -> None:
         self._track = track
-        self._boxes = Boxes()
+        self._boxes = BoxStream(most=LARGEST)
         self._moof = b""
 
     def feed(self, piece: bytes) -> Iterator[Queued]:
@@ -30,9 +31,9 @@ class TrackFeed:
                 self._moof = box
             elif kind == b"mdat":
                 if not self._moof:
-                    raise Unreadable("media without what describes it")
-                found = fragment(self._moof, box)
+                    raise Unreadable("media came without what describes it")
+                found = fragment(self._moof, box, defaults=self._track.header.defaults)
                 if (len(found.samples) - _MORE) * self._track.header.timescale > _MOST_A_SECOND * found.duration:
-                    raise Unreadable(f"more than {_MOST_A_SECOND} samples a second")
+                    raise Unreadable(f"it has more than {_MOST_A_SECOND} samples a second")
                 yield Queued(self._track, found)
                 self._moof = b""
