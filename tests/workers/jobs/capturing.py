@@ -44,7 +44,8 @@ class Studio:
         **given: Any,
     ) -> Finished | Failed:
         if previous_run is None:
-            shutil.rmtree(self.root / ".jobs", ignore_errors=True)
+            for earlier in (self.root / ".jobs").glob("*"):  # processes keep the directory itself
+                shutil.rmtree(earlier)
         self.listener = Listener()
         self.given = given | {"sources": list(sources), "start": start, "end": end}
         ordered = order("record", run=run, previous_run=previous_run, workflow="vod_capture", **self.given)

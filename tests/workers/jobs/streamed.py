@@ -33,6 +33,7 @@ class Streamed:
         self._made("ts", "-f", "hls", *_hls("ts"), "i.m3u8")
         self._made("fmp4", "-f", "hls", "-hls_segment_type", "fmp4", *_hls("m4s"), "i.m3u8")
         self._made("other", "-f", "hls", *_hls("ts"), "i.m3u8", coded=_OTHER)
+        self._made("larger", "-f", "hls", *_hls("ts"), "i.m3u8", coded=(*_OTHER, "-s", "160x120", "-ar", "48000"))
         self._made("wrapped", "-f", "hls", "-output_ts_offset", str(WRAPS - 6.4), *_hls("ts"), "i.m3u8")
         self._made("dash", "-f", "dash", "-seg_duration", "1", "-use_timeline", "1", "i.mpd")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -127,6 +128,41 @@ def test_segments_that_were_missed_leave_their_time() -> None:
     assert update(track, playlist([5, 6], began=None))
     assert [one.at for one in track.segments] == [0, 1, 5, 6]
     assert not track.segments[2].follows(track.segments[1])
+
+
+@pytest.mark.parametrize(("jump", "back"), [(3600.0, 0.0), (-3600.0, 0.0), (-1800.0, 1800.0), (-2.5, 2.5), (3601.0, -3601.0)])
+def test_time_is_counted_on_where_the_clock_of_a_playlist_jumps(jump: float, back: float) -> None:
+    """Within one playlist, from one to the next, and in a run that goes on from what another one knew. `back`: it is set right
+    later."""
+
+    def dated(numbers: range) -> bytes:
+        def clock(number: int) -> float:
+            return number + (jump if number >= 4 else 0.0) + (back if number >= 7 else 0.0)
+
+        dates = [f"#EXT-X-PROGRAM-DATE-TIME:{(BEGAN + timedelta(seconds=clock(number))).isoformat()}" for number in numbers]
+        return playlist(numbers, began=None, tags=dict(zip(numbers, dates, strict=True)))
+
+    whole, live, later = HlsTrack(1, "main"), HlsTrack(1, "main"), HlsTrack(1, "main")
+    update(whole, dated(range(10)))
+    for first in range(7):
+        update(live, dated(range(first, first + 4)))
+    update(later, dated(range(6)))
+    later.restore(later.segments, clocked=True)
+    update(later, dated(range(5, 10)))
+    for track in (whole, live, later):
+        assert [one.at - NOON for one in track.segments] == pytest.approx(range(10), abs=0.001)
+    assert [round(one.seconds, 1) for one in whole.jumps] == [jump, *([back] if back else [])]
+    assert len(live.jumps) == len(whole.jumps)
+
+
+def test_an_outage_is_no_jump_of_the_clock() -> None:
+    """Dates that go on later, and those behind a discontinuity."""
+    for tag, jump in (("", 600.0), ("#EXT-X-DISCONTINUITY\n", 3600.0)):
+        track = HlsTrack(1, "main")
+        later = f"{tag}#EXT-X-PROGRAM-DATE-TIME:{(BEGAN + timedelta(seconds=1 + jump)).isoformat()}"
+        update(track, playlist([0, 1, 2], began=None, tags={0: f"#EXT-X-PROGRAM-DATE-TIME:{BEGAN.isoformat()}", 1: later}))
+        assert [one.at - NOON for one in track.segments] == [0, 1 + jump, 2 + jump]
+        assert not track.jumps
 
 
 def test_a_track_goes_on_from_what_an_earlier_run_knew() -> None:

@@ -136,15 +136,16 @@ async def test_time_stamps_that_begin_again_are_counted_on(studio: Studio) -> No
 
 
 @pytest.mark.parametrize("accurate", [True, False])
-async def test_sources_of_other_encoders_fill_a_gap(studio: Studio, accurate: bool) -> None:
+@pytest.mark.parametrize("name", ["other", "larger"])
+async def test_sources_of_other_encoders_fill_a_gap(studio: Studio, name: str, accurate: bool) -> None:
     """Their segments begin at other moments: the first source is left where a segment of the other begins."""
     other = [f"#EXT-X-PROGRAM-DATE-TIME:{moment(0)}", "#EXTINF:1.52,", "s0.ts"]
     for number in range(1, 7):
         other += [f"#EXT-X-PROGRAM-DATE-TIME:{moment(number + 0.52)}", "#EXTINF:1,", f"s{number}.ts"]
     listed = "\n".join(["#EXTM3U", "#EXT-X-TARGETDURATION:1", *other, "#EXT-X-ENDLIST"]).encode()
     first_files = studio.files("ts") | {"ts/i.m3u8": playlist(range(8), tags={3: "#EXT-X-GAP"})}
-    async with Origin(first_files) as first, Origin(studio.files("other") | {"other/i.m3u8": listed}) as second:
-        urls = [f"{first.url}/ts/i.m3u8", f"{second.url}/other/i.m3u8"]
+    async with Origin(first_files) as first, Origin(studio.files(name) | {f"{name}/i.m3u8": listed}) as second:
+        urls = [f"{first.url}/ts/i.m3u8", f"{second.url}/{name}/i.m3u8"]
         made = await studio.captured(urls, moment(1), moment(6), frame_accurate=accurate)
     shown = numbers(made)
     assert len(set(range(25, 150)) - set(shown)) <= 3

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Final
 
 from workers.jobs.workflows.capture.hls import Entry, MediaPlaylist
 from workers.jobs.workflows.capture.segments import Kind, Resource, Segment
+
+_HALF_HOUR: Final = 1800.0
+_EXACT: Final = 2.0
+"""Seconds by which a clock that is set to another time zone may differ from half hours."""
+_BACK: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClockJump:
+    """The time of day that a playlist tells jumps by so many seconds, at a moment as it was counted before."""
+
+    at: float
+    seconds: float
 
 
 class HlsTrack:
@@ -20,6 +34,11 @@ class HlsTrack:
         """In the order of the stream, with gaps where something was not listed, or is said to be absent."""
         self.clocked = False
         self.restarts = 0
+        self.jumps: list[ClockJump] = []
+        """That were found since somebody asked last."""
+        self._at: dict[int, float] = {}
+        """When the segments of the present epoch begin, by sequence."""
+        self._jumped = 0.0
         self._epoch = 0
         self._urls: dict[int, str] = {}
         """Of the present epoch, by sequence, also of absent segments."""
@@ -35,6 +54,7 @@ class HlsTrack:
             last = self.segments[-1]
             self._epoch = last.epoch
             self._urls = {one.sequence: one.resource.url for one in self.segments if one.epoch == last.epoch}
+            self._at = {one.sequence: one.at for one in self.segments if one.epoch == last.epoch}
             self._cursor = (last.sequence + 1, last.end)
 
     def shift(self, seconds: float) -> None:
@@ -55,13 +75,13 @@ class HlsTrack:
         if self._urls and (self._counts_anew(playlist) if moved else entries[-1].sequence < self._cursor[0] - 1):
             if not moved and any(self._urls.get(one.sequence) == playlist.resource(one).url for one in entries):
                 return False
-            self._epoch, self._urls, restarted = self._epoch + 1, {}, True
+            self._epoch, self._urls, self._at, self._jumped, restarted = self._epoch + 1, {}, {}, 0.0, True
             self.restarts += 1
-        times = self._times(playlist, restarted=restarted)
+        times = self._going_on(entries, self._times(playlist, restarted=restarted))
         fresh = [(entry, at) for entry, at in zip(entries, times, strict=True) if entry.sequence not in self._urls]
         for number, (entry, at) in enumerate(fresh):
             resource = playlist.resource(entry)
-            self._urls[entry.sequence] = resource.url
+            self._urls[entry.sequence], self._at[entry.sequence] = resource.url, at
             if not entry.absent:
                 breaks = entry.breaks or ((restarted or moved) and number == 0)
                 self.segments.append(self._segment(entry, resource, at, breaks=breaks))
@@ -81,7 +101,7 @@ class HlsTrack:
             times = zip(entries, self._times(playlist, restarted=False), strict=True)
             both = [(known[entry.sequence], at) for entry, at in times if entry.sequence in known]
             if both:
-                return all(abs(one.at - at) > one.lasts / 2 for one, at in both)
+                return all(abs(one.at - at - self._jumped) > one.lasts / 2 for one, at in both)
         if entries[-1].sequence < self._cursor[0] - 1:
             return True
         listed = [one for one in entries if one.sequence in self._urls]
@@ -100,6 +120,33 @@ class HlsTrack:
             base = time - offset if time is not None and self.clocked else base
             times.append(base + offset)
         return times
+
+    def _going_on(self, entries: tuple[Entry, ...], times: list[float]) -> list[float]:
+        """The times of entries where the clock behind them jumps: it is set back, or to another time zone, as at the end of
+        daylight saving time. The stream goes on, so time is counted on from before."""
+        if not self.clocked:
+            return times
+        found: list[float] = []
+        for number, (entry, time) in enumerate(zip(entries, times, strict=True)):
+            known = self._at.get(entry.sequence)
+            if known is not None:
+                self._jumped = known - time if self._is_jump(time - known, entry) else 0.0
+            elif number:
+                before = entries[number - 1]
+                jump = time - times[number - 1] - before.lasts
+                if entry.sequence == before.sequence + 1 and self._is_jump(jump, entry):
+                    self.jumps.append(ClockJump(time + self._jumped - jump, jump))
+                    self._jumped -= jump
+            found.append(time + self._jumped)
+        return found
+
+    def _is_jump(self, seconds: float, entry: Entry) -> bool:
+        """Of the clock, not of the stream: time does not go back, and no outage lasts half hours to the second. One that takes back
+        an earlier jump is one, too."""
+        halves = round(seconds / _HALF_HOUR)
+        zone = halves > 0 and abs(seconds - halves * _HALF_HOUR) <= _EXACT and not entry.breaks
+        back = seconds <= -max(_BACK, entry.lasts / 2)
+        return back or zone or (self._jumped > 0 and abs(seconds - self._jumped) <= _EXACT)
 
     def _base(self, playlist: MediaPlaylist, offsets: list[float], *, restarted: bool) -> float:
         """From what was listed before: what is missing in between lasted as long as the target duration says."""

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from shutil import copyfileobj
 from typing import Any, Final
 
+from domain.job.values import Severity
 from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.capture.pieces import ADJOINING, WRAP, Packet, Piece, Run, Workbench, placed, runs
+from workers.jobs.workflows.capture.film import FRAME, HALF, Cut, Made, write_film
+from workers.jobs.workflows.capture.forms import WRAP
+from workers.jobs.workflows.capture.pieces import ADJOINING, Packet, Piece, Run, Workbench, from_key, placed, runs
 from workers.jobs.workflows.capture.recording import Recording
-from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
+from workers.jobs.workflows.capture.varying import Brought, Coding, at_time, tell
+from workers.jobs.workflows.capture.whole import check_whole
+from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.renditions import CONVERTED
 from workers.media.file import MediaFile, seconds
-from workers.media.outputs import MP4
 
 MOST_PIECES: Final = 500
-_HALF: Final = 0.0005
-_FRAME: Final = 0.001
 _ROOM: Final = 10.0
 """Where the first frame lies in a file that is put together from pieces: time stamps of MPEG-TS are not negative."""
 _EARLY: Final = 0.5
-_FORWARD: Final = "select='isnan(prev_selected_t)+gt(t,prev_selected_t)'"
-"""Where sources with other key frames adjoin, the last frames of one may be those that others were predicted from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Places of the first frame, of the one before and of the end of the last one. `dts` is when the first one is decoded."""
-
-    first: float
-    before: float | None
-    dts: float
-    end: float
-    last: float
-    moment: float
-    """When the first frame was shown, in the times of the recording."""
-
-    @property
-    def lasts(self) -> float:
-        return self.end - self.first
+_LATE: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +47,8 @@ class _Part:
     begin: float
     end: float
     sound: float | None
+    opens: float | None = None
+    """When its first key frame is decoded, where it does not begin with one: what is before cannot be."""
 
 
 def join_pieces(context: StepContext[Any], recorded: Recording, *, accurate: bool, copy_ts: bool) -> Joined:
@@ -70,21 +57,51 @@ def join_pieces(context: StepContext[Any], recorded: Recording, *, accurate: boo
     main = list(runs(recorded.plans["main"]))
     if len(main) > MOST_PIECES:
         raise StepFailed(f"The recording has more than {MOST_PIECES} pieces.", final=True)
-    pieces = placed(main, workbench, keep_gaps=copy_ts, wraps=wraps)
+    pieces = placed(from_key(main, workbench), workbench, keep_gaps=copy_ts, wraps=wraps)
     cut = _cut(pieces, recorded, accurate=accurate)
-    parts = [
-        _Part(one.run, (one.run.begin, one.run.end), one.shift, one.begins, one.place(one.run.end), _moved(one.sound, one.shift))
-        for one in pieces
-    ]
-    tracks = [parts, *_audio(recorded, workbench, pieces)]
+    tracks = [_pictures(pieces), *_audio(recorded, workbench, pieces)]
     raw = all(len(one) == 1 and one[0].shift == 0 for one in tracks)
+    coding = Coding(workbench, [[part.run for part in track] for track in tracks], joined=not raw, transport_stream=wraps)
+    if cut.moment > max(recorded.start, main[0].begin) + _LATE:
+        begins = at_time(cut.moment, clocked=recorded.clocked)
+        context.log(f"The film begins at {begins}, with the first key frame: what is before it cannot be decoded.", Severity.WARN)
+    tell(context, coding, clocked=recorded.clocked)
     origin = 0.0 if raw else pieces[0].begins - _ROOM
-    files = [_file(context, workbench, track, raw=raw, origin=origin, name=f"track-{n}") for n, track in enumerate(tracks)]
+    files = [context.workspace / f"track-{number}" for number, _ in enumerate(tracks)]
+    for number, (file, track) in enumerate(zip(files, tracks, strict=True)):
+        if raw:
+            workbench.write(track[0].run, file)
+        else:
+            brings = {part.run: coding.brought(part.run, file=number) for part in track}
+            _join_parts(context, workbench, made=file, track=track, origin=origin, brings=brings)
+    how = Made(cut, origin, accurate, copy_ts, coding.varying, coding.picture, coding.converted)
+    return Joined(_film(context, recorded, files, how=how, pieces=pieces), cut, len(pieces))
+
+
+def _film(context: StepContext[Any], recorded: Recording, files: Sequence[Path], *, how: Made, pieces: Sequence[Piece]) -> Path:
+    """Made of files of tracks, which are deleted, and compared with them."""
     made = context.workspace / CONVERTED
-    _mux(context, files, made, cut=cut, origin=origin, accurate=accurate, copy_ts=copy_ts)
+    write_film(context, files, made=made, how=how)
+    gaps = [(before.ends, after.begins) for before, after in pairwise(pieces)]
+
+    def shown(place: float) -> str:
+        return at_time(_moment(pieces, place), clocked=recorded.clocked)
+
+    check_whole(context, files, made=made, how=how, gaps=gaps, shown=shown)
     for file in files:
         file.unlink()
-    return Joined(made, cut, len(pieces))
+    return made
+
+
+def _pictures(pieces: Sequence[Piece]) -> list[_Part]:
+    """The first piece begins with its key frame anyway."""
+    return [
+        _Part(
+            *(one.run, (one.run.begin, one.run.end), one.shift, one.begins, one.place(one.run.end), _moved(one.sound, one.shift)),
+            opens=one.opens if number else None,
+        )
+        for number, one in enumerate(pieces)
+    ]
 
 
 def _cut(pieces: list[Piece], recorded: Recording, *, accurate: bool) -> Cut:
@@ -93,11 +110,9 @@ def _cut(pieces: list[Piece], recorded: Recording, *, accurate: bool) -> Cut:
     at = piece.run.segments[0].at
     frames = sorted(piece.first, key=lambda one: one.pts)
     moments = [at + one.pts - piece.origin for one in frames]
-    index = max((n for n, moment in enumerate(moments) if moment <= recorded.start + _HALF), default=0)
+    index = max((n for n, moment in enumerate(moments) if moment <= recorded.start + HALF), default=0)
     if not accurate or not any(one.key for one in frames[: index + 1]):
         keys = [n for n, one in enumerate(frames) if one.key]
-        if not keys:
-            raise StepFailed("The recording does not begin with a key frame, so its first segment cannot be decoded.", final=True)
         index = max((n for n in keys if n <= index), default=keys[0])
     first = frames[index]
     last, place = _last(final, recorded.end)
@@ -113,9 +128,15 @@ def _last(piece: Piece, end: float) -> tuple[Packet, float]:
     """The last frame that begins before the end, and its place."""
     until = min(end, piece.run.end)
     beginning = piece.origin - piece.run.segments[0].at
-    frames = [one for one in piece.last if one.pts - beginning < until - _FRAME]
+    frames = [one for one in piece.last if one.pts - beginning < until - FRAME]
     found = max(frames or piece.last, key=lambda one: one.pts)
     return found, found.pts + piece.shift
+
+
+def _moment(pieces: Sequence[Piece], place: float) -> float:
+    """When in the recording that is shown which lies at a place."""
+    piece = next((one for one in reversed(pieces) if one.begins <= place + FRAME), pieces[0])
+    return piece.run.segments[0].at + place - piece.begins
 
 
 def _moved(time: float | None, shift: float) -> float | None:
@@ -145,7 +166,7 @@ def _audio(recorded: Recording, workbench: Workbench, pieces: list[Piece]) -> li
         origin = min(one.pts for one in stamps)
         for piece in pieces:
             begin, end = max(run.begin, piece.run.begin), min(run.end, piece.run.end)
-            if end - begin <= _FRAME:
+            if end - begin <= FRAME:
                 continue
             shift = _alongside(run, origin, piece, pieces=pieces)
             if recorded.container == "mpegts":
@@ -166,58 +187,42 @@ def _alongside(run: Run, origin: float, piece: Piece, *, pieces: list[Piece]) ->
     return next((shift for shift in shifts if abs(origin + shift - expected) < 1.0), expected - origin)
 
 
-def _file(context: StepContext[Any], workbench: Workbench, track: list[_Part], *, raw: bool, origin: float, name: str) -> Path:
-    """One file with the time stamps of the track, less `origin`. Several pieces are brought together as MPEG-TS."""
-    made = context.workspace / name
-    if raw:
-        workbench.write(track[0].run, made)
-        return made
-    piece, moved = context.workspace / f"{name}-piece", context.workspace / f"{name}-moved.ts"
+def _join_parts(
+    context: StepContext[Any],
+    workbench: Workbench,
+    *,
+    made: Path,
+    track: list[_Part],
+    origin: float,
+    brings: Mapping[Run, Brought],
+) -> None:
+    """One file with the time stamps of the track, less `origin`: pieces are brought together as MPEG-TS."""
+    piece, moved = made.with_name(f"{made.name}-piece"), made.with_name(f"{made.name}-moved.ts")
     with made.open("wb") as file:
         for part, sound in zip(track, _heard(track), strict=True):
             workbench.write(part.run, piece)
-            _move(context, piece, moved, part=part, sound=sound, origin=origin)
+            _move(context, piece=piece, moved=moved, part=part, sound=sound, origin=origin, brought=brings[part.run])
             with moved.open("rb") as source:
                 copyfileobj(source, file, MIB)
             moved.unlink()
     piece.unlink()
-    return made
 
 
-def _move(context: StepContext[Any], piece: Path, moved: Path, *, part: _Part, sound: tuple[float, float], origin: float) -> None:
-    begin, until, end = (seconds(place - part.shift - _FRAME) for place in (*sound, part.end))
+def _move(
+    context: StepContext[Any],
+    *,
+    piece: Path,
+    moved: Path,
+    part: _Part,
+    sound: tuple[float, float],
+    origin: float,
+    brought: Brought,
+) -> None:
+    begin, until, end = (seconds(place - part.shift - FRAME) for place in (*sound, part.end))
     source = MediaFile(context, piece, "a piece of the recording", {})
-    drops = ("-bsf:v", f"noise=drop=gte(dts*tb\\,{end})", "-bsf:a", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{until})")
+    opens = "" if part.opens is None else f"+lt(dts*tb\\,{seconds(part.opens - FRAME)})"
+    drops = ("-bsf:v", f"noise=drop=gte(dts*tb\\,{end}){opens}", "-bsf:a", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{until})")
     times = ("-output_ts_offset", seconds(part.shift - origin), "-muxdelay", "0", "-muxpreload", "0")
     output = ("-mpegts_flags", "+initial_discontinuity", "-f", "mpegts", moved.name)
-    tracks = ("-map", "0:v?", "-map", "0:a?", "-c", "copy")
+    tracks = ("-map", "0:v?", "-map", "0:a?", "-c", "copy", *brought)
     encode(context, source, "-copyts", *source.input(), *tracks, *drops, *times, *output, lasts=0.0)
-
-
-def _mux(
-    context: StepContext[Any], files: list[Path], made: Path, *, cut: Cut, origin: float, accurate: bool, copy_ts: bool
-) -> None:
-    sources = [MediaFile(context, file, "the recording", {}) for file in files]
-    inputs = [option for one in sources for option in one.input()]
-    tracks = ("-map", "0:v:0", "-map", "0:a?" if len(files) == 1 else "1:a?")
-    coded = (_accurate if accurate else _copied)(cut, origin, copy_ts=copy_ts)
-    encode(context, sources[0], "-copyts", *inputs, *tracks, *coded, *MP4, made.name, lasts=cut.lasts, part=(0.2, 1.0))
-
-
-def _copied(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:
-    first, dts, end = (seconds(time - origin) for time in (cut.first - _HALF, cut.dts - _HALF, cut.end - _HALF))
-    video = f"noise=drop=lt(pts*tb\\,{first})+lt(dts*tb\\,{dts})+gte(dts*tb\\,{end})"
-    audio = f"noise=drop=lt(pts*tb\\,{first})+gte(pts*tb\\,{end})"
-    offset = origin if copy_ts else origin - cut.first
-    return ("-c", "copy", "-bsf:v", video, "-bsf:a", audio, "-output_ts_offset", seconds(offset))
-
-
-def _accurate(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:
-    """Between frames, since times are rounded."""
-    begin = cut.first - _FRAME if cut.before is None else (cut.before + cut.first) / 2
-    middle = (cut.last + cut.end) / 2
-    video = f"trim=start={seconds(begin - origin)}:end={seconds(middle - origin)}"
-    audio = f"atrim=start={seconds(cut.first - origin)}:end={seconds(cut.end - origin)}"
-    moved = seconds(cut.first - origin if not copy_ts else -origin)
-    filters = ("-filter:v", f"{video},{_FORWARD},setpts=PTS-{moved}/TB,{EVEN_SIZE}", "-filter:a", f"{audio},asetpts=PTS-{moved}/TB")
-    return (*filters, *ENCODED, *SAME_TIMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,15 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.capture.forms import WRAP, Coded, Form, Headers, forms
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.segments import Resource, Segment
 from workers.media.file import SECONDS, MediaFile, complaint
 
-WRAP: Final = 2**33 / 90_000
-"""Seconds after which time stamps of MPEG-TS begin again."""
 _SAME: Final = 0.1
 ADJOINING: Final = 0.25
+_MOST_LOOKS: Final = 50
+"""Changes within a run, and segments without a key frame, that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Piece:
     sound: float | None
     shift: float = 0.0
     left_out: float = 0.0
+    opens: float | None = None
+    """When its first key frame is decoded, by its own time stamps, where it does not begin with one."""
 
     @property
     def origin(self) -> float:
@@ -113,6 +117,56 @@ class Workbench:
             for name in ([run.init.url] if run.init is not None else []) + names:
                 self._recording.copy(name, file)
 
+    def coded(self, run: Run, *, transport_stream: bool) -> dict[str, Coded]:
+        """How each of its tracks is coded, and where within it that changes."""
+        found = self._forms(run, run.segments[0])
+        line: dict[str, list[tuple[float, Form]]] = {name: [(run.begin, form)] for name, form in found.items()}
+        if transport_stream:
+            for moment, name, form in self._changes(run):
+                if name in line and line[name][-1][1] != form:
+                    line[name].append((max(moment, line[name][-1][0]), form))
+        return {name: Coded(tuple(each), run.end) for name, each in line.items()}
+
+    def _changes(self, run: Run) -> Iterator[tuple[float, str, Form]]:
+        headers, known = Headers(), dict[tuple[str, bytes], Form | None]()
+        for segment in run.segments:
+            made = self._context.workspace / "looked-at"
+            self.write(run, made, segments=[segment])
+            data = made.read_bytes()
+            for sign in headers.signs(data):
+                key = (sign.track, sign.headers)
+                if key not in known and len(known) < _MOST_LOOKS:
+                    made.write_bytes(sign.rest)
+                    known[key] = self._streams(made, segment).get(sign.track)
+                form = known.get(key)
+                if form is not None:
+                    yield min(max(segment.at + sign.after, run.begin), run.end), sign.track, form
+            made.unlink()
+
+    def _forms(self, run: Run, segment: Segment) -> dict[str, Form]:
+        made = self._context.workspace / "looked-at"
+        self.write(run, made, segments=[segment])
+        found = self._streams(made, segment)
+        made.unlink()
+        return found
+
+    def _streams(self, made: Path, segment: Segment) -> dict[str, Form]:
+        media = MediaFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
+        ended = self._context.run("ffprobe", "-v", "error", "-show_streams", "-of", "json", *media.input(), seconds=SECONDS)
+        try:
+            found = json.loads(ended.output)
+        except ValueError:
+            found = None
+        return forms(found) if isinstance(found, dict) else {}
+
+    def opens(self, run: Run) -> float | None:
+        """When the first key frame of a run is decoded; None where none is found."""
+        for segment in run.segments[:_MOST_LOOKS]:
+            for packet in self.packets(run, segment, stream="v:0"):
+                if packet.key:
+                    return packet.dts
+        return None
+
     def packets(self, run: Run, segment: Segment, *, stream: str) -> tuple[Packet, ...]:
         """Of one segment, in the order in which they are decoded."""
         made = self._context.workspace / "looked-at"
@@ -128,6 +182,15 @@ class Workbench:
         return _lasting(found)
 
 
+def from_key(found: Sequence[Run], workbench: Workbench) -> list[Run]:
+    """The runs from the first segment with a key frame on: nothing can be decoded before."""
+    for number, run in enumerate(found):
+        for place, segment in enumerate(run.segments[:_MOST_LOOKS]):
+            if any(one.key for one in workbench.packets(run, segment, stream="v:0")):
+                return [replace(run, segments=run.segments[place:], begin=segment.at), *found[number + 1 :]]
+    raise StepFailed("The recording has no key frame, so nothing of it can be decoded.", final=True)
+
+
 def placed(found: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps: bool) -> list[Piece]:
     """The pieces of video. They adjoin where the recording has no gap; a gap is left out unless it is to be kept."""
     pieces: list[Piece] = []
@@ -135,7 +198,7 @@ def placed(found: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps
         first = workbench.packets(run, run.segments[0], stream="v:0")
         last = first if len(run.segments) == 1 else workbench.packets(run, run.segments[-1], stream="v:0")
         sound = min((one.pts for one in workbench.packets(run, run.segments[0], stream="a:0")), default=None)
-        piece = Piece(run, first, last, sound)
+        piece = Piece(run, first, last, sound, opens=None if first[0].key else workbench.opens(run))
         if pieces:
             before = pieces[-1]
             gap = max(run.begin - before.run.end, 0.0)

@@ -21,7 +21,7 @@ from workers.jobs.workflows.capture.downloads import Downloads
 from workers.jobs.workflows.capture.fetcher import TRIES, Fetcher, failed
 from workers.jobs.workflows.capture.parameters import Wanted
 from workers.jobs.workflows.capture.plan import Plan, plan
-from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault
+from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault, shown_time
 from workers.jobs.workflows.capture.shelf import Shelf
 from workers.jobs.workflows.capture.source import Source
 from workers.jobs.workflows.capture.streams import DashStream, HlsStream, opened
@@ -143,6 +143,9 @@ class Recorder:
             known = [one for one in self._known if one.source == source.number]
             source.stream = await opened(source.number, source.url, downloads=self._downloads, known=known, clock=_now)
         changed = await source.stream.refresh()
+        for jump in source.stream.take_jumps():
+            told = f"jumps by {jump.seconds:+.0f} s at {shown_time(jump.at, clocked=True)}"
+            self._context.log(f"The clock of source {source.number} {told}; the stream is counted on from before.", Severity.WARN)
         if not source.loaded:
             self._take_in(source)
         return changed

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from domain.kernel.clock import iso
 from workers.jobs.workflows.capture.plan import Plan, Used
 from workers.jobs.workflows.capture.recorder import Recorded
+from workers.jobs.workflows.capture.segments import shown_time
 
 _MOST: Final = 1000
 """Gaps in the result of the job; the log of the job has more."""
@@ -34,7 +33,7 @@ def report(recorded: Recorded) -> Report:
     leading = max(given, key=lambda number: (given[number], -number))
     for kind, plan in recorded.plans.items():
         for begin, end, source in _not_of(leading, plan):
-            begins, ends = _time(begin, recorded), _time(end, recorded)
+            begins, ends = (shown_time(one, clocked=recorded.clocked) for one in (begin, end))
             gaps.append({"track": kind, "from": begins, "to": ends, "filledBy": source})
             filled = f"taken from source {source}" if source else "no source has it; the file is joined over it"
             lines.append(f"Source {leading} has no {kind} track from {begins} to {ends}: {filled}.")
@@ -58,8 +57,3 @@ def _not_of(leading: int, plan: Plan) -> list[tuple[float, float, int | None]]:
         if source != leading:
             found.append((same[0][0], same[-1][1], source))
     return found
-
-
-def _time(moment: float, recorded: Recorded) -> str | float:
-    """The time of day, or seconds from the start of the stream."""
-    return iso(datetime.fromtimestamp(moment, UTC)) if recorded.clocked else round(moment, 3)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
 from urllib.parse import urljoin
+
+from domain.kernel.clock import iso
 
 Kind = Literal["main", "audio"]
 """`main` has the video, and the audio too where they are not separate."""
@@ -22,6 +25,11 @@ class SourceFault(Exception):
     def __init__(self, sentence: str, *, final: bool = False) -> None:
         super().__init__(sentence)
         self.final = final
+
+
+def shown_time(moment: float, *, clocked: bool) -> str | float:
+    """The time of day, or seconds from the start of the stream."""
+    return iso(datetime.fromtimestamp(moment, UTC)) if clocked else round(moment, 3)
 
 
 class Part(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final, Protocol
 
@@ -11,7 +11,7 @@ from workers.jobs.workflows.capture import dash, hls
 from workers.jobs.workflows.capture.containers import indexed
 from workers.jobs.workflows.capture.dash_track import DashTrack
 from workers.jobs.workflows.capture.downloads import Downloads, Text
-from workers.jobs.workflows.capture.hls_track import HlsTrack
+from workers.jobs.workflows.capture.hls_track import ClockJump, HlsTrack
 from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault
 
 _KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
@@ -36,6 +36,10 @@ class Stream(Protocol):
 
     async def refresh(self) -> bool:
         """Whether there is something new. Raises `SourceFault`."""
+        ...
+
+    def take_jumps(self) -> Sequence[ClockJump]:
+        """Jumps of its clock that were found since the last call."""
         ...
 
     def wait(self, changed: bool) -> float:
@@ -134,6 +138,11 @@ class HlsStream:
         self._variant, self._urls = variant, urls
         return True
 
+    def take_jumps(self) -> Sequence[ClockJump]:
+        main = self._tracks["main"]
+        taken, main.jumps = main.jumps, []
+        return taken
+
     def wait(self, changed: bool) -> float:
         """RFC 8216, 6.3.4."""
         return max(self.target if changed else self.target / 2, SHORTEST_WAIT)
@@ -189,6 +198,10 @@ class DashStream:
                 self.target = max([self.target, *(one.lasts for one in listed)])
         self.ended, self._update = mpd.ended, mpd.update
         return changed
+
+    def take_jumps(self) -> Sequence[ClockJump]:
+        """Its times count from one moment that the manifest names."""
+        return ()
 
     def wait(self, changed: bool) -> float:
         return max(min(self._update, self.target or self._update), SHORTEST_WAIT)
