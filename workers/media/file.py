@@ -10,7 +10,7 @@ takes, and those of the frames and samples that ffmpeg then reads. A file of sou
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -163,7 +163,7 @@ class MediaFile:
         tracks = tuple(
             VideoTrack(_whole(one, "index"), _whole(one, "width"), _whole(one, "height"), _whole(one, "bit_rate"), _language(one))
             for one in self.streams
-            if _moves(one)
+            if is_picture(one)
         )
         if any(max(one.width, one.height) > LARGEST_SIDE for one in tracks):
             raise Unusable(f"The picture of {self.name} has more than {LARGEST_SIDE} pixels on a side.")
@@ -186,14 +186,7 @@ class MediaFile:
     @cached_property
     def programmes(self) -> tuple[Programme, ...]:
         """Those of a transport stream, in its order. Files of one programme need not say so."""
-        return tuple(
-            Programme(
-                _whole(one, "program_num"),
-                str(_object(one.get("tags")).get("service_name", "")),
-                frozenset(_whole(stream, "index") for stream in _objects(one.get("streams"))),
-            )
-            for one in _objects(self.probed.get("programs"))
-        )
+        return programmes_of(self.probed)
 
     @cached_property
     def chosen(self) -> Programme | None:
@@ -206,8 +199,7 @@ class MediaFile:
                 there = ", ".join(one.described for one in self.programmes) or "none"
                 raise Unusable(f"{self.name} has no programme {self.programme}; there is {there}.")
             return known[0]
-        ranks = {_whole(one, "index"): _rank(one) for one in _objects(self.probed.get("streams")) if _moves(one)}
-        return max(self.programmes, key=lambda one: max((ranks[index] for index in one.tracks if index in ranks), default=(-1, -1)))
+        return highest_programme(self.probed)
 
     @property
     def video(self) -> VideoTrack:
@@ -336,6 +328,28 @@ def _asked(programs: Programs, path: Path, *arguments: str, name: str) -> dict[s
     return found
 
 
+def programmes_of(probed: Mapping[str, Any]) -> tuple[Programme, ...]:
+    """Those of a transport stream, in its order, by what ffprobe says of it."""
+    return tuple(
+        Programme(
+            _whole(one, "program_num"),
+            str(_object(one.get("tags")).get("service_name", "")),
+            frozenset(_whole(stream, "index") for stream in _objects(one.get("streams"))),
+        )
+        for one in _objects(probed.get("programs"))
+    )
+
+
+def highest_programme(probed: Mapping[str, Any]) -> Programme | None:
+    """The programme with the highest picture; None where there are no programmes."""
+    ranks = {_whole(one, "index"): rank_of(one) for one in _objects(probed.get("streams")) if is_picture(one)}
+    return max(
+        programmes_of(probed),
+        key=lambda one: max((ranks[index] for index in one.tracks if index in ranks), default=(-1, -1)),
+        default=None,
+    )
+
+
 def _objects(value: object) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
@@ -344,12 +358,13 @@ def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _moves(stream: dict[str, Any]) -> bool:
+def is_picture(stream: Mapping[str, Any]) -> bool:
     """Whether it is a picture that is not attached to sound."""
     return stream.get("codec_type") == "video" and not _object(stream.get("disposition")).get("attached_pic")
 
 
-def _rank(stream: dict[str, Any]) -> tuple[int, int]:
+def rank_of(stream: Mapping[str, Any]) -> tuple[int, int]:
+    """The highest picture is that with the most pixels, then the most bits."""
     return _whole(stream, "width") * _whole(stream, "height"), _whole(stream, "bit_rate")
 
 
@@ -358,7 +373,7 @@ def _language(stream: dict[str, Any]) -> str | None:
     return language if isinstance(language, str) and language != "und" else None
 
 
-def _whole(stream: dict[str, Any], name: str) -> int:
+def _whole(stream: Mapping[str, Any], name: str) -> int:
     value = stream.get(name)
     return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isascii() and value.isdigit()) else 0
 

@@ -61,10 +61,11 @@ def sound_form(channels: int, *, rate: int = RATE, sample: str = "flt") -> str:
     return f"aformat=sample_fmts={sample}:sample_rates={rate}:channel_layouts={LAYOUTS[channels_of(channels)]}"
 
 
-def sound_line(*, rate: int = RATE, begins: float = 0.0) -> str:
+def sound_line(*, rate: int = RATE, begins: float = 0.0, stretch: int = 1, hard: float = _HARD) -> str:
     """The filter that makes sound go on without a break from a time: silence where there is none, nothing from before. It
-    remembers, so it must come behind what has one form."""
-    return f"aresample={rate}:async=1:min_hard_comp={_HARD:g}:first_pts={round(begins * rate)}"
+    remembers, so it must come behind what has one form. `stretch`: by how many samples in a second it may be stretched or
+    squeezed where its clock is not that of the picture; `hard`: the seconds from which on it is moved instead."""
+    return f"aresample={rate}:async={stretch}:min_hard_comp={hard:g}:first_pts={round(begins * rate)}"
 
 
 SOUND_LINE: Final = sound_line()
@@ -102,10 +103,10 @@ def steady(source: str, made: str, *, name: str = "steady", stay: Stay | None = 
     )
 
 
-def key_frames(keys: Sequence[float] = ()) -> tuple[str, ...]:
-    """Options: a key frame in every two seconds, and at these `keys`. One that is late, since there was no picture, is followed by
-    the next one at its time, not by all that were missed."""
-    usual = f"isnan(prev_forced_t)+gte(t+{_NEAR},(floor((prev_forced_t+{_NEAR})/{KEY_SECONDS})+1)*{KEY_SECONDS})"
+def key_frames(keys: Sequence[float] = (), *, every: float = KEY_SECONDS) -> tuple[str, ...]:
+    """Options: a key frame at the multiples of so many seconds, and at these `keys`. One that is late, since there was no picture,
+    is followed by the next one at its time, not by all that were missed."""
+    usual = f"isnan(prev_forced_t)+gte(t+{_NEAR},(floor((prev_forced_t+{_NEAR})/{every:g})+1)*{every:g})"
     forced = "+".join((usual, *(f"lt(abs(t-{key:.6f}),{_NEAR})" for key in keys)))
     return ("-force_key_frames", f"expr:{forced}", "-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
 

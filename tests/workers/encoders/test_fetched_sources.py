@@ -68,7 +68,7 @@ async def test_a_stream_over_http_is_encoded_as_it_comes(
 ) -> None:
     async with serving({"film.ts": stream}) as url:
         assert await over(encoder, receiver, f"{url}/film.ts") == "The source is over."
-    assert numbers(joined(receiver, "one", tmp_path / "one.mp4")) == list(range(100))
+    assert numbers(joined(receiver, "one", tmp_path / "one.mp4")) == [0, *range(100)], "its sound begins before its picture"
 
 
 async def test_a_playlist_is_read_here_and_not_by_ffmpeg(
@@ -79,7 +79,7 @@ async def test_a_playlist_is_read_here_and_not_by_ffmpeg(
     files = {"a/master.m3u8": master, "a/high.m3u8": playlist([0, 1]), "a/s0.ts": stream[:half], "a/s1.ts": stream[half:]}
     async with serving(files) as url:
         assert await over(encoder, receiver, f"{url}/a/master.m3u8") == "The source is over."
-    assert numbers(joined(receiver, "one", tmp_path / "one.mp4")) == list(range(100))
+    assert numbers(joined(receiver, "one", tmp_path / "one.mp4")) == [0, *range(100)], "its sound begins before its picture"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Final
 
 from domain.configuration.encoder_settings import SAMPLE_RATE, EncodeSettings
-from workers.adapters.encoders.encode_command import TEST_FPS, largest_picture
+from workers.adapters.encoders.encode_command import TEST_FPS, exact_rate, largest_picture
+from workers.media.filters import SOUND_LINE, fitted
 
 CHANNELS: Final = 2
 SAMPLE: Final = 2 * CHANNELS
@@ -29,7 +30,7 @@ class Canvas:
     @classmethod
     def of(cls, settings: EncodeSettings, *, sound: int = 0) -> Canvas:
         width, height, rate = largest_picture(settings)
-        return cls(width, height, Fraction(rate or TEST_FPS).limit_denominator(1001), sound)
+        return cls(width, height, exact_rate(rate or TEST_FPS), sound)
 
     @property
     def picture_bytes(self) -> int:
@@ -60,15 +61,10 @@ class Canvas:
 
     @property
     def picture_filter(self) -> str:
-        """Whole, in the middle of black; turned as the item says; at one rate, from the beginning of the item."""
-        wide = f"gte(dar\\,{self.width}/{self.height})"
-        size = (
-            f"w=if({wide}\\,{self.width}\\,max(2\\,2*round({self.height}*dar/2)))"
-            f":h=if({wide}\\,max(2\\,2*round({self.width}/dar/2))\\,{self.height})"
-        )
-        padded = f"pad={self.width}:{self.height}:-1:-1:black"
-        return f"scale={size},setsar=1,{padded},fps=fps={self.rate}:start_time=0,format=yuv420p"
+        """Whole, in the middle of black; turned as the item says."""
+        return f"{fitted(self.width, self.height)},format=yuv420p"
 
     @property
     def sound_filter(self) -> str:
-        return f"aresample={SAMPLE_RATE}:async=1000:first_pts=0,aformat=sample_fmts=s16:channel_layouts=stereo"
+        """For sound that keeps its form to the end: from time 0 on, without gaps."""
+        return f"{SOUND_LINE},aformat=sample_fmts=s16:channel_layouts=stereo"

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 from domain.configuration.encoder_settings import SAMPLE_RATE, EncodeSettings, RenditionPlan
 from domain.media_event.values import AudioInput
 from workers.adapters.encoders.tracks import TrackPlan
+from workers.media.filters import Formed, Track, fitted, key_frames, sound_form, sound_line
 
 TEST_FPS: Final = 25.0
 BITS: Final = 16
@@ -23,6 +25,18 @@ _TONE: Final = 440
 _FRAGMENT: Final = "500000"
 _AUDIO_FRAGMENT: Final = "250000"
 _MP4: Final = ("-f", "mp4", "-movflags")
+LONGEST_GAP: Final = 60
+"""Seconds. A longer gap in the times of a track is a jump of the source's clock, which ffmpeg takes out again. A shorter one is a
+part that is missing, or a picture that stands still, and is filled. What is filled at once is bounded by it."""
+JUMPS: Final = ("-dts_delta_threshold", str(LONGEST_GAP))
+_JUMPS: Final = (*JUMPS, "-dts_error_threshold", str(LONGEST_GAP))
+_STRETCH: Final = 1_000
+"""Samples a second: the clocks of devices and senders are not those of their pictures."""
+_HARD: Final = 0.05
+_RATES: Final = (
+    *map(Fraction, (24, 25, 30, 48, 50, 60)),
+    *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +48,36 @@ class Input:
     rate: float | None = None
     streams: Sequence[str] = ()
     """Where each sound is, as ffmpeg spells it."""
+    shape: float | None = None
+    """Width by height of its picture as it is shown at first. None: its picture keeps its size to the end."""
+    picture: str = "0:v:0"
 
 
 def encode_command(
     program: Path, source: Input, *, settings: EncodeSettings, progress: str, pipe: Callable[[TrackPlan], str]
 ) -> Sequence[str]:
-    """`progress`: where it reports; `pipe` gives the output of a track."""
+    """`progress`: where it reports; `pipe` gives the output of a track.
+
+    A graph of filters is made anew whenever its source changes, and begins anew then. So each sound is brought to one form by a
+    graph of its own, written nowhere, and decoded for the graph that knows where it is. Pictures need no memory: their times are
+    absolute, and what is missing is filled behind the graph (`-fps_mode cfr`)."""
     command = [str(program), "-hide_banner", "-nostdin", "-loglevel", "level+warning", "-stats_period", "1", "-progress", progress]
-    command += [*source.arguments, "-filter_complex", _pictures(settings.renditions)]
+    command += [*_JUMPS, *source.arguments]
+    rate = int(settings.encode.get("-ar", SAMPLE_RATE))
+    form = sound_form(int(settings.encode.get("-ac", 2)), rate=rate)
+    formed = Formed(tuple(Track(stream, form, is_picture=False) for stream in source.streams))
+    line = sound_line(rate=rate, stretch=_STRETCH, hard=_HARD)
+    command += formed.options() if source.streams else ()
+    command += ["-filter_complex", _pictures(source, settings.renditions)]
+    for place in range(len(source.streams)):
+        command += ["-filter_complex", f"[{formed.label(place)}]{line}[a{place}]"]
     for place, rendition in enumerate(settings.renditions):
         plan = TrackPlan(f"v{place}", rendition.bitrate, rendition.fps or source.rate)
         command += ["-map", f"[v{place}]", *_video(rendition, settings), *_MP4, "+cmaf+delay_moov+frag_keyframe"]
         command += ["-frag_duration", _FRAGMENT, pipe(plan)]
     for place, sound in enumerate(source.sounds):
         audio = TrackPlan(f"a{place}", settings.audio_bitrate, audio=sound)
-        command += ["-map", source.streams[place], *_audio(settings), *_MP4, "+cmaf+delay_moov"]
+        command += ["-map", f"[a{place}]", "-c:a", "aac", "-b:a", str(settings.audio_bitrate), *_MP4, "+cmaf+delay_moov"]
         command += ["-frag_duration", _AUDIO_FRAGMENT, pipe(audio)]
     return command
 
@@ -76,13 +105,24 @@ def largest_picture(settings: EncodeSettings) -> tuple[int, int, float | None]:
     return largest.width or round(largest.height * 8 / 9) * 2, largest.height, largest.fps
 
 
-def _pictures(renditions: Sequence[RenditionPlan]) -> str:
+def exact_rate(fps: float, *, within: float = 0.0002) -> Fraction:
+    """The standard rate that is so near, such as 30000/1001 for 29.97; else the rate itself."""
+    nearest = min(_RATES, key=lambda rate: abs(rate - fps))
+    return nearest if abs(nearest - fps) <= fps * within else Fraction(fps).limit_denominator(1001)
+
+
+def _pictures(source: Input, renditions: Sequence[RenditionPlan]) -> str:
     splits = "".join(f"[s{place}]" for place in range(len(renditions)))
-    scaled = [
-        f"[s{place}]{f'fps={one.fps:g},' if one.fps else ''}scale={one.width or -2}:{one.height},setsar=1,format=yuv420p[v{place}]"
-        for place, one in enumerate(renditions)
-    ]
-    return ";".join([f"[0:v:0]split={len(renditions)}{splits}", *scaled])
+    scaled = [f"[s{place}]{_picture(source, one)}[v{place}]" for place, one in enumerate(renditions)]
+    return ";".join([f"[{source.picture}]split={len(renditions)}{splits}", *scaled])
+
+
+def _picture(source: Input, rendition: RenditionPlan) -> str:
+    rate = rendition.fps or source.rate
+    timed = f"fps={exact_rate(rate)}:eof_action=pass," if rate else ""
+    width = rendition.width or (source.shape and max(2, round(rendition.height * source.shape / 2) * 2))
+    size = fitted(width, rendition.height) if width else f"scale=-2:{rendition.height},setsar=1"
+    return f"{timed}{size},format=yuv420p"
 
 
 def _video(rendition: RenditionPlan, settings: EncodeSettings) -> Sequence[str]:
@@ -97,14 +137,8 @@ def _video(rendition: RenditionPlan, settings: EncodeSettings) -> Sequence[str]:
         "-bufsize": str(rendition.bitrate * 2),
         **{name: value for name, value in given.items() if name in _OF_VIDEO},
     }
-    borders = ("-force_key_frames", f"expr:gte(t,n_forced*{settings.segment:g})", "-sc_threshold", "0")
-    return ("-c:v", "libx264", "-b:v", rate, *(part for pair in options.items() for part in pair), *borders)
-
-
-def _audio(settings: EncodeSettings) -> Sequence[str]:
-    given = {"-ac": "2", "-ar": str(SAMPLE_RATE), **{key: value for key, value in settings.encode.items() if key in ("-ac", "-ar")}}
-    filled = ("-af", "aresample=async=1000:first_pts=0")
-    return ("-c:a", "aac", "-b:a", str(settings.audio_bitrate), *(part for pair in given.items() for part in pair), *filled)
+    borders = key_frames(every=settings.segment)
+    return ("-c:v", "libx264", "-b:v", rate, *borders, *(part for pair in options.items() for part in pair), "-fps_mode", "cfr")
 
 
 _OF_VIDEO: Final = frozenset({"-g", "-maxrate", "-bufsize", "-bf", "-refs", "-preset", "-tune", "-profile:v", "-level"})

@@ -4,6 +4,7 @@ they are taken."""
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from domain.configuration.encoder_settings import SAMPLE_RATE
-from workers.adapters.encoders.canvas import SAMPLE, Canvas
-from workers.adapters.encoders.probe import probed
+from workers.adapters.encoders.canvas import CHANNELS, SAMPLE, Canvas
+from workers.adapters.encoders.encode_command import JUMPS
+from workers.adapters.encoders.probe import probed, quotient, tracks_of
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.raw_pipes import RawReader, pipe, readable
 from workers.kernel.confinement import Confinement
+from workers.media.filters import Formed, Track, sound_form
 from workers.playout_ports import OpenedItem, Unplayable
 from workers.ports import EncoderFailed
 
@@ -26,30 +29,51 @@ LONG_SOUND: Final = 0.5
 """Seconds by which the sound of an item must be longer than its picture, so that the last picture stays for the rest of it."""
 _AHEAD: Final = 64 * 1024 * 1024
 """Bytes of pictures that are kept where the sound of a file comes late in it."""
-_AHEAD_SOUND: Final = 20 * SAMPLE_RATE * SAMPLE
+_AHEAD_SOUND: Final = 120 * SAMPLE_RATE * SAMPLE
+"""Bytes of sound that are kept where the next picture comes late in the file, since it stands still."""
+_SOUGHT_EARLIER: Final = 12.0
+"""Seconds by which a stream is read earlier that knows no key frames: it is sought by time, and decoded from the next key frame."""
+_WITHOUT_INDEX: Final = frozenset({"mpegts", "mpeg", "mpegvideo", "h264", "hevc"})
 _WHITELIST: Final = ("-protocol_whitelist", "fd,pipe")
+_LOOKED_AT: Final = 20.0
+"""Seconds of an item in which its first picture is looked for."""
+_BEFORE: Final = 0.002
+"""Seconds by which an item is read earlier, so that the picture whose time is its beginning is not cut off by rounding."""
+_LINES: Final = 2_000
+_SHOWN: Final = "first_shown"
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """What an item has. `length` is in seconds, from the first to the last of its streams; None where it says none."""
+    """What an item has. Its time begins with the first picture that is shown, `begins` seconds after the beginning of its file.
+    `length` is in seconds; None where it says none."""
 
     picture: int | None
     sound: int | None
     length: float | None
+    begins: float = 0.0
+    rate: float | None = None
+    """Pictures a second, in the mean."""
+    indexed: bool = True
+    """Whether its key frames can be sought."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any], *, sound: int) -> Streams:
         """Of what ffprobe shows. Raises `Unplayable`."""
-        streams = [each for each in found.get("streams", ()) if isinstance(each, dict)]
-        pictures = [each for each in streams if each.get("codec_type") == "video" and not _is_cover(each)]
+        streams = tracks_of(found)
+        pictures = [each for each in streams if each.get("codec_type") == "video"]
         sounds = [each for each in streams if each.get("codec_type") == "audio"]
         if not pictures and not sounds:
             raise Unplayable("It has neither a picture nor a sound that can be read.")
         taken = sounds[sound if sound < len(sounds) else 0] if sounds else None
-        longest = _seconds(pictures[0]) if pictures else None
-        length = longest or _seconds(found.get("format")) or _seconds(taken)
-        return cls(_index(pictures[0]) if pictures else None, _index(taken) if taken else None, length)
+        start, begins = _time(found.get("format")) or 0.0, _time(found.get(_SHOWN)) if pictures else None
+        lead = max(begins - start, 0.0) if begins is not None else 0.0
+        longest = _end(pictures[0] if pictures else None) or _end(found.get("format")) or _end(taken)
+        length = None if longest is None else max(longest - start - lead, 0.0)
+        rate = quotient(pictures[0].get("avg_frame_rate")) if pictures else None
+        indexed = _WITHOUT_INDEX.isdisjoint(str(found.get("format", {}).get("format_name")).split(","))
+        picture, heard = _index(pictures[0]) if pictures else None, _index(taken) if taken else None
+        return cls(picture, heard, length or None, lead, rate, indexed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +99,8 @@ class ItemDecoder:
         self._last = canvas.black
         self._holds = pictures is None
         self._owed: list[int] = []
+        self._held = 0
+        """Pictures that were not waited for: the last one was shown instead of each."""
         self.frames = 0
         """That were taken or left out."""
 
@@ -125,9 +151,14 @@ class ItemDecoder:
             self._owed.pop(0)
         return self._taken(self._canvas.samples(frame) * SAMPLE)
 
-    def repeated(self, frame: int) -> Slot:
-        """What was shown last, without a sound."""
-        return Slot(self._last, bytes(self._canvas.samples(frame) * SAMPLE))
+    def bridged(self, frame: int) -> Slot:
+        """What was shown last, with its sound where it has come, else with none. The picture, or both, are left out when they come:
+        the item ends when it is due to."""
+        size = self._canvas.samples(frame) * SAMPLE
+        if not self._owed and self._sounds is not None and self._pictures is not None and self._sounds.pull(size):
+            return self._stands_still(size)
+        self.leave_out(frame)
+        return Slot(self._last, bytes(size))
 
     async def more(self, *, seconds: float) -> None:
         """Until more has come, or so many seconds are over. What one stream has ahead of the other is kept, so that neither waits
@@ -164,14 +195,16 @@ class ItemDecoder:
         reader = self._pictures or self._sounds
         if reader is not None and reader.pull(self._step(reader) if reader is self._pictures else SAMPLE):
             return True
-        return bool(self._pictures is not None and self._pictures.over and self._sounds is not None and self._sounds.pull(SAMPLE))
+        if self._pictures is None or self._sounds is None:
+            return False
+        return self._far_behind or (self._pictures.over and self._sounds.pull(SAMPLE))
 
     def _taken(self, sound: int) -> Slot | None:
         """The next frame, with so many bytes of sound."""
         pictures, sounds, size = self._pictures, self._sounds, self._canvas.picture_bytes
-        shows = pictures is not None and pictures.pull(size)
+        shows = self._shows()
         if not shows and pictures is not None and not pictures.over:
-            return None
+            return self._stands_still(sound) if self._far_behind else None
         needed = sound if shows or self._holds else max(int(LONG_SOUND * SAMPLE_RATE) * SAMPLE, sound)
         if sounds is not None and not sounds.pull(needed) and not sounds.over and not self._too_far_ahead(shows):
             return None
@@ -185,6 +218,28 @@ class ItemDecoder:
         self.frames += 1
         return Slot(self._last, heard + bytes(sound - len(heard)))
 
+    def _shows(self) -> bool:
+        """Whether the next picture is there."""
+        pictures, size = self._pictures, self._canvas.picture_bytes
+        while pictures is not None and pictures.pull(size):
+            if not self._held:
+                return True
+            self._held -= 1
+            self._last = pictures.take(size)
+        return False
+
+    def _stands_still(self, sound: int) -> Slot:
+        """The last picture, though it is not over: a picture that stands still may have no frames for minutes."""
+        assert self._sounds is not None
+        self._held += 1
+        self.frames += 1
+        return Slot(self._last, self._sounds.take(sound))
+
+    @property
+    def _far_behind(self) -> bool:
+        """So much sound waits for a picture that it is not waited for any more."""
+        return self._sounds is not None and self._sounds.size >= _AHEAD_SOUND
+
     def _too_far_ahead(self, shows: bool) -> bool:
         """So many pictures wait for a sound that it is not waited for any more."""
         return shows and self._pictures is not None and self._pictures.size >= self._limit(self._pictures)
@@ -193,13 +248,16 @@ class ItemDecoder:
 async def looked_at(
     program: Path, item: OpenedItem, *, confinement: Confinement, known: dict[tuple[int, ...], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """What ffprobe shows of the item; of a file that has not changed it is `known`. Raises `Unplayable`."""
+    """What ffprobe shows of the item, and when its first picture is shown; of a file that has not changed it is `known`. Raises
+    `Unplayable`."""
     status = os.fstat(item.descriptor)
     version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     if version not in known:
         try:
             async with asyncio.timeout(PRIMED):
-                known[version] = await probed(program, confinement=confinement, descriptor=again(item.descriptor))
+                found = await probed(program, confinement=confinement, descriptor=again(item.descriptor))
+                shown = await _first_shown(program, item, found=found, confinement=confinement)
+                known[version] = {**found, _SHOWN: {"start_time": shown}}
         except EncoderFailed as fault:
             raise Unplayable(str(fault).replace("The source", "It", 1)) from None
         except TimeoutError:
@@ -217,33 +275,79 @@ def again(descriptor: int) -> int:
     return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
 
 
+async def _first_shown(program: Path, item: OpenedItem, *, found: Mapping[str, Any], confinement: Confinement) -> str | None:
+    """The time of the first picture that a decoder shows. It is not that of the first packet where a recording begins between two
+    key frames."""
+    pictures = [each for each in tracks_of(found) if each.get("codec_type") == "video"]
+    if not pictures:
+        return None
+    output = bytearray()
+    pipes = Pipes()
+    shown = pipes.open(lambda piece: output.extend(piece[: _LINES - len(output)]))
+    descriptor = again(item.descriptor)
+    pipes.hand(descriptor)
+    command = [str(program), "-hide_banner", "-nostdin", "-loglevel", "error", "-threads", "1", "-copyts", "-t", f"{_LOOKED_AT:g}"]
+    command += [*_WHITELIST, "-fd", str(descriptor), "-i", "fd:", "-map", f"0:{_index(pictures[0])}", "-frames:v", "1"]
+    command += ["-fps_mode", "passthrough", "-enc_time_base", "1:1000000", "-f", "framecrc", shown]
+    try:
+        process = await EncodeProcess.start(command, pipes=pipes, confinement=confinement)
+    except OSError:
+        raise Unplayable("Its decoder cannot be started.") from None
+    try:
+        await process.wait()
+    finally:
+        await process.kill()
+    lines = [line.split(b",") for line in output.splitlines() if not line.startswith(b"#")]
+    try:
+        return f"{int(lines[0][2]) / 1_000_000:.6f}"
+    except (IndexError, ValueError):
+        return None
+
+
 def _command(program: Path, item: OpenedItem, *, streams: Streams, canvas: Canvas, outputs: Sequence[int | None]) -> Sequence[str]:
-    begin = ("-ss", f"{item.start:.6f}") if item.start > 0 else ()
-    end = ("-t", f"{max(item.end - item.start, 0.0):.6f}") if item.end is not None else ()
-    command = [str(program), "-hide_banner", "-nostdin", "-loglevel", "level+error", "-threads", "4", *begin, *end]
-    command += [*_WHITELIST, "-fd", str(item.descriptor), "-i", "fd:"]
+    """Sound is decoded twice, as in an encode: whatever it changes to in the middle, the filter that counts its time sees one form.
+    Both graphs begin and end by times of the file: `-t` counts anew in each graph that is made anew."""
+    wanted = streams.begins + item.start
+    seek = max(wanted - (_BEFORE if streams.indexed else _SOUGHT_EARLIER), 0.0)
+    begins = wanted - seek
+    ends = None if item.end is None else begins + max(item.end - item.start, 0.0)
     pictures, sounds = outputs
-    if pictures is not None:
-        command += ["-map", f"0:{streams.picture}", "-vf", canvas.picture_filter, "-fps_mode", "passthrough", "-an", "-sn", "-dn"]
-        command += ["-f", "rawvideo", "-pix_fmt", "yuv420p", f"pipe:{pictures}"]
+    command = [str(program), "-hide_banner", "-nostdin", "-loglevel", "level+error", "-threads", "4", *JUMPS]
+    command += [*(("-ss", f"{seek:.6f}") if seek else ()), *(("-t", f"{ends + 1:.6f}") if ends is not None else ())]
+    command += [*_WHITELIST, "-fd", str(item.descriptor), "-i", "fd:"]
     if sounds is not None:
-        command += ["-map", f"0:{streams.sound}", "-af", canvas.sound_filter, "-vn", "-sn", "-dn", "-f", "s16le", f"pipe:{sounds}"]
+        formed = Formed((Track(f"0:{streams.sound}", sound_form(CHANNELS), is_picture=False),))
+        command += [*formed.options(), "-filter_complex", f"[{formed.label(0)}]{canvas.sound_filter}{_part('a', begins, ends)}[a]"]
+    if pictures is not None:
+        # The filter chooses frames of a fast source evenly. It gives none before it has the next, which a slow one may give late.
+        even = f"fps={canvas.rate}," if streams.rate is not None and streams.rate > canvas.rate else ""
+        part = _part("", begins, ends, earlier=_BEFORE).removeprefix(",")
+        command += ["-filter_complex", f"[0:{streams.picture}]{part},{even}{canvas.picture_filter}[v]"]
+        command += ["-map", "[v]", "-fps_mode", "cfr", "-r", str(canvas.rate), "-f", "rawvideo", f"pipe:{pictures}"]
+    if sounds is not None:
+        command += ["-map", "[a]", "-c:a", "pcm_s16le", "-f", "s16le", f"pipe:{sounds}"]
     return command
 
 
-def _is_cover(stream: Mapping[str, Any]) -> bool:
-    """A picture on the cover of a sound."""
-    disposition = stream.get("disposition")
-    return isinstance(disposition, dict) and bool(disposition.get("attached_pic"))
+def _part(kind: str, begins: float, ends: float | None, /, *, earlier: float = 0.0) -> str:
+    """Filters that keep a part, whose time begins with 0. `kind` is `a` for sound."""
+    end = f":end={max(ends - earlier, 0.0):.6f}" if ends is not None else ""
+    return f",{kind}trim=start={max(begins - earlier, 0.0):.6f}{end},{kind}setpts=PTS-{begins:.6f}/TB"
 
 
 def _index(stream: Mapping[str, Any]) -> int:
     return int(stream.get("index", 0))
 
 
-def _seconds(part: object) -> float | None:
+def _end(part: Mapping[str, Any] | None) -> float | None:
+    """When it ends, by the clock of its file."""
+    length = _time(part, "duration")
+    return None if length is None or not 0.0 < length < 10**7 else (_time(part) or 0.0) + length
+
+
+def _time(part: Mapping[str, Any] | None, name: str = "start_time") -> float | None:
     try:
-        seconds = float(part.get("duration", "")) if isinstance(part, dict) else 0.0
+        seconds = float(part.get(name) or "") if isinstance(part, dict) else math.nan
     except (TypeError, ValueError):
         return None
-    return seconds if 0.0 < seconds < 10**7 else None
+    return seconds if math.isfinite(seconds) else None

@@ -167,12 +167,11 @@ class Playout:
             on_air.waited += time.monotonic() - begun
 
     def _bridged(self, on_air: Ready, frame: int) -> Slot:
-        """The last picture again. The frame that was due is left out when it comes: the item ends when it is due to."""
+        """The last picture again."""
         on_air.bridged += 1
         self._repeated += 1
         self.programme.counts.repeated()
-        on_air.decoder.leave_out(frame)
-        return on_air.decoder.repeated(frame)
+        return on_air.decoder.bridged(frame)
 
     def _next(self, frame: int) -> Ready | None:
         ready = self._upcoming.take()

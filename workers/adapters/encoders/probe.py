@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.kernel.confinement import Confinement
+from workers.media.file import highest_programme, is_picture, rank_of
 from workers.ports import EncoderFailed
 
 _SECONDS: Final = 30.0
@@ -34,6 +36,7 @@ async def probed(
         "error",
         "-show_streams",
         "-show_format",
+        "-show_programs",
         "-of",
         "json",
         "-o",
@@ -64,3 +67,22 @@ async def probed(
             return found
     said = process.last_line.rstrip(".")
     raise EncoderFailed(f"The source cannot be read{': ' + said if said else ''}.")
+
+
+def tracks_of(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The streams of the programme with the highest picture, that picture first; all where there are no programmes. Pictures that
+    are attached to sound are left out."""
+    streams = [each for each in found.get("streams", ()) if isinstance(each, dict)]
+    programme = highest_programme(found)
+    chosen = [each for each in streams if programme is None or each.get("index") in programme.tracks]
+    pictures = sorted(filter(is_picture, chosen), key=rank_of, reverse=True)
+    return [*pictures, *(each for each in chosen if each.get("codec_type") != "video")]
+
+
+def quotient(said: object) -> float | None:
+    """`a/b` or `a:b`, where it is above zero."""
+    parts = re.split("[:/]", str(said))
+    with suppress(ValueError, ZeroDivisionError):
+        value = int(parts[0]) / int(parts[1]) if len(parts) == 2 else 0.0
+        return value if value > 0 else None
+    return None

@@ -9,7 +9,6 @@ import os
 import re
 from asyncio import StreamWriter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,11 +18,11 @@ from domain.media_event.audio_inputs import listed_inputs
 from domain.media_event.values import AudioInput
 from workers.adapters.below_root import NotThere, opened_below
 from workers.adapters.encoders.canvas import Canvas
-from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
+from workers.adapters.encoders.encode_command import REALTIME, TEST_FPS, Input, exact_rate, pattern_input
 from workers.adapters.encoders.fetched import Fetched
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.playout import Playout
-from workers.adapters.encoders.probe import probed
+from workers.adapters.encoders.probe import probed, quotient, tracks_of
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
@@ -38,6 +37,8 @@ _OSS: Final = re.compile(r"/dev/dsp\d{0,3}")
 _ALSA: Final = re.compile(r"(?:plug)?hw:[A-Za-z0-9_,=-]{1,40}|default")
 _WHITELIST: Final = ("-protocol_whitelist", "fd,pipe")
 _NAME: Final = "encoderSpecific.source"
+_SLOWEST, _FASTEST = 10, 120
+"""Frames a second that a picture is sent with."""
 
 
 @dataclass
@@ -117,7 +118,7 @@ class Sources:
         loop = ("-stream_loop", "-1") if settings.source.loop else ()
         arguments = (*REALTIME, *loop, *_WHITELIST, "-fd", str(descriptor), "-i", "fd:")
         try:
-            return OpenSource(_input(arguments, found, configured), descriptor)
+            return OpenSource(input_of(arguments, found, configured=configured), descriptor)
         except EncoderFailed:
             os.close(descriptor)
             raise
@@ -150,7 +151,7 @@ class Sources:
             head = await fetched.head()
             found = await probed(program, confinement=confinement, given=head)
             arguments = (*REALTIME, *_WHITELIST, "-i", "pipe:0")
-            return OpenSource(_input(arguments, found, configured), feed=fetched.feed, fetched=fetched)
+            return OpenSource(input_of(arguments, found, configured=configured), feed=fetched.feed, fetched=fetched)
         except (OutboundRefused, OutboundFailed, NotRead) as fault:
             await fetched.close()
             raise EncoderFailed(f"{_NAME}.url: {fault}") from None
@@ -159,16 +160,19 @@ class Sources:
             raise
 
 
-def _input(arguments: Sequence[str], found: Mapping[str, Any], configured: Sequence[AudioInput]) -> Input:
+def input_of(arguments: Sequence[str], found: Mapping[str, Any], *, configured: Sequence[AudioInput]) -> Input:
     """Of a source whose streams are known. Configured audio inputs that it does not have are left out."""
-    streams = [each for each in found.get("streams", ()) if isinstance(each, dict)]
+    streams = tracks_of(found)
     pictures = [each for each in streams if each.get("codec_type") == "video"]
     if not pictures:
         raise EncoderFailed(f"{_NAME}: it has no picture that can be read.")
     sounds = [_sound(each, index) for index, each in enumerate(each for each in streams if each.get("codec_type") == "audio")]
     by_index = {one.index: one for one in configured}
     wanted = [_named(one, by_index[one.index]) for one in sounds if one.index in by_index] if configured else sounds
-    return Input(arguments, wanted, _rate(pictures[0]), [f"0:a:{one.index}" for one in wanted])
+    places = [each.get("index", 0) for each in streams if each.get("codec_type") == "audio"]
+    named = [f"0:{places[one.index]}" for one in wanted]
+    picture = pictures[0]
+    return Input(arguments, wanted, _rate(picture), named, _shape(picture), f"0:{picture.get('index', 0)}")
 
 
 def _sound(stream: Mapping[str, Any], index: int) -> AudioInput:
@@ -187,12 +191,25 @@ def _named(found: AudioInput, configured: AudioInput) -> AudioInput:
     )
 
 
-def _rate(stream: Mapping[str, Any]) -> float | None:
-    above, _, below = str(stream.get("avg_frame_rate", "")).partition("/")
-    with suppress(ValueError, ZeroDivisionError):
-        rate = int(above) / int(below or 1)
-        return rate if 1 <= rate <= 240 else None
-    return None
+def _rate(stream: Mapping[str, Any]) -> float:
+    """Frames a second, a standard rate where it is about one. A picture that mostly stands still has few frames, and moves at the
+    rate that its times are multiples of."""
+    mean, steps = (quotient(stream.get(name)) for name in ("avg_frame_rate", "r_frame_rate"))
+    rate = next((each for each in (mean, steps) if each is not None and _SLOWEST <= each <= _FASTEST), TEST_FPS)
+    return float(exact_rate(rate, within=0.01))
+
+
+def _shape(stream: Mapping[str, Any]) -> float | None:
+    """Width by height as it is shown: with the shape of its pixels, and turned as it says."""
+    try:
+        across, down = int(stream["width"]), int(stream["height"])
+        shape = across / down * (quotient(stream.get("sample_aspect_ratio")) or 1.0)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return None
+    sides = stream.get("side_data_list")
+    turns = [each.get("rotation") for each in sides if isinstance(each, dict)] if isinstance(sides, list) else []
+    turned = any(isinstance(turn, int | float) and round(turn / 90) % 2 for turn in turns)
+    return 1 / shape if turned else shape
 
 
 def _opened(root: Path, name: str) -> int:
