@@ -12,9 +12,12 @@ from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
+from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import Quality, QualityVerdict
 from domain.media_event.vod_metadata import VodMetadataHandlers
+from projections.media_event.queries import EventQueries
 
 routes = Router("/vod", tag="VOD metadata", surface=MEDIA)
 
@@ -49,6 +52,69 @@ class VodMetadata(Wire):
     )
 
 
+class FilmQualityReason(Wire):
+    """Why a film does not pass."""
+
+    check: str = Field(description="What was checked, such as `loudness`, `true_peak`, `black`, `freeze`, `silence` or `missing`.")
+    verdict: QualityVerdict = Field(description="What it means for the film.")
+    message: str = Field(description="A sentence with the measure and the limit.")
+
+
+class FilmQualitySound(Wire):
+    """An audio track. A measure is null where the track is silent or too short."""
+
+    track: int = Field(description="Its place, from 1.")
+    language: str = Field(description='Its language, by ISO 639-2; "" where it is not known.')
+    integrated: float | None = Field(description="Integrated loudness by EBU R 128, in LUFS.")
+    range: float | None = Field(description="Loudness range, in LU.")
+    true_peak: float | None = Field(description="The largest true peak, in dBTP.")
+
+
+class FilmQuality(Wire):
+    """What the last check of the film has found. The full report is the file `quality.json` of the content."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "contentId": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
+                    "jobId": 17,
+                    "profile": "ebu-r128",
+                    "verdict": "fail",
+                    "keepPrivate": True,
+                    "measuredAt": "2031-01-01T00:00:00.000Z",
+                    "duration": 5400.04,
+                    "reasons": [
+                        {
+                            "check": "loudness",
+                            "verdict": "fail",
+                            "message": "Audio track 1 is too loud: -14.0 LUFS, and not -23 LUFS ± 1 LU.",
+                        }
+                    ],
+                    "sounds": [{"track": 1, "language": "eng", "integrated": -14.0, "range": 6.1, "truePeak": -0.4}],
+                }
+            ]
+        }
+    )
+
+    content_id: UUID = Field(description="The `contentId` of the Event.")
+    job_id: int = Field(description="The job that has checked it.")
+    profile: str = Field(description="The name of the profile.")
+    verdict: QualityVerdict = Field(description="The worst verdict of the reasons.")
+    keep_private: bool = Field(description="Whether a film that fails does not become public.")
+    measured_at: Instant | None = Field(description="When the Event was told of it.")
+    duration: float | None = Field(description="Length of the picture in seconds.")
+    reasons: list[FilmQualityReason] = Field(description="Why it does not pass, at most 20.")
+    sounds: list[FilmQualitySound] = Field(description="Its audio tracks.")
+
+    @classmethod
+    def of(cls, key: UUID, quality: Quality) -> FilmQuality:
+        known = quality.model_dump(exclude={"job", "reasons", "sounds"})
+        reasons = [FilmQualityReason(**one.model_dump()) for one in quality.reasons]
+        sounds = [FilmQualitySound(**one.model_dump()) for one in quality.sounds]
+        return cls(content_id=key, job_id=quality.job, reasons=reasons, sounds=sounds, **known)
+
+
 async def metadata_synced(request: Request, outcome: Outcome[MediaEvent], handlers: VodMetadataHandlers) -> Response:
     return Response(200, await handlers.metadata(UUID(outcome.aggregate.key)))
 
@@ -63,3 +129,14 @@ async def sync_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHan
 async def get_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHandlers) -> Response:
     """The metadata file of an Event, which describes its generated files."""
     return Response(200, await handlers.metadata(id))
+
+
+@routes.get("/{id}/quality", READ, response_model=FilmQuality)
+async def get_film_quality(request: Request, id: UUID, events: EventQueries) -> FilmQuality:
+    """What the last check of the film of an Event has found: its verdict by a profile, and the main measures."""
+    row = await events.by_id(id)
+    if row is None:
+        raise NotFound(MediaEvent.KIND, str(id))
+    if row.details.quality is None:
+        raise NotFound("quality", str(id), sentence=f"The quality of the film of the Event {id} was not checked.")
+    return FilmQuality.of(id, row.details.quality)

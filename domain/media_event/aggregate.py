@@ -24,6 +24,7 @@ from domain.media_event.values import (
     EventDetails,
     EventState,
     Mp4State,
+    Quality,
     Trigger,
     VodFile,
     VodJob,
@@ -165,18 +166,37 @@ class MediaEvent(EncodedEvent):
             self._begin_vod_job(present.again(number=number), at=at)
 
     def end_vod_job(
-        self, number: int, end: VodJobEnd, *, version: int, reason: str = "", result: VodResult | None = None, at: datetime
+        self,
+        number: int,
+        end: VodJobEnd,
+        *,
+        version: int,
+        reason: str = "",
+        result: VodResult | None = None,
+        quality: Quality | None = None,
+        at: datetime,
     ) -> None:
         """Changes nothing where the job is not the present one, or has ended already: who breaks off a job that is completed takes
-        nothing away. Of a deleted Event only the end is kept: the Event shows it when it is restored."""
+        nothing away. Of a deleted Event only the end is kept, and the `quality` of its film: the Event shows it when it is
+        restored."""
         present = self._present_vod_job(number, version)
         if present is None or present.ended is not None:
             return
         ended = {"ended": end, "ended_at": max(at, self.modified_on), "reason": reason, "result": result}
         job = present.again(version=version, **ended)
         self._trigger(events.VodJobEnded, at=at, vod_job=job)
+        if end is VodJobEnd.COMPLETED and job.workflow is not VodWorkflow.PACKAGE:
+            self._note_quality(quality, at=at)
         if not self.deleted:
             self._settle_vod_job(job, at=at)
+
+    def measure_quality(self, quality: Quality, *, at: datetime) -> None:
+        """A check of the film has ended. Changes nothing where its job has told it already: who has made the film public since is
+        obeyed. One that must not be public becomes private."""
+        if self.deleted:
+            return
+        if self._note_quality(quality, at=at):
+            self._withhold(at=at)
 
     def wait_to_compose(self, *, fault: bool = False, at: datetime) -> None:
         """A film is made of its playlist at a later time, or with a fault never. A job that makes one of an earlier playlist is
@@ -313,8 +333,25 @@ class MediaEvent(EncodedEvent):
             self._settle_composed(job, at=at)
         elif self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING}:
             publish = self.details.auto_publish if job.publish is None else job.publish
-            on_demand = EventState.VOD_PUBLIC if publish else EventState.VOD_PRIVATE
+            withheld = self.details.quality is not None and self.details.quality.withholds
+            on_demand = EventState.VOD_PUBLIC if publish and not withheld else EventState.VOD_PRIVATE
             self.change_state(on_demand if completed else EventState.VOD_ERROR, trigger=Trigger.JOB, at=at)
+        elif completed and job.workflow is not VodWorkflow.PACKAGE:
+            self._withhold(at=at)
+
+    def _note_quality(self, quality: Quality | None, *, at: datetime) -> bool:
+        """Whether it was not known before."""
+        present = self.details.quality
+        before = None if present is None else present.model_copy(update={"measured_at": None})
+        if quality != before:
+            measured = None if quality is None else quality.model_copy(update={"measured_at": max(at, self.modified_on)})
+            self._trigger(events.QualityMeasured, at=at, quality=measured)
+        return quality != before
+
+    def _withhold(self, *, at: datetime) -> None:
+        """A public film that must not be public becomes private."""
+        if self.details.state is EventState.VOD_PUBLIC and self.details.quality is not None and self.details.quality.withholds:
+            self.change_state(EventState.VOD_PRIVATE, trigger=Trigger.JOB, at=at)
 
     def _settle_composed(self, job: VodJob, *, at: datetime) -> None:
         if self.details.state is EventState.COMPOSE_GENERATING:

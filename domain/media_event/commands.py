@@ -12,7 +12,18 @@ from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, PlanOutdated, Refused
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.checks import check
-from domain.media_event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJob, VodJobEnd, VodResult, VodWorkflow
+from domain.media_event.values import (
+    AudioInput,
+    EventState,
+    Mp4State,
+    Quality,
+    Trigger,
+    VodFile,
+    VodJob,
+    VodJobEnd,
+    VodResult,
+    VodWorkflow,
+)
 from domain.provision.values import ProvisionSummary
 
 
@@ -198,16 +209,29 @@ class MoveVodJob(_EventCommand):
 
 @dataclass(frozen=True)
 class EndVodJob(_EventCommand):
-    """The job ended. `version` is that of the job then; `result` is what it found out."""
+    """The job ended. `version` is that of the job then; `result` is what it found out, `quality` what it thinks of its film."""
 
     job: int
     end: VodJobEnd
     version: int
     reason: str = ""
     result: VodResult | None = None
+    quality: Quality | None = None
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
-        root.end_vod_job(self.job, self.end, version=self.version, reason=self.reason, result=self.result, at=at)
+        root.end_vod_job(
+            self.job, self.end, version=self.version, reason=self.reason, result=self.result, quality=self.quality, at=at
+        )
+
+
+@dataclass(frozen=True)
+class MeasureQuality(_EventCommand):
+    """A check of the film has ended."""
+
+    quality: Quality
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.measure_quality(self.quality, at=at)
 
 
 @dataclass(frozen=True)

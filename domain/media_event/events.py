@@ -8,7 +8,7 @@ from uuid import UUID
 
 from domain.kernel.event import DomainEvent, FirstEvent
 from domain.media_event import facets
-from domain.media_event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJob
+from domain.media_event.values import AudioInput, EventState, Mp4State, Quality, Trigger, VodFile, VodJob
 from domain.provision.values import ProvisionSummary
 
 
@@ -161,6 +161,18 @@ class VodFileChanged(DomainEvent):
         return False
 
 
+class QualityMeasured(DomainEvent):
+    """The quality of the film was measured. Null: there is another film, and nothing is known of its quality."""
+
+    TOPIC: ClassVar[str] = "event.quality_measured"
+
+    quality: Quality | None
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
 class EncodingEvent(DomainEvent):
     """What happens to the encoder of an Event. A GET of the Event does not show it."""
 
@@ -305,6 +317,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     VodJobStarted,
     VodJobEnded,
     VodFileChanged,
+    QualityMeasured,
     ChannelTaken,
     ChannelReleased,
     EncoderStarted,

@@ -121,6 +121,55 @@ class VodFile(BaseModel):
     modified: datetime | None = None
 
 
+class QualityVerdict(StrEnum):
+    PASS = "pass"  # noqa: S105 - no password
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class QualityReason(BaseModel):
+    """Why a film does not pass: the check, what it means for the film, and a sentence."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    check: str
+    verdict: QualityVerdict
+    message: str
+
+
+class QualityOfSound(BaseModel):
+    """The loudness of an audio track in LUFS, its range in LU, its true peak in dBTP. None: it is silent or too short."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    track: int
+    language: str = ""
+    integrated: float | None = None
+    range: float | None = None
+    true_peak: float | None = None
+
+
+class Quality(BaseModel):
+    """What the check of a film has found, by the profile of this name. `job` is its job. `keep_private`: a film that fails does not
+    become public."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    job: int
+    profile: str
+    verdict: QualityVerdict
+    keep_private: bool = False
+    reasons: tuple[QualityReason, ...] = ()
+    sounds: tuple[QualityOfSound, ...] = ()
+    duration: float | None = None
+    measured_at: datetime | None = None
+
+    @property
+    def withholds(self) -> bool:
+        """Whether the film must not be public."""
+        return self.keep_private and self.verdict is QualityVerdict.FAIL
+
+
 class VodResult(BaseModel):
     """What a job found out about the files that it made. None changes nothing."""
 
@@ -191,6 +240,7 @@ class EventDetails(Particulars, Capture):
     date_deleted: datetime | None = None
     vod_job: VodJob | None = None
     vod_file: VodFile | None = None
+    quality: Quality | None = None
     provision: ProvisionSummary | None = None
     started_for: datetime | None = None
     """The `scheduled_start` for which the schedule has started the Event, or which was over when the Event was restored: it is

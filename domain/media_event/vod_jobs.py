@@ -9,6 +9,8 @@ from math import isfinite
 from typing import Any, Final
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from domain.configuration.playback import ChannelConfiguration, channel_configuration, live_addresses
 from domain.configuration.streams import StreamPlace, StreamProtocol
 from domain.job.outcome import JobOutcome, OutcomeKind
@@ -21,13 +23,15 @@ from domain.kernel.stream_name import StreamName
 from domain.kernel.stream_time import stream_point
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.asset_sync import AssetSync
-from domain.media_event.commands import EndVodJob, MoveVodJob, ResumeVodJob, StartVodJob
+from domain.media_event.commands import EndVodJob, MeasureQuality, MoveVodJob, ResumeVodJob, StartVodJob
 from domain.media_event.ports import EventLookup
-from domain.media_event.values import STREAMING, WITH_METADATA, EventDetails, EventState, VodJobEnd, VodResult, VodWorkflow
+from domain.media_event.values import STREAMING, WITH_METADATA, EventDetails, EventState, Quality, VodJobEnd, VodResult, VodWorkflow
 from domain.records.kinds.channel import Channel
 from domain.records.ports import RecordLookup
 
 _WORKFLOWS: Final = {workflow.value: workflow for workflow in VodWorkflow if workflow is not VodWorkflow.COMPOSE}
+_CHECK: Final = "quality_check"
+"""A job that changes no file but its report. It may check any content; the Event of one, if there is one, is told."""
 _CAPTURED_FROM: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
 """Which streams a capture can read, the preferred one first."""
 _MOST_SOURCES: Final = 8
@@ -51,10 +55,16 @@ class VodJobOwners:
 
     async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
         workflow = _WORKFLOWS.get(job.workflow)
-        if workflow is None:
+        if workflow is None and job.workflow != _CHECK:
             return None
         key = _uuid(job.content_id)
         event = await self._events.by_id(key) if key is not None else None
+        if workflow is None:
+            return (
+                None
+                if event is None
+                else OwnedJob(MediaEvent.stream(event.id), {**job.parameters, "content_id": str(event.id)}, run_at)
+            )
         if event is None:
             raise Malformed.at("parameters.content_id", "there is no Event with this content id")
         parameters = {**job.parameters, "content_id": str(event.id)}
@@ -132,11 +142,14 @@ def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:
     event = UUID(key)
     if outcome.rerun_of is not None:
         return MoveVodJob(event, outcome.job, outcome.rerun_of)
+    if (quality := _quality(outcome.metadata.get("quality_check"), outcome.job)) is not None:
+        return MeasureQuality(event, quality)
     end = _ENDS.get(outcome.kind)
     if end is None:
         return ResumeVodJob(event, outcome.job, outcome.version)
     result = _result(key, outcome) if end is VodJobEnd.COMPLETED else None
-    return EndVodJob(event, outcome.job, end, outcome.version, reason=outcome.reason, result=result)
+    quality = _quality(outcome.metadata.get("quality"), outcome.job)
+    return EndVodJob(event, outcome.job, end, outcome.version, reason=outcome.reason, result=result, quality=quality)
 
 
 def assets_follow(assets: AssetSync) -> Callable[[str, JobOutcome, Invocation], Awaitable[None]]:
@@ -166,6 +179,16 @@ def _result(key: str, outcome: JobOutcome) -> VodResult | None:
         case str() as thumbnail if thumbnail:
             found["thumbnail"] = thumbnail
     return VodResult(**found) if found else None
+
+
+def _quality(told: object, job: int) -> Quality | None:
+    """None: the job has not checked the film of the Event."""
+    if not isinstance(told, dict):
+        return None
+    try:
+        return Quality.model_validate({**told, "job": job, "measured_at": None})
+    except ValidationError:
+        return None
 
 
 def _uuid(text: str) -> UUID | None:

@@ -41,6 +41,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/event/external/unique": READ,
     "PUT /api/vod/{id}/metadata": WRITE,
     "GET /api/vod/{id}/metadata": READ,
+    "GET /api/vod/{id}/quality": READ,
     "POST /api/compose/": WRITE,
     "POST /api/compose/encoder/": WRITE,
     "PUT /api/compose/event/{eventId}": WRITE,

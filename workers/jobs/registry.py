@@ -33,6 +33,7 @@ from workers.jobs.workflows.probe_media import PROBE_MEDIA
 from workers.jobs.workflows.publication_upload import PUBLICATION_UPLOAD
 from workers.jobs.workflows.vod.ingest import VOD_INGEST
 from workers.jobs.workflows.vod.package import VOD_PACKAGE
+from workers.jobs.workflows.vod.quality import QUALITY_CHECK
 from workers.kernel.plugins import plugins
 
 GROUP: Final = "medialedger.workflows"
@@ -133,6 +134,7 @@ def builtin() -> Registry:
             VOD_CAPTURE,
             VOD_INGEST,
             VOD_PACKAGE,
+            QUALITY_CHECK,
         ]
     )
 

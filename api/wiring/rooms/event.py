@@ -97,6 +97,7 @@ def _notified() -> Mapping[str, Notified]:
         events.VodJobStarted.TOPIC: NOTHING,  # what they change of the Event is in events of its own
         events.VodJobEnded.TOPIC: NOTHING,
         events.VodFileChanged.TOPIC: NOTHING,
+        events.QualityMeasured.TOPIC: NOTHING,  # a GET of the Event does not show it; a change of state has an event of its own
         events.ProvisionTimeReached.TOPIC: NOTHING,  # what they ask for is in events of its own
         events.TerminationTimeReached.TOPIC: NOTHING,
         events.AudioInputsChanged.TOPIC: Change.AUDIO,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 
 from api.wiring.core import Core
+from domain.kernel.ports import Invocation
+from domain.media_event.commands import MeasureQuality
 from domain.media_event.metadata_file import LARGEST
-from domain.media_event.values import WITH_METADATA, EventState
+from domain.media_event.values import WITH_METADATA, EventState, Quality, QualityOfSound, QualityReason, QualityVerdict
 from tests.api.asking import UNKNOWN, add, assert_problem, event, fields_of, last, logged
 
 
@@ -132,3 +135,39 @@ async def test_a_picture_past_the_end_is_refused_once_the_length_is_known(http: 
     await sync(http, key)
     assert_problem(await http.post("/api/asset/image/", json=wanted), 409)
     assert (await http.post("/api/asset/image/", json={**wanted, "time": "00:01:01"})).status_code == 200
+
+
+async def test_the_quality_of_a_film_is_shown_once_it_was_checked(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await an_event(http)
+    path = f"/api/vod/{key}/quality"
+    for asked, sentence in (
+        (path, f"The quality of the film of the Event {key} was not checked."),
+        (path.replace(key, UNKNOWN), ""),
+    ):
+        missing = await http.get(asked)
+        assert_problem(missing, 404)
+        assert sentence in missing.text
+    reason = QualityReason(check="loudness", verdict=QualityVerdict.FAIL, message="Audio track 1 is too loud.")
+    found = Quality(
+        job=17,
+        profile="ebu-r128",
+        verdict=QualityVerdict.FAIL,
+        keep_private=True,
+        reasons=(reason,),
+        sounds=(QualityOfSound(track=1, language="eng", integrated=-14.0, true_peak=-0.5),),
+        duration=12.5,
+    )
+    await inner.executor.execute(MeasureQuality(UUID(key), found), invocation=Invocation.by("system"))
+    shown = (await http.get(path)).json()
+    assert shown.pop("measuredAt")
+    assert shown == {
+        "contentId": key,
+        "jobId": 17,
+        "profile": "ebu-r128",
+        "verdict": "fail",
+        "keepPrivate": True,
+        "duration": 12.5,
+        "reasons": [{"check": "loudness", "verdict": "fail", "message": "Audio track 1 is too loud."}],
+        "sounds": [{"track": 1, "language": "eng", "integrated": -14.0, "range": None, "truePeak": -0.5}],
+    }
+    assert (await event(http, key))["stateString"] == "VOD_PRIVATE", "a film that fails is not public"

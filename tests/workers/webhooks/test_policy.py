@@ -56,6 +56,7 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.vod_job_started", {"vod_job": JOB}, NOTHING),
     ("event.vod_job_ended", {"vod_job": JOB}, NOTHING),
     ("event.vod_file_changed", {"vod_file": VodFile()}, NOTHING),
+    ("event.quality_measured", {"quality": None}, NOTHING),
     ("event.channel_taken", {"channel_id": UUID(int=1), "order": 2}, NOTHING),
     ("event.channel_released", {"channel_id": UUID(int=1)}, NOTHING),
     ("event.encoder_started", {"session": 7}, NOTHING),

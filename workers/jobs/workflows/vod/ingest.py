@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import file_digest
 from typing import Final, Self
 
@@ -16,8 +17,9 @@ from workers.jobs.workflows.http_fetch_verify import Sha256
 from workers.jobs.workflows.resumable import ResumableDownload
 from workers.jobs.workflows.vod.captions import texts_of
 from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
-from workers.jobs.workflows.vod.package import PACKAGING
+from workers.jobs.workflows.vod.package import packaging
 from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.jobs.workflows.vod.quality import QUALITY, Quality, measure_film
 from workers.jobs.workflows.vod.renditions import CONVERTED, length_of, make_renditions
 from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
 from workers.media.file import MediaFile, probe_at
@@ -45,6 +47,7 @@ class VodIngest(PackageParameters):
     file: RelativePath | None = Field(None, description="The source: a path below the media root. Either this or url.")
     url: WebUrl | None = Field(None, description="The source: an http or https address. Either this or file.")
     sha256: Sha256 | None = Field(None, description="SHA-256 that the source must have, 64 hexadecimal digits.")
+    quality: Quality | None = Field(None, description="How the quality of the film is checked; by default it is not.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -133,7 +136,8 @@ VOD_INGEST: Final = Workflow(
         Step("fetch", fetch, needs_network=True),
         Step("convert", convert, after=("fetch",)),
         Step("renditions", make_renditions, after=("convert",)),
-        *PACKAGING,
+        Step(QUALITY, partial(measure_film, kept=CONVERTED), after=("convert",)),
+        *packaging(QUALITY),
     ),
     description="Fetches a film, converts it to MP4 and packages it for HLS and DASH.",
 )

@@ -28,6 +28,7 @@ from workers.jobs.workflows.vod.captions import CAPTIONS, FOUND, find_captions, 
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.embedded_captions import closed_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.jobs.workflows.vod.quality import QUALITY, REPORT
 from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_renditions
 from workers.jobs.workflows.vod.smil import smil
 from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
@@ -63,6 +64,8 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
     files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
     files |= {name: _taken(context, Path(name).name) for one in texts for name in one.files}
     files |= {f"{folder}/{path.name}": path for folder in schemes for path in _in_order(context.workspace / folder)}
+    if context.results.get(QUALITY):
+        files[REPORT] = _taken(context, REPORT)
     files[f"{content_id}.ism"] = _written(context, "renditions.ism", smil(made, folder=schemes[0]))
     described = json.dumps(_described(context, made, files), ensure_ascii=False, indent=1)
     files[metadata_file.NAME] = _written(context, metadata_file.NAME, described)
@@ -201,11 +204,16 @@ def _written(context: StepContext[Any], name: str, text: str) -> Path:
     return path
 
 
-PACKAGING: Final = (
-    Step("thumbnails", make_thumbnails, after=("renditions",)),
-    Step(CAPTIONS, find_captions, after=("renditions",)),
-    Step("package", package, after=("renditions", "thumbnails", CAPTIONS)),
-)
+def packaging(*before: str) -> tuple[Step, ...]:
+    """The steps after the renditions. Further ones of the workflow may come `before` the package."""
+    return (
+        Step("thumbnails", make_thumbnails, after=("renditions",)),
+        Step(CAPTIONS, find_captions, after=("renditions",)),
+        Step("package", package, after=("renditions", "thumbnails", CAPTIONS, *before)),
+    )
+
+
+PACKAGING: Final = packaging()
 VOD_PACKAGE: Final = Workflow(
     "vod_package",
     PackageParameters,

@@ -1,0 +1,126 @@
+"""What the check of a film means to its Event: what it shows of it, and that a film that fails may not become public."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.job.outcome import JobOutcome, OutcomeKind
+from domain.kernel.errors import NotFound
+from domain.media_event import events
+from domain.media_event.commands import EndVodJob, MeasureQuality, RestoreEvent
+from domain.media_event.values import EventState, Mp4State, Quality, QualityVerdict, VodJobEnd, VodWorkflow
+from domain.media_event.vod_jobs import vod_command
+from tests.domain.media_event.events_given import KEY, an_event, in_state, nothing
+from tests.domain.media_event.test_vod_jobs import begun, end, mp4, over, went
+from tests.domain.scenario import NOW, Fact, fact
+
+INGEST = VodWorkflow.INGEST
+INGESTING, PRIVATE, PUBLIC = EventState.VOD_INGESTING, EventState.VOD_PRIVATE, EventState.VOD_PUBLIC
+NONE, AVAILABLE, GENERATING = Mp4State.NONE, Mp4State.AVAILABLE, Mp4State.GENERATING
+
+
+def quality(verdict: str = "fail", *, job: int = 7, keep_private: bool = True, **more: Any) -> Quality:
+    return Quality(job=job, profile="ebu-r128", verdict=QualityVerdict(verdict), keep_private=keep_private, **more)
+
+
+def measured(found: Quality | None) -> Fact:
+    at = None if found is None else found.model_copy(update={"measured_at": NOW})
+    return fact(events.QualityMeasured, quality=at)
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (quality("fail"), PRIVATE),
+        (quality("warn"), PUBLIC),
+        (quality("pass"), PUBLIC),
+        (quality("fail", keep_private=False), PUBLIC),
+    ],
+)
+def test_a_film_that_fails_stays_private_where_the_profile_says_so(found: Quality, state: EventState) -> None:
+    asked: dict[str, Any] = {"workflow": INGEST, "publish": True}
+    ingesting = in_state(EventState.PRE_VOD, begun(**asked), mp4(NONE, GENERATING), went(EventState.PRE_VOD, INGESTING))
+    done = ingesting.when(end(VodJobEnd.COMPLETED, quality=found))
+    done.then(over(VodJobEnd.COMPLETED, **asked), measured(found), mp4(GENERATING, AVAILABLE), went(INGESTING, state))
+
+
+def test_a_film_that_fails_takes_an_event_from_the_public() -> None:
+    found = quality(job=9)
+    public = in_state(PUBLIC).when(MeasureQuality(KEY, found))
+    assert public.then(measured(found), went(PUBLIC, PRIVATE)).details.quality is not None
+
+
+@pytest.mark.parametrize("state", [PRIVATE, EventState.STOPPED, EventState.PRE_LIVE])
+def test_a_check_changes_no_other_state(state: EventState) -> None:
+    found = quality(job=9)
+    in_state(state).when(MeasureQuality(KEY, found)).then(measured(found))
+
+
+def test_a_check_that_is_told_again_changes_nothing() -> None:
+    found = quality("pass", job=9)
+    in_state(PRIVATE, measured(found)).when(MeasureQuality(KEY, found)).then_nothing()
+
+
+def test_who_makes_it_public_all_the_same_is_obeyed() -> None:
+    """The check is told again when the consumer begins anew."""
+    found = quality(job=9)
+    in_state(PUBLIC, measured(found), went(PUBLIC, PRIVATE), went(PRIVATE, PUBLIC)).when(MeasureQuality(KEY, found)).then_nothing()
+
+
+def test_nothing_is_known_of_another_film() -> None:
+    known = (measured(quality("pass", job=3)), begun(workflow=INGEST), mp4(NONE, GENERATING))
+    ended = in_state(PRIVATE, *known).when(end(VodJobEnd.COMPLETED))
+    ended.then(over(VodJobEnd.COMPLETED, workflow=INGEST), measured(None), mp4(GENERATING, AVAILABLE))
+
+
+def test_a_film_that_fails_is_private_after_a_restore_too() -> None:
+    asked: dict[str, Any] = {"workflow": INGEST, "publish": True}
+    ingesting = (begun(**asked), mp4(NONE, GENERATING), went(EventState.PRE_VOD, INGESTING), fact(events.Deleted))
+    found = quality()
+    deleted = in_state(EventState.PRE_VOD, *ingesting).when(end(VodJobEnd.COMPLETED, quality=found))
+    deleted.then(over(VodJobEnd.COMPLETED, **asked), measured(found))
+    after = (
+        in_state(EventState.PRE_VOD, *ingesting, over(VodJobEnd.COMPLETED, **asked), measured(found)).when(RestoreEvent(KEY)).after
+    )
+    assert after is not None
+    assert after.details.state is PRIVATE
+
+
+def test_a_film_that_is_packaged_again_is_the_same() -> None:
+    known = (measured(quality("pass", job=3)), begun(workflow=VodWorkflow.PACKAGE))
+    after = in_state(PRIVATE, *known).when(end(VodJobEnd.COMPLETED)).after
+    assert after is not None
+    assert after.details.quality is not None
+
+
+def test_there_must_be_an_event() -> None:
+    nothing().when(MeasureQuality(KEY, quality())).then_refused(NotFound)
+    an_event(fact(events.Deleted)).when(MeasureQuality(KEY, quality())).then_nothing()
+
+
+def outcome(**metadata: Any) -> JobOutcome:
+    return JobOutcome(kind=OutcomeKind.COMPLETED, job=7, version=3, metadata=metadata)
+
+
+TOLD = {"job": 99, "profile": "a85", "verdict": "warn", "sounds": [{"track": 1, "integrated": -24.0, "channels": 2}]}
+
+
+def test_the_end_of_a_check_tells_the_event() -> None:
+    command = vod_command(str(KEY), outcome(quality_check=TOLD))
+    assert isinstance(command, MeasureQuality)
+    assert (command.quality.job, command.quality.verdict, command.quality.sounds[0].integrated) == (7, "warn", -24.0)
+
+
+def test_the_end_of_an_ingest_tells_the_event() -> None:
+    command = vod_command(str(KEY), outcome(quality=TOLD, duration=1.0))
+    assert isinstance(command, EndVodJob)
+    assert command.quality is not None
+
+
+@pytest.mark.parametrize("told", [None, [], {}, {"profile": "a85"}, {**TOLD, "verdict": "splendid"}])
+def test_what_another_package_says_of_quality_is_read_tolerantly(told: object) -> None:
+    command = vod_command(str(KEY), outcome(quality=told))
+    assert isinstance(command, EndVodJob)
+    assert command.quality is None
