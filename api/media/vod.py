@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from api.http.response import Response
+from api.http.response import Response, encode
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
@@ -132,11 +132,11 @@ async def get_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHand
 
 
 @routes.get("/{id}/quality", READ, response_model=FilmQuality)
-async def get_film_quality(request: Request, id: UUID, events: EventQueries) -> FilmQuality:
+async def get_film_quality(request: Request, id: UUID, events: EventQueries) -> Response:
     """What the last check of the film of an Event has found: its verdict by a profile, and the main measures."""
     row = await events.by_id(id)
     if row is None:
         raise NotFound(MediaEvent.KIND, str(id))
     if row.details.quality is None:
         raise NotFound("quality", str(id), sentence=f"The quality of the film of the Event {id} was not checked.")
-    return FilmQuality.of(id, row.details.quality)
+    return Response(200, encode(FilmQuality.of(id, row.details.quality)))
