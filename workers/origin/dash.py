@@ -10,7 +10,7 @@ from math import ceil
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from workers.origin.hls import clock
+from workers.media.hls import date_time
 from workers.origin.timeline import Part, Timeline, Track
 from workers.origin.track_index import Segment
 
@@ -34,7 +34,7 @@ def manifest(timeline: Timeline, *, up: str, now: float, query: str = "") -> str
         of_session = [(track, part) for track, part in parts if part.session == session]
         lines += _period(of_session, up=up, query=query, base=base, static=timeline.ended)
     if not timeline.ended:
-        lines.append(f'  <UTCTiming schemeIdUri="{_DIRECT}" value="{clock(now)}"/>')
+        lines.append(f'  <UTCTiming schemeIdUri="{_DIRECT}" value="{date_time(now)}"/>')
     return "\n".join([*lines, "</MPD>", ""])
 
 
@@ -45,7 +45,7 @@ def _opening(timeline: Timeline, *, now: float, lasts: float, longest: float) ->
     window = f' timeShiftBufferDepth="PT{timeline.window:.3f}S"' if timeline.window is not None else ""
     update, delay = max(min(longest, 2.0), 0.5), max(3 * longest, 3)
     return (
-        f'<MPD {common} type="dynamic" availabilityStartTime="1970-01-01T00:00:00Z" publishTime="{clock(now)}" '
+        f'<MPD {common} type="dynamic" availabilityStartTime="1970-01-01T00:00:00Z" publishTime="{date_time(now)}" '
         f'minimumUpdatePeriod="PT{update:.3f}S" suggestedPresentationDelay="PT{delay:.3f}S"{window}>'
     )
 

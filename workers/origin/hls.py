@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from math import ceil
 from typing import Final
 
+from workers.media.hls import date_time
 from workers.origin.timeline import Part, Timeline, Track
 
 _GROUP: Final = "audio"
@@ -80,15 +80,11 @@ def _part(part: Part, folder: str, query: str, *, breaks: bool, often: bool) -> 
         yield f'#EXT-X-MAP:URI="{folder}/{part.init.name}{query}"'
     for number, one in enumerate(part.segments):
         if often or number % _CLOCK_EVERY == 0:
-            yield f"#EXT-X-PROGRAM-DATE-TIME:{clock(one.at)}"
+            yield f"#EXT-X-PROGRAM-DATE-TIME:{date_time(one.at)}"
         if not one.name:
             yield "#EXT-X-GAP"
         yield f"#EXTINF:{one.lasts:.6f},"
         yield f"{folder}/{one.name or f'{one.number}.gap'}{query}"
-
-
-def clock(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _kinds(track: Track) -> set[str]:

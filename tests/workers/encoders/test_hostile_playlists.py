@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.properties.bounds import bounded
 from tests.properties.test_origin_parsers import spoilt
-from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, sounds_in, split_lines
+from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, playlist_of, sounds_in
 from workers.jobs.workflows.capture import dash, hls
 from workers.jobs.workflows.capture.segments import SourceFault
-from workers.media.hls_text import LongLine, attributes
+from workers.media.errors import Unreadable
+from workers.media.hls import attributes
 
 URL = "http://origin.test/live/v0.m3u8"
 MASTER = b'#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",URI="a.m3u8"\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"\nv.m3u8\n'
@@ -43,10 +44,10 @@ REFUSED: dict[str, str] = {
 
 
 def read_playlist(text: str) -> None:
-    lines = split_lines(text)
-    best_variant(lines, URL)
-    sounds_in(lines, URL)
-    media_playlist(lines, URL)
+    found = playlist_of(text)
+    best_variant(found, URL)
+    sounds_in(found, URL)
+    media_playlist(found, URL)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -60,10 +61,10 @@ def test_a_playlist_that_cannot_be_read_is_refused_at_once(name: str) -> None:
 
 def test_tags_that_are_not_read_may_be_long_and_numbers_odd() -> None:
     text = f"#EXTM3U\n#EXT-X-DATERANGE:SCTE35-OUT=0x{'F' * 50_000}\n#EXT-X-TARGETDURATION:²\n#EXTINF:nan,\na.m4s"
-    playlist = media_playlist(split_lines(text), URL)
+    playlist = media_playlist(playlist_of(text), URL)
     assert (len(playlist.segments), playlist.target) == (1, 2.0)
     rates = [f"#EXT-X-STREAM-INF:BANDWIDTH={rate}\n{name}.m3u8" for name, rate in (("a", "²"), ("b", 7), ("c", "9" * 5_000))]
-    best = best_variant(split_lines("#EXTM3U\n" + "\n".join(rates)), URL)
+    best = best_variant(playlist_of("#EXTM3U\n" + "\n".join(rates)), URL)
     assert best is not None
     assert best.url == "http://origin.test/live/b.m3u8"
 
@@ -79,7 +80,7 @@ def test_tags_that_are_not_read_may_be_long_and_numbers_odd() -> None:
 def test_a_line_is_read_in_a_time_that_its_length_bounds(line: str) -> None:
     def read() -> None:
         for _ in range(10):
-            with suppress(LongLine):
+            with suppress(Unreadable):
                 attributes(line)
 
     bounded(read)
@@ -120,7 +121,7 @@ def test_a_time_of_day_that_durations_cannot_be_added_to_is_none(told: str) -> N
     text = f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXT-X-PROGRAM-DATE-TIME:{told}\n#EXTINF:9,\na.ts"
     found = hls.parse(text.encode(), URL)
     assert isinstance(found, hls.MediaPlaylist)
-    assert found.entries[0].program_time is None
+    assert found.entries[0].time is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -22,7 +22,7 @@ from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 from workers.media.captions.listed import listed_tracks
 from workers.media.captions.reading import read
-from workers.media.hls_text import attributes
+from workers.media.hls import attributes
 
 SRT: Final = "1\n00:00:01,000 --> 00:00:02,500\nHello <i>there</i>\n\n2\n00:00:03,000 --> 00:00:03,800\nR&B\n"
 VTT: Final = "WEBVTT\n\n00:01.500 --> 00:02.500 line:10%\nHallo\n"

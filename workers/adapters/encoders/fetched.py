@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from workers.adapters.encoders.hls_reading import NotRead, best_variant, lines_of, media_playlist, sounds_in
+from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, read_playlist, sounds_in
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports import OutboundFailed, OutboundRefused
 
@@ -91,16 +91,16 @@ class Fetched:
 
     async def _media_playlist(self) -> str:
         """Its URL: that of the rendition with the highest bitrate where the playlist names several."""
-        lines = await lines_of(self._client, self._url)
-        if any(sound.url for sound in sounds_in(lines, self._url)):
+        found = await read_playlist(self._client, self._url)
+        if any(sound.url for sound in sounds_in(found, self._url)):
             raise NotRead("its sound is in playlists of its own, which cannot be read.")
-        best = best_variant(lines, self._url)
+        best = best_variant(found, self._url)
         return self._url if best is None else best.url
 
     async def _segments(self, url: str) -> AsyncGenerator[bytes, None]:
         last, header = -1, ""
         while True:
-            playlist = media_playlist(await lines_of(self._client, url), url)
+            playlist = media_playlist(await read_playlist(self._client, url), url)
             new = [each for each in playlist.segments if each.number > last]
             for segment in new if last >= 0 or playlist.ended else new[-_LIVE_EDGE:]:
                 parts = [segment.url] if segment.header == header else [segment.header, segment.url]

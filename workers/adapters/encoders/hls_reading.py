@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.media.hls_text import LongLine, attributes, whole, within
+from workers.media.errors import Unreadable
+from workers.media.hls import Playlist, read
 
 SECONDS: Final = 15.0
 """For a playlist, or another short file."""
 _LONGEST: Final = 2_097_152
-_MOST_LINES: Final = 100_000
-_VARIANT: Final = "#EXT-X-STREAM-INF:"
-_MEDIA: Final = "#EXT-X-MEDIA:"
+_MOST_ENTRIES: Final = 50_000
 
 
 class NotRead(Exception):
@@ -60,7 +59,7 @@ class ReadSound:
     url: str = field(repr=False)
 
 
-async def lines_of(client: GuardedClient, url: str) -> list[str]:
+async def read_playlist(client: GuardedClient, url: str) -> Playlist:
     """Raises `NotRead`, `OutboundRefused` and `OutboundFailed`."""
     body = bytearray()
     try:
@@ -71,82 +70,46 @@ async def lines_of(client: GuardedClient, url: str) -> list[str]:
                     raise NotRead("its playlist is too long.")
     except TimeoutError:
         raise NotRead(f"its playlist did not come within {SECONDS:g} s.") from None
-    return split_lines(body.decode(errors="replace"))
+    return playlist_of(body.decode(errors="replace"))
 
 
-def split_lines(text: str) -> list[str]:
-    """Those that are not empty. Raises `NotRead`."""
-    lines = text.splitlines()
-    if len(lines) > _MOST_LINES:
-        raise NotRead(f"its playlist has more than {_MOST_LINES} lines.")
-    return [line.strip() for line in lines if line.strip()]
-
-
-def best_variant(lines: Sequence[str], url: str) -> Variant | None:
-    """The one with the highest bitrate; None where the playlist names none. Raises `NotRead`."""
-    best, chosen = -1, None
-    for place, line in enumerate(lines[:-1]):
-        if line.startswith(_VARIANT):
-            said = _attributes(line)
-            rate = whole(said.get("BANDWIDTH", "")) or 0
-            if rate > best:
-                best, chosen = rate, Variant(_joined(url, lines[place + 1]), said.get("AUDIO", ""))
-    return chosen
-
-
-def sounds_in(lines: Sequence[str], url: str) -> Sequence[ReadSound]:
+def playlist_of(text: str) -> Playlist:
     """Raises `NotRead`."""
-    return list(_sounds(lines, url))
-
-
-def _sounds(lines: Sequence[str], url: str) -> Iterator[ReadSound]:
-    for line in lines:
-        if line.startswith(_MEDIA) and (said := _attributes(line)).get("TYPE") == "AUDIO":
-            where = _joined(url, said["URI"]) if "URI" in said else ""
-            yield ReadSound(said.get("GROUP-ID", ""), said.get("NAME", ""), said.get("LANGUAGE", ""), where)
-
-
-def media_playlist(lines: Sequence[str], url: str) -> ReadPlaylist:
-    """Raises `NotRead`."""
-    target, number, header, ended = 2.0, 0, "", False
-    found: list[ReadSegment] = []
-    for line in lines:
-        name, _, value = line.partition(":")
-        match name:
-            case "#EXT-X-TARGETDURATION" if (seconds := whole(value)) is not None:
-                target = min(max(float(seconds), 1.0), 30.0)
-            case "#EXT-X-MEDIA-SEQUENCE":
-                number = _number(value)
-            case "#EXT-X-KEY" if "METHOD=NONE" not in value:
-                raise NotRead("it is encrypted, which cannot be read.")
-            case "#EXT-X-MAP":
-                header = _joined(url, _attributes(line).get("URI", ""))
-            case "#EXT-X-ENDLIST":
-                ended = True
-            case _ if not line.startswith("#"):
-                found.append(ReadSegment(number, _joined(url, line), header))
-                number += 1
-    return ReadPlaylist(found, target, ended)
-
-
-def _attributes(line: str) -> Mapping[str, str]:
     try:
-        return attributes(line)
-    except LongLine as fault:
+        return read(text.removeprefix("\ufeff"), most=_MOST_ENTRIES)
+    except Unreadable as fault:
         raise NotRead(f"{fault}.") from None
 
 
-def _number(text: str) -> int:
-    found = whole(text)
-    if found is None:
-        raise NotRead("a number of its playlist cannot be read.")
-    return found
+def best_variant(found: Playlist, url: str) -> Variant | None:
+    """The one with the highest bitrate; None where the playlist names none. Raises `NotRead`."""
+    best = max(found.variants, key=lambda one: one.bandwidth, default=None)
+    return None if best is None else Variant(_joined(url, best.uri), best.audio)
+
+
+def sounds_in(found: Playlist, url: str) -> Sequence[ReadSound]:
+    """Raises `NotRead`."""
+    return [
+        ReadSound(one.group, one.name, one.language, _joined(url, one.uri) if one.uri else "")
+        for one in found.renditions
+        if one.type == "AUDIO"
+    ]
+
+
+def media_playlist(found: Playlist, url: str) -> ReadPlaylist:
+    """Raises `NotRead`."""
+    if found.encrypted:
+        raise NotRead("it is encrypted, which cannot be read.")
+    segments = [
+        ReadSegment(one.sequence, _joined(url, one.uri), "" if one.init is None else _joined(url, one.init.uri))
+        for one in found.entries
+        if not one.absent
+    ]
+    return ReadPlaylist(segments, min(max(found.target or 2.0, 1.0), 30.0), found.ended)
 
 
 def _joined(base: str, url: str) -> str:
     try:
-        return str(urljoin(base, within(url)))
-    except LongLine as fault:
-        raise NotRead(f"{fault}.") from None
+        return str(urljoin(base, url))
     except ValueError:
         raise NotRead("an address of its playlist cannot be read.") from None

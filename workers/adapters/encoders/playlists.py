@@ -6,11 +6,11 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from domain.configuration.encoder_settings import LONGEST_DVR
 from workers.adapters.encoders.tracks import Segment, Track
+from workers.media.hls import date_time
 from workers.origin.limits import MOST_LISTED
 
 AUDIO: Final = "audio"
@@ -81,7 +81,7 @@ class MediaPlaylist:
     def _append(self, segment: Segment, *, gap: bool) -> None:
         uri = self.uri(segment)
         lines = ["#EXT-X-DISCONTINUITY"] if gap else []
-        lines += [f"#EXT-X-PROGRAM-DATE-TIME:{_date(segment.start)}", f"#EXTINF:{segment.duration:.5f},", uri]
+        lines += [f"#EXT-X-PROGRAM-DATE-TIME:{date_time(segment.start)}", f"#EXTINF:{segment.duration:.5f},", uri]
         self._entries.append(_Entry(segment.number, segment.duration, uri, gap, "\n".join(lines)))
         self._length += segment.duration
 
@@ -119,7 +119,3 @@ def _sound(track: Track, *, default: bool) -> str:
 def _quoted(text: str) -> str:
     """Within quotation marks: without those, and on one line."""
     return "".join(character for character in text if character.isprintable() and character != '"')[:80]
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -13,7 +13,15 @@ from typing import Final
 
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.hls_reading import SECONDS, NotRead, ReadSound, best_variant, lines_of, media_playlist, sounds_in
+from workers.adapters.encoders.hls_reading import (
+    SECONDS,
+    NotRead,
+    ReadSound,
+    best_variant,
+    media_playlist,
+    read_playlist,
+    sounds_in,
+)
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
@@ -145,11 +153,11 @@ class LiveStreams:
         return stream
 
     async def _playlists(self, url: str, sound: Sound) -> Playlists:
-        lines = await lines_of(self.client, url)
-        variant = best_variant(lines, url)
+        found = await read_playlist(self.client, url)
+        variant = best_variant(found, url)
         if variant is None:
             return Playlists(url, None, sound.place)
-        sounds = [each for each in sounds_in(lines, url) if each.group == variant.group]
+        sounds = [each for each in sounds_in(found, url) if each.group == variant.group]
         chosen = _chosen(sounds, sound)
         if chosen is None:
             return Playlists(variant.url, None, sound.place)
@@ -157,7 +165,7 @@ class LiveStreams:
 
     async def _header(self, url: str) -> Header | None:
         """That of the newest segment, if it is of CMAF and of one track."""
-        segments = media_playlist(await lines_of(self.client, url), url).segments
+        segments = media_playlist(await read_playlist(self.client, url), url).segments
         if not segments:
             raise NotRead("it has no segments yet.")
         if not segments[-1].header:
@@ -177,7 +185,7 @@ class LiveStreams:
         """The segments of one track, from near the live edge on. One that begins anew, with another header, is another stream."""
         last, known = -1, ""
         while True:
-            playlist = media_playlist(await lines_of(self.client, url), url)
+            playlist = media_playlist(await read_playlist(self.client, url), url)
             new = [each for each in playlist.segments if each.number > last]
             for segment in new if last >= 0 else new[-_LIVE_EDGE:]:
                 if segment.header != (known or segment.header):

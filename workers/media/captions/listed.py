@@ -8,7 +8,8 @@ from typing import Final
 
 from domain.asset.values import CaptionKind
 from workers.media.captions.tracks import TextTrack
-from workers.media.hls_text import LongLine, attributes
+from workers.media.errors import Unreadable
+from workers.media.hls import attributes
 
 MOST_LISTED: Final = 100
 _PLACE: Final = regex(r"\.\./([a-z]{1,32})/([A-Za-z0-9][A-Za-z0-9._-]{0,200})\.m3u8")
@@ -22,7 +23,7 @@ def listed_tracks(master: str) -> list[TextTrack]:
             continue
         try:
             given = attributes(line)
-        except LongLine:
+        except Unreadable:
             continue
         place, language = _PLACE.fullmatch(given.get("URI", "")), given.get("LANGUAGE", "und")
         if place is not None and _LANGUAGE.fullmatch(language) and len(found) < MOST_LISTED:

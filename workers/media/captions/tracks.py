@@ -17,7 +17,7 @@ from domain.asset.values import CAPTIONS, CaptionKind
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 from workers.media.captions import webvtt
 from workers.media.captions.cues import Cue
-from workers.media.hls_text import attributes
+from workers.media.hls import attributes
 
 _GROUP: Final = "text"
 _MPD: Final = "{urn:mpeg:dash:schema:mpd:2011}"

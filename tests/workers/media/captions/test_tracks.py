@@ -10,7 +10,7 @@ from workers.media.captions.cues import Cue
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.tracks import TextTrack, in_manifest, in_playlist, track_files
 from workers.media.captions.webvtt import segments
-from workers.media.hls_text import attributes
+from workers.media.hls import attributes
 
 MASTER = """#EXTM3U
 #EXT-X-INDEPENDENT-SEGMENTS

@@ -10,10 +10,11 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final, Literal
 
-from workers.jobs.workflows.capture.segments import Part, SourceFault
+from workers.jobs.workflows.capture.segments import SourceFault
 from workers.media.boxes import places
 from workers.media.errors import Unreadable
 from workers.media.fragments import read_index
+from workers.media.hls import Part
 from workers.media.transport_stream import PACKET, begins_packets, is_packets
 
 Container = Literal["mpegts", "mp4"]

@@ -7,7 +7,8 @@ from re import compile as regex
 from typing import Final
 
 from domain.kernel.iso_8601 import moment_of, seconds_of
-from workers.jobs.workflows.capture.segments import Part, SourceFault
+from workers.jobs.workflows.capture.segments import SourceFault
+from workers.media.hls import Part
 
 _IDENTIFIER: Final = regex(r"\$(?:(RepresentationID|Number|Time|Bandwidth)(?:%0(\d{1,2})d)?)?\$")
 _RANGE: Final = regex(r"(\d{1,18})-(\d{1,18})")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
-from workers.jobs.workflows.capture.hls import Entry, MediaPlaylist
-from workers.jobs.workflows.capture.segments import Kind, Resource, Segment
+from workers.jobs.workflows.capture.hls import MediaPlaylist
+from workers.jobs.workflows.capture.segments import Kind, Segment
+from workers.media.hls import Entry
 
 _HALF_HOUR: Final = 1800.0
 _EXACT: Final = 2.0
@@ -84,7 +85,9 @@ class HlsTrack:
             self._urls[entry.sequence], self._at[entry.sequence] = resource.url, at
             if not entry.absent:
                 breaks = entry.breaks or ((restarted or moved) and number == 0)
-                self.segments.append(self._segment(entry, resource, at, breaks=breaks))
+                init = playlist.init(entry)
+                made = Segment(self._source, self._kind, self._epoch, entry.sequence, resource, at, entry.lasts, init, breaks)
+                self.segments.append(made)
         if fresh:
             last, at = fresh[-1]
             if restarted or last.sequence >= self._cursor[0]:
@@ -111,7 +114,7 @@ class HlsTrack:
         """When each entry begins. A time of day holds until the next one is told, and for what is before the first one."""
         entries = playlist.entries
         offsets = [0.0, *accumulate(one.lasts for one in entries)]
-        told = [one.program_time for one in entries]
+        told = [one.time for one in entries]
         self.clocked = self.clocked or (any(time is not None for time in told) and not self.segments)
         first = next((time - offset for time, offset in zip(told, offsets, strict=False) if time is not None), None)
         base = first if first is not None and self.clocked else self._base(playlist, offsets, restarted=restarted)
@@ -121,7 +124,7 @@ class HlsTrack:
             times.append(base + offset)
         return times
 
-    def _going_on(self, entries: tuple[Entry, ...], times: list[float]) -> list[float]:
+    def _going_on(self, entries: Sequence[Entry], times: list[float]) -> list[float]:
         """The times of entries where the clock behind them jumps: it is set back, or to another time zone, as at the end of
         daylight saving time. The stream goes on, so time is counted on from before."""
         if not self.clocked:
@@ -157,9 +160,6 @@ class HlsTrack:
         if first <= sequence:
             return at - offsets[min(sequence - first, len(offsets) - 1)]
         return at + (first - sequence) * playlist.target
-
-    def _segment(self, entry: Entry, resource: Resource, at: float, *, breaks: bool) -> Segment:
-        return Segment(self._source, self._kind, self._epoch, entry.sequence, resource, at, entry.lasts, entry.init, breaks)
 
 
 def _file(url: str) -> str:

@@ -17,8 +17,9 @@ from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext
 from workers.jobs.workflows.capture.containers import Container
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
-from workers.jobs.workflows.capture.segments import Kind, Part, Resource, Segment
+from workers.jobs.workflows.capture.segments import Kind, Resource, Segment
 from workers.jobs.workflows.capture.shelf import Shelf
+from workers.media.hls import Part
 
 _MEDIA: Final = "recorded.media"
 _INDEX: Final = "recorded.json"

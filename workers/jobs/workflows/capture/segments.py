@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 from urllib.parse import urljoin
 
 from domain.kernel.clock import iso
+from workers.media.hls import Part
 
 Kind = Literal["main", "audio"]
 """`main` has the video, and the audio too where they are not separate."""
@@ -30,13 +31,6 @@ class SourceFault(Exception):
 def shown_time(moment: float, *, clocked: bool) -> str | float:
     """The time of day, or seconds from the start of the stream."""
     return iso(datetime.fromtimestamp(moment, UTC)) if clocked else round(moment, 3)
-
-
-class Part(NamedTuple):
-    """A range of bytes."""
-
-    first: int
-    size: int
 
 
 @dataclass(frozen=True, slots=True)

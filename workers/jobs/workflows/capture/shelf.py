@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from workers.jobs.workflows.capture.segments import Part, Resource, Segment
+from workers.jobs.workflows.capture.segments import Resource, Segment
+from workers.media.hls import Part
 
 _FOLDER: Final = "segments"
 _INDEX: Final = "segments.jsonl"

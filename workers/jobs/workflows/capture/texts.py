@@ -16,7 +16,7 @@ from typing import Any, Final
 from domain.asset.values import CaptionKind
 from domain.job.values import Severity
 from workers.jobs.context import StepContext
-from workers.jobs.workflows.capture.join import Cut
+from workers.jobs.workflows.capture.film import Cut
 from workers.jobs.workflows.capture.pieces import Piece, Workbench, placed, runs
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.text_follower import RecordedTexts, TextPart
