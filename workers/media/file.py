@@ -10,7 +10,7 @@ takes, and those of the frames and samples that ffmpeg then reads. A file of sou
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,12 @@ _CONTAINERS: Final = (
 )
 """The formats that may be read: none of them refers to other files, as playlists do."""
 _LIMITS: Final = ("-protocol_whitelist", "file", "-format_whitelist", _CONTAINERS)
+_LONG: Final = 3600.0
+_BEFORE_END: Final = 60.0
+_ROUNDED: Final = 0.00001
+_DISCONTINUOUS: Final = frozenset({"mpegts", "mpeg", "ogg"})
+_JUMP: Final = 10.0
+"""Seconds between two packets. ffmpeg takes as much for a clock that was set anew."""
 LARGEST_SIDE: Final = 16_384
 """Pixels. A picture of 100,000 pixels in a row is an attack, or a mistake."""
 _SHOWN: Final = regex(r" pts_time:\s*(-?[\d.]+)")
@@ -143,15 +149,31 @@ class MediaFile:
     name: str
     probed: dict[str, Any] = field(repr=False)
     programme: int | None = None
+    early: float = 0.0
+    """Seconds before the first picture from which times count: for a step that shows something there."""
 
-    def input(self, seek: float = 0.0) -> tuple[str, ...]:
+    def input(self, seek: float = 0.0, *, used: Collection[int] | None = None) -> tuple[str, ...]:
         """The file as an input of ffmpeg, from a time on. Times of frames then count from there. What begins before the first
-        picture has negative times."""
+        picture has negative times. `used` are the streams that the command reads, if they are not the picture and the sounds."""
         if seek > 0:
-            moved: tuple[str, ...] = ("-ss", seconds(self._lead + seek))
+            moved: tuple[str, ...] = ("-ss", seconds(self.start - self.began + seek))
         else:
-            moved = ("-itsoffset", seconds(-self._lead)) if self._lead else ()
+            offset = self._zero(used) - self.start
+            moved = ("-itsoffset", seconds(offset)) if abs(offset) > _ROUNDED else ()
         return (*moved, *self._as_it_is)
+
+    def _zero(self, used: Collection[int] | None) -> float:
+        """The time stamp that ffmpeg makes time 0 where nothing is said: in formats whose clock may jump, the first one of the
+        tracks that it reads."""
+        if _DISCONTINUOUS.isdisjoint(self.formats):
+            return self.began
+        read = {self.video.index, *(one.index for one in self.audios)} if used is None and self.videos else used
+        starts = [
+            start
+            for one in self.streams
+            if (read is None or one["index"] in read) and (start := _number(one.get("start_time"))) is not None
+        ]
+        return min(starts, default=self.began)
 
     @property
     def _as_it_is(self) -> tuple[str, ...]:
@@ -218,31 +240,26 @@ class MediaFile:
         """The names by which ffmpeg knows its container."""
         return str(_object(self.probed.get("format")).get("format_name")).split(",")
 
-    @cached_property
-    def start(self) -> float:
-        """The time stamp of the first picture that a decoder shows."""
-        return self.began + self._lead
-
     @property
     def began(self) -> float:
-        """The time stamp from which ffmpeg counts: the first one of all tracks."""
+        """The first time stamp of all tracks, as the container says."""
         return _number(_object(self.probed.get("format")).get("start_time")) or 0.0
 
     @cached_property
-    def _lead(self) -> float:
-        """How long after that the first picture is shown. A recording may begin with pictures that cannot be decoded."""
+    def start(self) -> float:
+        """The time stamp from which times count: that of the first picture that a decoder shows, less `early`. A recording may
+        begin with pictures that cannot be decoded."""
         if not self.videos:
-            return 0.0
+            return self.began
+        quiet = ("-hide_banner", "-nostdin", "-nostats", "-copyts")
         first = ("-map", f"0:{self.video.index}", "-frames:v", "1", "-vf", "showinfo=checksum=0", "-fps_mode", "passthrough")
-        ended = self.programs.run(
-            "ffmpeg", *("-hide_banner", "-nostdin", "-nostats"), *self._as_it_is, *first, "-f", "null", "-", seconds=SECONDS
-        )
+        ended = self.programs.run("ffmpeg", *quiet, *self._as_it_is, *first, "-f", "null", "-", seconds=SECONDS)
         shown = _SHOWN.search(ended.errors.decode(errors="replace"))
         if shown is None:
             if ended.status != 0:
                 raise Unusable(complaint(ended, self.path, name=self.name, program="ffmpeg"), final=ended.status > 0)
             raise Unusable(f"No picture of {self.name} can be decoded.")
-        return round(float(shown[1]), 6)
+        return round(float(shown[1]) - self.early, 6)
 
     def frame(self, at: float, *, what: str) -> Frame:
         """The frame that is shown at a time: the last one that begins up to then. A time past the end fails; `what` names it."""
@@ -287,6 +304,18 @@ class MediaFile:
             if (time := _number(one.get("pts_time"))) is not None and (flags := str(one.get("flags")))
         ]
 
+    def last_of(self, tracks: Sequence[int], *, near: float) -> float:
+        """When the last packet of these tracks ends, of those that begin shortly before a time or later."""
+        last = 0.0
+        for index in tracks:
+            show = ("-select_streams", str(index), "-show_entries", "packet=pts_time,duration_time", "-of", "json")
+            read = ("-read_intervals", f"{seconds(max(self.start + near - _BEFORE_END, 0.0))}%")
+            for one in _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets")):
+                time = _number(one.get("pts_time"))
+                if time is not None:
+                    last = max(last, time + (_number(one.get("duration_time")) or 0.0) - self.start)
+        return last
+
     def _interval(self, begin: float, end: float) -> str:
         since = seconds(max(self.start + begin, 0.0)) if begin > 0 else ""  # who seeks to the start may miss frames of an edit list
         return f"{since}%{seconds(self.start + end)}"
@@ -299,6 +328,23 @@ def probe_at(
     if not path.is_file():
         raise Unusable(f"There is no file {name}.")
     return MediaFile(programs, path, name, _asked(programs, path, *show, "-of", "json", name=name), programme)
+
+
+def jumps(file: MediaFile) -> list[tuple[float, float]]:
+    """When the clock of the picture jumps, in seconds without the jumps, and by how much. All of the file is read."""
+    show = ("-select_streams", str(file.video.index), "-show_entries", "packet=dts_time,duration_time", "-of", "csv=p=0")
+    ended = file.programs.run("ffprobe", "-v", "error", *_LIMITS, *show, "-i", f"file:{file.path}", seconds=_LONG)
+    found: list[tuple[float, float]] = []
+    before, moved = None, 0.0
+    for line in ended.output.decode(errors="replace").splitlines():
+        time, lasts = (_number(one) for one in (*line.split(","), "", "")[:2])
+        if time is None:
+            continue
+        if before is not None and abs(jump := time - before) > _JUMP:
+            found.append((before - moved - file.start, jump))
+            moved += jump
+        before = time + (lasts or 0.0)
+    return found
 
 
 def complaint(ended: Ended, path: Path, *, name: str, program: str) -> str:

@@ -31,8 +31,9 @@ PICTURE_TIMES: Final = (
 no time would be left out of MP4."""
 _SAME_SHAPE: Final = 0.02
 """A picture whose shape differs by less is scaled to the size; else it is fitted with bars."""
-_LONGEST_FRAME: Final = 0.5
-"""Seconds that a picture stands still before it is repeated: hls.js and others stop at what has no frame for long."""
+_LONGEST_FRAME: Final = 0.1
+"""Seconds that a picture stands still before it is repeated. Players stop at what has no frame for long. Frames are decoded in
+another order than they are shown, so a segment that ends with long ones seems to be shorter than it is."""
 _NEAR: Final = 0.004
 """Seconds: less than half a frame at 120 frames in a second."""
 _HARD: Final = 0.02
@@ -46,14 +47,15 @@ def channels_of(channels: int) -> int:
     return max(known for known in LAYOUTS if known <= max(channels, 1))
 
 
-def fitted(width: int, height: int) -> str:
-    """Filters that give a picture this size and square pixels. One of another shape is fitted between bars, not stretched. They
-    have no memory."""
+def fitted(width: int, height: int, *, coded: str = "format=yuv420p") -> str:
+    """Filters that give a picture this size and square pixels, and then `coded`: the end of a filter `scale` with colours and pixel
+    format. One of another shape is fitted between bars, not stretched. They have no memory."""
     shape = f"{width}/{height}"
     same = f"lt(abs(dar/({shape})-1),{_SAME_SHAPE})"
     across = f"if({same},{width},max(2,2*trunc((min({width},{height}*dar)+0.01)/2)))"
     down = f"if({same},{height},max(2,2*trunc((min({height},{width}/dar)+0.01)/2)))"
-    return f"scale=w='{across}':h='{down}':flags=bicubic,pad={width}:{height}:-1:-1,setsar=1"
+    joined = "," if coded.startswith("format") else ":"
+    return f"scale=w='{across}':h='{down}':flags=bicubic{joined}{coded},pad={width}:{height}:-1:-1,setsar=1"
 
 
 def sound_form(channels: int, *, rate: int = RATE, sample: str = "flt") -> str:
@@ -80,8 +82,8 @@ class Stay:
 
 
 def steady(source: str, made: str, *, name: str = "steady", stay: Stay | None = None) -> str:
-    """A graph from the picture `source` to `made`, both labels: a picture that stands still is repeated, twice a second. Frames
-    keep their times. It remembers, so it must come behind what has one form. `name` tells several graphs of one command apart.
+    """A graph from the picture `source` to `made`, both labels: a picture that stands still is repeated ten times a second.
+    Frames keep their times. It remembers, so it must come behind what has one form. `name` tells the graphs of one command apart.
 
     The clock only lets the other picture be repeated: at odd ticks of a time base in which frames of the picture have even ones.
     What would repeat a frame that is not long ago is left out, and captions are not repeated.
@@ -97,10 +99,17 @@ def steady(source: str, made: str, *, name: str = "steady", stay: Stay | None = 
         (
             f"[{source}]settb=1/{TIME_BASE},settb=1/{base}[{film}]",
             f"color=s={size}:r={1 / _LONGEST_FRAME:g},format=yuv420p,settb=1/{base},setpts=PTS+1-{base}[{clock}]",
-            f"[{film}][{clock}]{both},select=not({repeated})+gte(t-prev_selected_t\\,{_LONGEST_FRAME - 0.001}),"
+            f"[{film}][{clock}]{both},select=not({repeated})+gte(t-prev_selected_t\\,{_LONGEST_FRAME - 0.001:g}),"
             f"sidedata=mode=delete:type=A53_CC:enable={repeated}{end},settb=1/{TIME_BASE}[{made}]",
         )
     )
+
+
+def preceded(source: str, made: str, *, size: tuple[int, int], until: float, coded: str) -> str:
+    """A graph from a picture that begins at a time to one that is black until then, both labels. `coded` are filters that name its
+    colours."""
+    black = f"color=black:s={size[0]}x{size[1]}:r={1 / _LONGEST_FRAME:g}:d={until - _NEAR:.6f},format=yuv420p,{coded}"
+    return f"{black}[{made}-black];[{made}-black][{source}]interleave=n=2[{made}]"
 
 
 def key_frames(keys: Sequence[float] = (), *, every: float = KEY_SECONDS) -> tuple[str, ...]:
@@ -123,7 +132,7 @@ class Track:
 @dataclass(frozen=True, slots=True)
 class Formed:
     """Tracks in their one form. The options come first among the outputs of a command, and `label` names a track in the filters of
-    the outputs behind them. `times` is a file of the workspace for each track: it lists when its decoded frames begin."""
+    the outputs behind them. `times` is a file for each track: it lists when its decoded frames begin (`tracks.decoded`)."""
 
     tracks: tuple[Track, ...]
     times: tuple[str, ...] = ()
@@ -132,7 +141,7 @@ class Formed:
         """ffmpeg decodes what this output encodes, which is nothing: frames are handed on as they are."""
         mapped = tuple(option for number, one in enumerate(self.tracks) for option in self._mapped(one, number))
         again = tuple(option for number in range(len(self.tracks)) for option in ("-dec", f"0:{number}"))
-        return (*mapped, "-f", "null", "-", *again)
+        return (*mapped, "-f", "null", "-", *again) if mapped else ()
 
     def label(self, number: int) -> str:
         return f"dec:{number}"

@@ -34,8 +34,8 @@ _UNDECLARED: Final = frozenset({"mpegts", "mpeg", "h264", "hevc", "h261", "h263"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The picture as it is shown: turned as its track says, with square pixels. `index` is that of its stream. `ends` is when the
-    header of the track says that it ends, None where it does not."""
+    """The picture as it is shown: turned as its track says, with square pixels. `index` is that of its stream. `begins` and
+    `ends` are what the header of the track says of its packets, None where it says nothing."""
 
     index: int
     codec: str
@@ -50,6 +50,7 @@ class Picture:
     colours: Colours = FILM
     pixels: str = ""
     """The pixel format."""
+    begins: float | None = None
     ends: float | None = None
 
     @property
@@ -158,6 +159,7 @@ def picture_of(file: MediaFile) -> Picture:
     turned = next((one["rotation"] for one in details if isinstance(one.get("rotation"), int)), 0)
     if turned % 180 == 90:
         width, height = height, width
+    begins, ends = _times(file, stream)
     return Picture(
         index=file.video.index,
         codec=str(stream.get("codec_name")),
@@ -169,7 +171,8 @@ def picture_of(file: MediaFile) -> Picture:
         turned=turned,
         colours=Colours.of(stream),
         pixels=_said(stream, "pix_fmt"),
-        ends=_times(file, stream)[1],
+        begins=begins,
+        ends=ends,
     )
 
 

@@ -97,7 +97,7 @@ async def test_a_url_is_fetched_checked_and_packaged(hosts: StepProcessPool, roo
         ("-wide.nut", "The picture of in/-wide.nut has more than 16384 pixels on a side."),
         ("thin.nut", "The picture of in/thin.nut has less than 16 pixels on a side."),
         ("bomb.mkv", "in/bomb.mkv has 65 tracks; at most 64 are read."),
-        ("half.mp4", "in/half.mp4 says that it lasts 3.0 s and ends after 1.3 s: it is not whole."),
+        ("half.mp4", "in/half.mp4 says that it lasts 3.0 s and ends after 1.4 s: it is not whole."),
         ("empty.mp4", None),
         ("noise.mp4", None),
         ("playlist.mp4", None),

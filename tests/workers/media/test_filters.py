@@ -21,7 +21,7 @@ FRAME = 0.042
 def made(source: Path, *, stay: Stay | None = None) -> Path:
     """Both tracks, encoded."""
     formed = Formed(
-        (Track("0:v:0", f"{fitted(320, 180)},format=yuv420p", is_picture=True), Track("0:a:0", sound_form(2), is_picture=False)),
+        (Track("0:v:0", fitted(320, 180), is_picture=True), Track("0:a:0", sound_form(2), is_picture=False)),
     )
     graph = f"{steady(formed.label(0), 'shown', stay=stay)};[{formed.label(1)}]{SOUND_LINE}[heard]"
     output = source.with_name("made.mp4")

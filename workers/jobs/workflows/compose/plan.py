@@ -16,8 +16,8 @@ from pydantic import TypeAdapter
 
 from workers.jobs.context import StepFailed
 from workers.jobs.workflows.vod.breaks import Break
-from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.media.colours import BT709, Colours
+from workers.media.filters import KEY_SECONDS
 
 SAMPLES: Final = 48_000
 """In a second, of sound that is encoded."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from workers.media.file import seconds
+from workers.media import filters
+from workers.media.filters import PICTURE_TIMES, SOUND_LINE, key_frames, sound_form
 from workers.media.source import Picture, Sound
 
-KEY_SECONDS: Final = 2
-_KEYS: Final = ("-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
-_TIMES: Final = ("-fps_mode", "vfr", "-enc_time_base", "demux")
-_NEAR: Final = 0.004
-"""Seconds: less than half a frame at 120 frames in a second."""
 _THREADS: Final = 4
 _LARGE: Final = 1080
 """Lines. Encoders hold the pictures that they look ahead at, and the memory of the process is limited."""
@@ -38,25 +34,20 @@ def h264(lines: int, *, bit_rate: int, quality: int, keys: Sequence[float] = ())
     limits = ("-maxrate", str(bit_rate), "-bufsize", str(2 * bit_rate))
     memory = ("-threads", str(_THREADS), *(("-rc-lookahead", "10") if lines > _LARGE else ()))
     coded = ("-c:v", "libx264", "-preset", "fast", "-crf", str(quality), *limits, "-pix_fmt", "yuv420p")
-    return (*coded, *memory, "-force_key_frames", _forced(keys), *_KEYS, *_TIMES)
+    return (*coded, *memory, *key_frames(keys), *PICTURE_TIMES)
 
 
-def _forced(keys: Sequence[float]) -> str:
-    """ffmpeg's condition for a key frame. Those at `keys` do not put off the next one of every two seconds."""
-    if not keys:
-        return f"expr:gte(t,n_forced*{KEY_SECONDS})"
-    usual = f"isnan(prev_forced_t)+gte(t+{_NEAR},(floor((prev_forced_t+{_NEAR})/{KEY_SECONDS})+1)*{KEY_SECONDS})"
-    return f"expr:{'+'.join((usual, *(f'lt(abs(t-{seconds(key)}),{_NEAR})' for key in keys)))}"
+def aac(sound: Sound, place: int = 0) -> tuple[str, ...]:
+    """The codec of the audio track at this place of its output, for what `heard` makes."""
+    return (f"-c:a:{place}", "aac", f"-b:a:{place}", LAYOUTS[channels_of(sound)][1])
 
 
-def aac(sound: Sound, place: int = 0, *, at_zero: bool) -> tuple[str, ...]:
-    """The audio track at this place of its output: 48,000 Hz, with one, two or six channels, silence where there is no sound.
-    With `at_zero` it begins at time 0, with the first picture."""
-    layout, bit_rate = LAYOUTS[channels_of(sound)]
-    timed = f"aresample=48000:async=1{':first_pts=0' if at_zero else ''}"
-    return (f"-filter:a:{place}", f"{timed},aformat=channel_layouts={layout}", f"-c:a:{place}", "aac", f"-b:a:{place}", bit_rate)
+def heard(source: str, made: str, sound: Sound) -> str:
+    """A graph from sound in its one form to what is encoded, both labels: from the first picture on, with silence where there is no
+    sound."""
+    return f"[{source}]{SOUND_LINE},{sound_form(sound.channels, sample='fltp')}[{made}]"
 
 
 def channels_of(sound: Sound) -> int:
     """How many of its channels are encoded."""
-    return max(known for known in LAYOUTS if known <= sound.channels)
+    return filters.channels_of(sound.channels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from hashlib import file_digest
 from typing import Final, Self
@@ -16,15 +17,18 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.http_fetch_verify import Sha256
 from workers.jobs.workflows.resumable import ResumableDownload
 from workers.jobs.workflows.vod.captions import texts_of
-from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
+from workers.jobs.workflows.vod.codecs import aac, h264, heard
 from workers.jobs.workflows.vod.package import packaging
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.quality import QUALITY, Quality, measure_film
+from workers.jobs.workflows.vod.reading import Reading, listed, stay
 from workers.jobs.workflows.vod.renditions import CONVERTED, length_of, make_renditions
 from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
+from workers.media.changes import Watch
 from workers.media.file import MediaFile, probe_at
+from workers.media.filters import preceded, steady
 from workers.media.outputs import MP4, language
-from workers.media.source import Picture, Sound, source
+from workers.media.source import Picture, Sound, Source, source
 
 _DOWNLOADED: Final = "download"
 _BIT_RATE: Final = 40_000_000
@@ -33,6 +37,10 @@ _COPIED_PICTURES: Final = frozenset({"h264", "hevc"})
 _COPIED_SOUNDS: Final = frozenset({"aac", "mp3", "ac3", "eac3"})
 _TIMED: Final = frozenset({"mp4", "matroska", "mpegts", "flv"})
 """Containers that say when each picture is shown."""
+_LATE: Final = 1.0
+"""Seconds of sound without a picture for which the film is black."""
+_FRAME_OF_SOUND: Final = 0.05
+"""Seconds. Decoders need the frame before the first one that is heard."""
 
 
 class VodIngest(PackageParameters):
@@ -48,6 +56,14 @@ class VodIngest(PackageParameters):
     url: WebUrl | None = Field(None, description="The source: an http or https address. Either this or file.")
     sha256: Sha256 | None = Field(None, description="SHA-256 that the source must have, 64 hexadecimal digits.")
     quality: Quality | None = Field(None, description="How the quality of the film is checked; by default it is not.")
+
+    programme: int | None = Field(
+        None,
+        ge=1,
+        le=65_535,
+        description="Number of the programme of a transport stream to read; by default the one with the highest picture.",
+        examples=[1],
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -70,21 +86,96 @@ def fetch(context: StepContext[VodIngest]) -> StepResult:
 
 
 def convert(context: StepContext[VodIngest]) -> StepResult:
-    """Tracks are copied where MP4 and players can have them; a picture then keeps what it says of its rotation. One that is encoded
-    again is turned."""
-    found = source(_source_file(context))
-    copied = found.picture.codec in _COPIED_PICTURES and not _TIMED.isdisjoint(found.file.formats)
-    tracks = (_picture_copied if copied else _picture_encoded)(found.picture)
-    sounds = (
-        option for place, sound in enumerate(found.sounds) for option in _sound(sound, place, None if copied else found.picture)
-    )
-    encode(context, found.file, *found.file.input(), *tracks, *sounds, *MP4, CONVERTED, lasts=found.lasts)
-    made_length = length_of(context, CONVERTED)
-    found.check_length(made_length)
+    """Tracks are copied where MP4 and players can have them, and where they stay as they begin; a picture then keeps what it says
+    of its rotation. One that is encoded again is turned."""
+    found = _with_black(source(_source_file(context)))
+    copied = _can_be_copied(found)
+    changed = _converted(context, found, copied)
+    if changed:
+        what = " and ".join(name for stream, name in _names(found) if stream in changed)
+        context.log(f"The form of {what} of {found.file.name} changes in the middle, so it is encoded again.")
+        copied = frozenset() if found.picture.index in changed else copied - changed
+        _converted(context, found, copied)
     context.keep(context.workspace / CONVERTED, CONVERTED)
-    how = "copied" if copied else "encoded again"
-    texts = keep_texts(context, texts_of(context, found.file, lasts=made_length))
-    return StepResult(message=f"The picture of {found.file.name} was {how}", metadata={"copied": copied, TEXTS: texts})
+    how = "copied" if found.picture.index in copied else "encoded again"
+    texts = keep_texts(context, texts_of(context, found.file, lasts=length_of(context, CONVERTED)))
+    message = f"The picture of {found.file.name} was {how}"
+    return StepResult(message=message, metadata={"copied": found.picture.index in copied, TEXTS: texts})
+
+
+def _with_black(found: Source) -> Source:
+    """A film begins with its first picture. Where the picture begins long after the sound, it begins with the sound, and is black
+    until then. Pictures that cannot be shown, at the start of a recording, do not count: the sound that belongs to them is cut."""
+    earliest = min((one.begins for one in found.sounds if one.begins is not None), default=0.0)
+    if found.picture.begins is None or found.picture.begins - earliest < _LATE:
+        return found
+    found.file.programs.log(f"The picture of {found.file.name} begins {-earliest:.1f} s after the sound; it is black until then.")
+    return source(replace(found.file, early=-earliest))
+
+
+def _can_be_copied(found: Source) -> frozenset[int]:
+    """The streams. With a picture that is encoded again sound is too: both then begin at time 0."""
+    timed = found.picture.codec in _COPIED_PICTURES and not _TIMED.isdisjoint(found.file.formats)
+    if not timed or found.file.early:
+        return frozenset()
+    return frozenset({found.picture.index, *(one.index for one in found.sounds if one.codec in _COPIED_SOUNDS)})
+
+
+def _converted(context: StepContext[VodIngest], found: Source, copied: frozenset[int]) -> frozenset[int]:
+    """Makes the film. The streams of copied tracks whose parameters change: the film is then not used."""
+    picture, reading = found.picture, Reading(context, found, copied)
+    width, height = picture.width // 2 * 2, picture.height // 2 * 2
+    formed = reading.formed(width, height)
+    again = [one.stream for one in formed.tracks]
+    graphs, outputs, names = [], [], []
+    for place, (stream, _) in enumerate(_names(found)):
+        label, name = f"track{place}", f"track-{place}"
+        names.append(name)
+        sound = found.sounds[place - 1] if place else None
+        if stream in copied:
+            outputs += ["-map", f"0:{stream}", *(_picture_copied(picture) if sound is None else _sound_copied(sound, place - 1))]
+        else:
+            decoded = formed.label(again.index(f"0:{stream}"))
+            if sound is not None:
+                graphs.append(heard(decoded, label, sound))
+            else:
+                graphs.append(_shown(found, decoded, label, size=(width, height)))
+            coded = h264(picture.lines, bit_rate=_BIT_RATE, quality=17) if sound is None else aac(sound, place - 1)
+            outputs += ["-map", f"[{label}]", *coded, *listed(name, str(place))]
+        if sound is not None:
+            outputs += language(sound.language, place - 1)
+    headed = not {"mpegts", "aac"}.isdisjoint(found.file.formats)
+    watches = [Watch(stream, codec, context.workspace, headed) for stream, codec in _codecs(found) if stream in copied]
+    watched = (option for one in watches for option in one.options())
+    graph = ("-filter_complex", ";".join(graphs)) if graphs else ()
+    made = (*formed.options(), *graph, *outputs, *MP4, CONVERTED, *reading.listings(), *watched)
+    encode(context, found.file, *found.file.input(), *made, lasts=found.lasts)
+    changed = {one.stream for one in watches if one.changed()}
+    changed |= {
+        stream for (stream, _), track in zip(_names(found), reading.read, strict=True) if track.changes and stream in copied
+    }
+    if not changed:
+        reading.check(made=names, tells=True)
+    return frozenset(changed)
+
+
+def _names(found: Source) -> list[tuple[int, str]]:
+    """The streams that are used, and what they are called in the log."""
+    sounds = [(one.index, f"sound track {number}") for number, one in enumerate(found.sounds, 1)]
+    return [(found.picture.index, "the picture"), *(sounds if len(sounds) > 1 else [(stream, "the sound") for stream, _ in sounds])]
+
+
+def _codecs(found: Source) -> list[tuple[int, str]]:
+    return [(found.picture.index, found.picture.codec), *((one.index, one.codec) for one in found.sounds)]
+
+
+def _shown(found: Source, decoded: str, made: str, *, size: tuple[int, int]) -> str:
+    held = stay(found, size[1])
+    if not found.file.early:
+        return steady(decoded, made, stay=held)
+    names = found.picture.colours.film.names
+    black = preceded(decoded, "preceded", size=size, until=found.file.early, coded=names)
+    return f"{black};{steady('preceded', made, stay=held)}"
 
 
 def _checked(context: StepContext[VodIngest]) -> StepResult:
@@ -103,30 +194,21 @@ def _checked(context: StepContext[VodIngest]) -> StepResult:
 def _source_file(context: StepContext[VodIngest]) -> MediaFile:
     name = context.parameters.file
     if name is not None:
-        return probe_at(context, context.path(name), name=name)
-    return probe_at(context, context.job_file(_DOWNLOADED), name="the downloaded file")
+        return probe_at(context, context.path(name), name=name, programme=context.parameters.programme)
+    kept = context.job_file(_DOWNLOADED)
+    return probe_at(context, kept, name="the downloaded file", programme=context.parameters.programme)
 
 
 def _picture_copied(picture: Picture) -> tuple[str, ...]:
     """Players of Apple know HEVC by one of its two names only."""
-    tag = ("-tag:v", "hvc1") if picture.codec == "hevc" else ()
-    return ("-map", f"0:{picture.index}", "-c:v", "copy", *tag)
+    return ("-c:v", "copy", *(("-tag:v", "hvc1") if picture.codec == "hevc" else ()))
 
 
-def _picture_encoded(picture: Picture) -> tuple[str, ...]:
-    size = picture.colours.film.sized(picture.width // 2 * 2, picture.height // 2 * 2)
-    filters = ("-filter:v", ",".join((*progressive_sdr(picture), size)))
-    return ("-map", f"0:{picture.index}", *filters, *h264(picture.lines, bit_rate=_BIT_RATE, quality=17))
-
-
-def _sound(sound: Sound, place: int, picture: Picture | None) -> tuple[str, ...]:
-    """With a picture that is encoded again sound is too: both then begin at time 0."""
-    coded = (
-        (f"-c:a:{place}", "copy")
-        if picture is None and sound.codec in _COPIED_SOUNDS
-        else aac(sound, place, at_zero=picture is not None)
-    )
-    return ("-map", f"0:{sound.index}", *coded, *language(sound.language, place))
+def _sound_copied(sound: Sound, place: int) -> tuple[str, ...]:
+    """Without what is heard before the first picture."""
+    early = sound.begins is None or sound.begins < -_FRAME_OF_SOUND
+    cut = (f"-bsf:a:{place}", f"noise=drop=lt((pts+d)*tb\\,{-_FRAME_OF_SOUND:g})") if early else ()
+    return (f"-c:a:{place}", "copy", *cut)
 
 
 VOD_INGEST: Final = Workflow(

@@ -25,7 +25,6 @@ from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.encode import fail_for_space
 from workers.jobs.workflows.vod.breaks import BREAKS, cue_flags, in_manifest, in_playlist
 from workers.jobs.workflows.vod.captions import CAPTIONS, FOUND, find_captions, text_tracks
-from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.embedded_captions import closed_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.quality import QUALITY, REPORT
@@ -35,6 +34,7 @@ from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
 from workers.media.captions.tracks import TextTrack
 from workers.media.captions.tracks import in_manifest as tracks_in_manifest
 from workers.media.captions.tracks import in_playlist as tracks_in_playlist
+from workers.media.filters import KEY_SECONDS
 
 PLAYLIST: Final = "master.m3u8"
 MANIFEST: Final = "manifest.mpd"

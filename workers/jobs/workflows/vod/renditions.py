@@ -1,6 +1,7 @@
 """The step that encodes all renditions of a source in one run, so that their key frames are at the same times.
 
-Pictures and sound begin at time 0, with the first picture. Frames keep the times of the source.
+Pictures and sound begin at time 0, with the first picture. Frames keep the times of the source; a picture that stands still is
+repeated.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Any, Final
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.vod.codecs import aac, h264, progressive_sdr
+from workers.jobs.workflows.vod.codecs import aac, h264, heard
 from workers.jobs.workflows.vod.ladder import Rendition, ladder
 from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.jobs.workflows.vod.reading import Reading, listed, stay
 from workers.media.file import MediaFile, probe_at
+from workers.media.filters import Formed, steady
 from workers.media.outputs import TRACKS, language
 from workers.media.source import Sound, Source, lasts, source
 
@@ -31,22 +34,23 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
             context.log(f"No rendition of {lines} lines: the source has {found.picture.lines}.")
     sounds = {f"audio-{number}.mp4": sound for number, sound in enumerate(found.sounds, 1)}
     keys: Sequence[float] = context.results.get("join", {}).get("keys", ())
+    top, reading = renditions[0], Reading(context, found)
+    formed = reading.formed(top.width, top.height)
     shown = (option for number, one in enumerate(renditions) for option in _video(one, number, keys))
-    heard = (option for name, sound in sounds.items() for option in _audio(sound, name))
-    encode(
-        context, found.file, *found.file.input(), "-filter_complex", _filters(found, renditions), *shown, *heard, lasts=found.lasts
-    )
+    spoken = (option for number, (name, sound) in enumerate(sounds.items(), 1) for option in _audio(sound, number, name))
+    encoded = (*formed.options(), "-filter_complex", _filters(found, formed, renditions), *shown, *spoken, *reading.listings())
+    encode(context, found.file, *found.file.input(), *encoded, lasts=found.lasts)
+    reading.check(made=[top.file, *sounds], tells=not has_source(context))
     names = (*(one.file for one in renditions), *sounds)
     lengths = {name: length for name in names if (length := length_of(context, name))}
-    if renditions[0].file not in lengths:
+    if top.file not in lengths:
         raise StepFailed(f"{found.file.name} shows no picture.", final=True)
-    found.check_length(max(lengths.values()))
     for name in lengths:
         context.keep(context.workspace / name, name)
     return StepResult(
         message="1 rendition" if len(renditions) == 1 else f"{len(renditions)} renditions",
         metadata={
-            "duration": round(lengths[renditions[0].file], 3),
+            "duration": round(lengths[top.file], 3),
             "videos": [{"file": one.file, "width": one.width, "height": one.height, "bitRate": one.bit_rate} for one in renditions],
             "audios": [{"file": name, "language": sound.language} for name, sound in sounds.items() if name in lengths],
         },
@@ -70,17 +74,19 @@ def source_file(context: StepContext[PackageParameters]) -> MediaFile:
     return probe(context, f"{context.job.content_id}.mp4")
 
 
-def _filters(found: Source, renditions: tuple[Rendition, ...]) -> str:
+def _filters(found: Source, formed: Formed, renditions: tuple[Rendition, ...]) -> str:
     split = "".join(f"[s{number}]" for number in range(len(renditions)))
-    once = ",".join((*progressive_sdr(found.picture), f"split={len(renditions)}"))
-    film = found.picture.colours.film
-    scaled = (f"[s{number}]{film.sized(one.width, one.height)}[v{number}]" for number, one in enumerate(renditions))
-    return ";".join((f"[0:{found.picture.index}]{once}{split}", *scaled))
+    sizes = (f"scale={one.width}:{one.height}:flags=bicubic,setsar=1" for one in renditions)
+    scaled = (f"[s{number}]{size}[v{number}]" for number, size in enumerate(sizes))
+    sounds = (heard(formed.label(number), f"a{number}", sound) for number, sound in enumerate(found.sounds, 1))
+    shown = steady(formed.label(0), "shown", stay=stay(found, renditions[0].height))
+    return ";".join((shown, f"[shown]split={len(renditions)}{split}", *scaled, *sounds))
 
 
 def _video(one: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
-    return ("-map", f"[v{number}]", *h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY, keys=keys), *TRACKS, one.file)
+    coded = h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY, keys=keys)
+    return ("-map", f"[v{number}]", *coded, *(listed(one.file) if number == 0 else ()), *TRACKS, one.file)
 
 
-def _audio(sound: Sound, name: str) -> tuple[str, ...]:
-    return ("-map", f"0:{sound.index}", *aac(sound, at_zero=True), *TRACKS, *language(sound.language), name)
+def _audio(sound: Sound, number: int, name: str) -> tuple[str, ...]:
+    return ("-map", f"[a{number}]", *aac(sound), *listed(name), *TRACKS, *language(sound.language), name)

@@ -120,7 +120,8 @@ def _kind(disposition: dict[str, Any], *, captions: bool) -> str:
 def _extracted(context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]) -> bool:
     """Whether ffmpeg has read the file through for them. Sparse tracks make no progress that could be watched."""
     outputs = [option for track in tracks for option in _output(track)]
-    ended = context.run("ffmpeg", "-nostdin", "-v", "error", "-y", *file.input(), *outputs, seconds=LONGEST)
+    source = file.input(used=[track.index for track in tracks])
+    ended = context.run("ffmpeg", "-nostdin", "-v", "error", "-y", *source, *outputs, seconds=LONGEST)
     return ended.status == 0
 
 

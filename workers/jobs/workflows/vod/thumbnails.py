@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.media.colours import JPEG
 from workers.media.file import MediaFile, probe_at
+from workers.media.filters import KEY_SECONDS
 from workers.media.outputs import jpeg
 
 POSTER: Final = "thumbnail.jpg"

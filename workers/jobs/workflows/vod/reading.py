@@ -1,0 +1,85 @@
+"""A source while ffmpeg reads it for a step: which tracks are brought to their one form, and the comparison of what was made with
+what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from workers.jobs.context import StepContext
+from workers.jobs.workflows.vod.codecs import progressive_sdr
+from workers.media.filters import RATE, Formed, Stay, Track, fitted, sound_form
+from workers.media.source import Source
+from workers.media.tracks import Listing, check_made, decoded, named, tell, tell_damage
+from workers.media.tracks import Track as Tracks
+
+_SHORTER: Final = 1.0
+"""Seconds by which a picture may end before the sound without being held."""
+
+
+def listed(name: str, track: str = "0") -> tuple[str, ...]:
+    """Options that list the packets of a track of an output, for `Reading.check`."""
+    return (f"-stats_mux_pre:{track}", f"made-{name}.txt", f"-stats_mux_pre_fmt:{track}", "{t}")
+
+
+def stay(found: Source, lines: int) -> Stay | None:
+    """For a picture that ends long before the sound, as the headers of the tracks say."""
+    until = max((one.ends for one in found.sounds if one.ends is not None), default=0.0)
+    ends = found.picture.ends
+    return Stay(until, lines) if ends is not None and until - ends > _SHORTER else None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`copied` are the streams of tracks that are not decoded."""
+
+    context: StepContext[Any]
+    found: Source
+    copied: Collection[int] = ()
+
+    def formed(self, width: int, height: int) -> Formed:
+        """The tracks that are decoded: the picture in this size, then the sounds."""
+        picture = self.found.picture
+        shown = ",".join((*progressive_sdr(picture), fitted(width, height, coded=picture.colours.film.coded)))
+        tracks = (
+            Track(f"0:{picture.index}", shown, is_picture=True),
+            *(Track(f"0:{one.index}", sound_form(one.channels), is_picture=False) for one in self.found.sounds),
+        )
+        used = [(index, one) for index, one in zip(self._streams, tracks, strict=True) if index not in self.copied]
+        return Formed(tuple(one for _, one in used), tuple(_decoded(index) for index, _ in used))
+
+    def listings(self) -> tuple[str, ...]:
+        return tuple(option for one in self._listings for option in one.options())
+
+    def check(self, *, made: Sequence[str], tells: bool) -> None:
+        """`made` are the names for `listed`: that of the picture, then those of sounds. `tells`: what is odd about the source is
+        told to the log."""
+        read = self.read
+        names = ["The picture", *(name for name, _ in named(self.found, read[1:]))]
+        if tells:
+            tell(self.found, read[0], read[1:])
+        folder = self.context.workspace
+        for place, (stream, track, file) in enumerate(zip(self._streams, read, made, strict=True)):
+            if stream not in self.copied:
+                frames = decoded(folder / _decoded(stream), rate=RATE if place else 0)
+                tell_damage(self.found, track, frames, name=names[place])
+                check_made(self.found, frames, decoded(folder / f"made-{file}.txt"), name=names[place])
+
+    @cached_property
+    def read(self) -> tuple[Tracks, ...]:
+        """The packets of the picture and of the sounds, after the run."""
+        return tuple(one.track() for one in self._listings)
+
+    @property
+    def _streams(self) -> tuple[int, ...]:
+        return (self.found.picture.index, *(one.index for one in self.found.sounds))
+
+    @property
+    def _listings(self) -> list[Listing]:
+        return [Listing(stream, self.context.workspace) for stream in self._streams]
+
+
+def _decoded(stream: int) -> str:
+    return f"decoded-{stream}.txt"
