@@ -11,7 +11,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from workers.media.hls import date_time
-from workers.origin.timeline import Part, Timeline, Track
+from workers.origin.timeline import Part, Timeline, Track, all_captions
 from workers.origin.track_index import Segment
 
 _PROFILE: Final = "urn:mpeg:dash:profile:isoff-live:2011"
@@ -76,9 +76,19 @@ def _adaptation(
         f'    <AdaptationSet id="{number}" contentType="{kind}" mimeType="{kind}/mp4"{language} '
         'segmentAlignment="true" startWithSAP="1">'
     )
+    captions = all_captions(track for track, _ in members)
+    if captions.channels:
+        yield _accessibility("608", ";".join(f"{name}=und" for name in captions.channels))
+    if captions.services:
+        yield _accessibility("708", ";".join(f"{number}=lang:und" for number in captions.services))
     for track, part in members:
         yield from _representation(kind, track, part, up=up, query=query, offset=offset)
     yield "    </AdaptationSet>"
+
+
+def _accessibility(kind: str, value: str) -> str:
+    """Captions in the pictures, as ANSI/SCTE 214-1 names them. Their language is not in them."""
+    return f'      <Accessibility schemeIdUri="urn:scte:dash:cc:cea-{kind}:2015" value="{value}"/>'
 
 
 def _representation(kind: str, track: Track, part: Part, *, up: str, query: str, offset: float) -> Iterator[str]:

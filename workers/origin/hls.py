@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Final
 
+from workers.media.captions.a53 import CaptionServices
 from workers.media.hls import date_time
-from workers.origin.timeline import Part, Timeline, Track
+from workers.origin.timeline import Part, Timeline, Track, all_captions
 
 _GROUP: Final = "audio"
+_CAPTIONS: Final = "captions"
 _CLOCK_EVERY: Final = 100
 """Segments of a long playlist after which the time of day is told again."""
 _SHORT: Final = 1000
@@ -28,13 +30,25 @@ def master(timeline: Timeline, *, query: str = "") -> str:
             f'#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="{_GROUP}",NAME="{one.name}"{language}{channels},'
             f'DEFAULT={default},AUTOSELECT=YES,URI="tracks/{one.name}.m3u8{query}"'
         )
+    captions = all_captions(pictures)
+    lines += _captions(captions)
     for one in sorted(pictures or sounds, key=lambda one: (one.init.width * one.init.height, one.peak), reverse=True):
         separate = sounds if _kinds(one) == {"video"} else []
-        lines += [_stream(one, separate), f"tracks/{one.name}.m3u8{query}"]
+        lines += [_stream(one, separate, captions=bool(captions)), f"tracks/{one.name}.m3u8{query}"]
     return "\n".join([*lines, ""])
 
 
-def _stream(one: Track, sounds: Sequence[Track]) -> str:
+def _captions(found: CaptionServices) -> Iterator[str]:
+    """Captions in the pictures. Where there are none yet nothing is said of them: they may begin at any time, and `NONE` would keep
+    players from looking."""
+    named = {**{one: one for one in found.channels}, **{f"SERVICE{one}": f"Service {one}" for one in found.services}}
+    for channel, name in named.items():
+        described = f'TYPE=CLOSED-CAPTIONS,GROUP-ID="{_CAPTIONS}",NAME="{name}",INSTREAM-ID="{channel}"'
+        default = "YES" if channel == next(iter(named)) else "NO"
+        yield f"#EXT-X-MEDIA:{described},DEFAULT={default},AUTOSELECT=YES"
+
+
+def _stream(one: Track, sounds: Sequence[Track], *, captions: bool) -> str:
     bandwidth = ceil(one.peak + max((sound.peak for sound in sounds), default=0.0)) or 1
     codecs = ",".join(filter(None, dict.fromkeys([one.init.codecs, *(sound.init.codecs for sound in sounds)])))
     known = all(part.init.codecs for part in (one, *sounds))
@@ -44,6 +58,7 @@ def _stream(one: Track, sounds: Sequence[Track]) -> str:
             f',CODECS="{codecs}"' if known else "",
             f",RESOLUTION={one.init.width}x{one.init.height}" if one.init.width else "",
             f',AUDIO="{_GROUP}"' if sounds else "",
+            f',CLOSED-CAPTIONS="{_CAPTIONS}"' if captions and "video" in _kinds(one) else "",
         ]
     )
 

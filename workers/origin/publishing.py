@@ -15,6 +15,7 @@ from pathlib import Path
 from time import time as unix_time
 from typing import Final
 
+from workers.media.captions.segments import segment_captions
 from workers.media.errors import Unreadable
 from workers.media.fragments import Fragment, Init, read_fragments, read_init, read_moofs
 from workers.media.transport_stream import PACKET, is_packets
@@ -148,7 +149,7 @@ class Publishing:
             return None
         file = files / Upload("segment", one.init).digest
         if index.init is not None and index.init.name and not file.is_file():
-            return read_init((index.folder / index.init.name).read_bytes())
+            return _known_init(index)
         if not file.is_file():
             raise Unreadable("the initialization section did not come")
         if file.stat().st_size > MOST_INIT:
@@ -174,7 +175,7 @@ class Publishing:
             index = self._point.recording(self._session).tracks.get(track)
             if index is None or index.init is None or not index.init.name:
                 raise Unreadable("no initialization section came before the first fragment")
-            return read_init((index.folder / index.init.name).read_bytes())
+            return _known_init(index)
 
     def _init(self, recording: Recording, index: TrackIndex, data: bytes) -> Init:
         init, digest = read_init(data), sha256(data).hexdigest()
@@ -262,6 +263,8 @@ class Publishing:
         _link(arrived.file, index.folder / name)
         ticks = (fragment.time, fragment.lasts) if fragment is not None else (0, 0)
         size = arrived.file.stat().st_size
+        if init is not None and "video" in init.kinds:
+            TrackWriter(index).captions(segment_captions(arrived.file, _known_init(index) if fragment is not None else None))
         TrackWriter(index).add(*holes, Segment(number, name, size, epoch + time, lasts, now, *ticks, arrived.source))
 
     def _next_number(self, index: TrackIndex, previous: Segment | None) -> int:
@@ -281,6 +284,11 @@ class Publishing:
         epoch = max([began, *others]) - time
         recording.write(replace(recording.state, epoch=epoch))
         return epoch
+
+
+def _known_init(index: TrackIndex) -> Init:
+    assert index.init is not None
+    return read_init((index.folder / index.init.name).read_bytes())
 
 
 def _check_beside(recording: Recording, at: float) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
+from workers.media.captions.a53 import NO_CAPTIONS, CaptionServices
 from workers.origin.limits import LEAST_SEGMENTS
 from workers.origin.recordings import Recording
 from workers.origin.track_index import Segment, TrackIndex, TrackInit
@@ -35,6 +38,8 @@ class Track:
     parts: Sequence[Part]
     peak: float
     longest: float
+    captions: CaptionServices = NO_CAPTIONS
+    """Those that its pictures had in any part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,12 @@ def _track(name: str, recordings: Sequence[Recording], since: float) -> Track | 
     recording, latest = found[-1]
     peak = max(index.peak for _, index in found)
     init = _described(latest.init or TrackInit(), recording.state.described.get(name))
-    return Track(name, init, parts, peak, max(index.longest for _, index in found))
+    longest = max(index.longest for _, index in found)
+    return Track(name, init, parts, peak, longest, reduce(or_, (index.captions for _, index in found), NO_CAPTIONS))
+
+
+def all_captions(tracks: Iterable[Track]) -> CaptionServices:
+    return reduce(or_, (one.captions for one in tracks), NO_CAPTIONS)
 
 
 def _described(init: TrackInit, told: Mapping[str, Any] | None) -> TrackInit:

@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
+from workers.media.captions.a53 import NO_CAPTIONS, CaptionServices
+
 _NAME: Final = "index.jsonl"
 _PIECE: Final = 1024 * 1024
 
@@ -75,6 +77,8 @@ class TrackIndex:
     longest: float = 0.0
     peak: float = 0.0
     """Bits per second of the largest segment for its length."""
+    captions: CaptionServices = NO_CAPTIONS
+    """Those that its pictures had in any segment."""
     began: float = float("inf")
     """When the first segment came, a Unix time; that of removed ones too, as the two above."""
     _read: int = 0
@@ -110,6 +114,9 @@ class TrackIndex:
                 self.init = TrackInit.of(told["init"])
             elif "end" in told:
                 self.ended = bool(told["end"])
+            elif "captions" in told:
+                channels, services = told["captions"]
+                self.captions = CaptionServices(tuple(map(str, channels)), tuple(map(int, services)))
             elif "removed" in told:
                 self.longest, self.peak, self.began = (float(told["removed"][name]) for name in ("longest", "peak", "began"))
             else:
@@ -139,6 +146,11 @@ class TrackWriter:
     def add(self, *segments: Segment) -> None:
         self._write(*(asdict(one) for one in segments))
 
+    def captions(self, found: CaptionServices) -> None:
+        """Those of a segment. Nothing is written where they are known."""
+        if (every := self._index.captions | found) != self._index.captions:
+            self._write({"captions": every})
+
     def end(self, ended: bool) -> None:
         self._write({"end": ended})
 
@@ -147,8 +159,9 @@ class TrackWriter:
         index, first = self._index, self._index.segments[count].number
         found = TrackIndex(index.folder, first)
         draft = found.file.with_suffix(".draft")
-        head = [{"removed": {"longest": index.longest, "peak": index.peak, "began": index.began}}]
+        head: list[Mapping[str, Any]] = [{"removed": {"longest": index.longest, "peak": index.peak, "began": index.began}}]
         head += [{"init": asdict(index.init)}] if index.init is not None else []
+        head += [{"captions": index.captions}] if index.captions else []
         with index.file.open("rb") as old, draft.open("wb") as new:
             new.write(_lines(head))
             old.seek(_place(index.file, first))

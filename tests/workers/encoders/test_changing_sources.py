@@ -15,12 +15,15 @@ import pytest
 
 from domain.configuration.encoder_settings import EncodeSettings, encode_settings
 from tests.contract.encoder.ffmpeg_stage import ffmpeg_plan
-from tests.sources import films
+from tests.sources import captioned, films
 from tests.sources.films import CHANGES, Form
 from tests.sources.measure import apart, box, picture, sound
 from tests.workers.jobs.counted import probed, tool
 from workers.adapters.encoders.encode_command import encode_command
 from workers.adapters.encoders.sources import input_of
+from workers.media.captions.a53 import CaptionServices, caption_data
+from workers.media.captions.segments import segment_captions
+from workers.media.fragments import read_init
 
 SIZE = (320, 180)
 FRAME = 0.05
@@ -185,3 +188,33 @@ def test_the_programme_of_the_highest_picture_is_sent_with_its_sound(tmp_path: P
     shown, heard = picture(made.pictures[0]), sound(made.sounds[0])
     assert len(shown.flashes) == 3
     assert apart(shown.flashes, heard.beeps) < 0.06
+
+
+def carried(path: Path) -> tuple[CaptionServices, str]:
+    """The captions of a track, and the letters of CEA-608 in them."""
+    init = read_init(path.read_bytes())
+    units = [unit for _, unit in sorted(_of_pictures(path), key=lambda one: one[0])]
+    pairs = [triple for unit in units for triple in caption_data(unit, "h264", length_size=0) if triple.type == 0]
+    letters = [chr(code & 0x7F) for pair in pairs if pair.first & 0x7F >= 0x20 for code in (pair.first, pair.second)]
+    return segment_captions(path, init), "".join(letters).replace("\0", "")
+
+
+def _of_pictures(path: Path) -> list[tuple[float, bytes]]:
+    times = [time for time, _ in packets(path)]
+    units = path.with_suffix(".h264")
+    films.ffmpeg("-i", str(path), "-c", "copy", "-bsf:v", "h264_mp4toannexb,h264_metadata=aud=insert", str(units))
+    parts = units.read_bytes().split(b"\x00\x00\x00\x01\x09")[1:]
+    return list(zip(times, parts, strict=True))
+
+
+@pytest.mark.parametrize("fps", [None, 24, 60])
+def test_captions_in_the_pictures_are_carried(tmp_path: Path, fps: int | None) -> None:
+    """At the rate of the source, and at those for which CEA-708 says how many captions a picture has."""
+    source = tmp_path / "source.ts"
+    spoken = captioned.Line21("CC1").pop_on(40, "HELLO").pop_on(80, "WORLD")
+    data = captioned.triples(120, spoken, services={20: captioned.dtvcc((1, "HELLO"))})
+    captioned.captioned(source, data, fps=30)
+    made = encoded(source, tmp_path, renditions=[{"height": 96, "bitrate": 200_000, **({"fps": fps} if fps else {})}])
+    found, letters = carried(made.pictures[0])
+    assert found == CaptionServices(("CC1",), (1,))
+    assert letters.replace(" ", "") == "HELLOWORLD"

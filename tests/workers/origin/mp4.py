@@ -29,7 +29,8 @@ def fragment(time: float, *, lasts: float = 1.0, data: bytes = b"media") -> byte
     """One of track 1, from `time` on, both in seconds. It begins with a key frame."""
     header = box("tfhd", pack(">II", 0x020000, 1))
     decoded = box("tfdt", pack(">IQ", 0x01000000, round(time * SCALE)))
-    run = box("trun", pack(">IIIII", 0x000301, 1, 0, round(lasts * SCALE), len(data)))
+    place = 8 + 8 + len(header) + len(decoded) + 28 + 8  # behind the heads of moof and traf, the run, and that of mdat
+    run = box("trun", pack(">IIIII", 0x000301, 1, place, round(lasts * SCALE), len(data)))
     return box("moof", box("traf", header, decoded, run)) + box("mdat", data)
 
 

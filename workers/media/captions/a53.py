@@ -42,6 +42,13 @@ class CaptionServices(NamedTuple):
     def __bool__(self) -> bool:
         return bool(self.channels or self.services)
 
+    def __or__(self, other: CaptionServices) -> CaptionServices:
+        channels, services = {*self.channels, *other.channels}, {*self.services, *other.services}
+        return CaptionServices(tuple(sorted(channels)), tuple(sorted(services)))
+
+
+NO_CAPTIONS: Final = CaptionServices((), ())
+
 
 def caption_data(unit: bytes, codec: str, *, length_size: int = 4) -> Sequence[Triple]:
     """The valid triples of an access unit, in order. `codec` is `h264`, `hevc` or `mpeg2video`; for another there are none.
