@@ -275,6 +275,8 @@ class EncoderStatistics:
     fps: float = 0.0
     bitrate: float = 0.0
     """Bits a second, of all renditions together."""
+    fault: str = ""
+    """What is wrong with what it sends, in a sentence; it goes on."""
     last_error: str = ""
     points: Sequence[PointStatistics] = ()
     playout: PlayoutStatistics | None = None

@@ -25,6 +25,8 @@ from workers.sessions.session import RETRIES
 AllFailing = Callable[[str], Awaitable[bool]]
 """Whether all publishing points of a channel fail, as far as it is known."""
 Tell = Callable[[Sequence[AudioInput]], Awaitable[None]]
+Warn = Callable[[str], Awaitable[None]]
+"""Writes a sentence to the log of the Event."""
 
 NO_POINT: Final = "all publishing points fail"
 
@@ -58,6 +60,8 @@ class _Kept:
     failures: int = 0
     error: str = ""
     over: bool = False
+    fault: str = ""
+    """The last one that the log was told of."""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     """The first start, and what keeps it running."""
 
@@ -71,7 +75,14 @@ class EncoderSession:
     """The port `RunningSession`."""
 
     def __init__(
-        self, kept: Sequence[_Kept], *, channel: str, drawn: Drawn, may_send: Callable[[], bool], patience: Patience
+        self,
+        kept: Sequence[_Kept],
+        *,
+        channel: str,
+        drawn: Drawn,
+        may_send: Callable[[], bool],
+        warn: Warn,
+        patience: Patience,
     ) -> None:
         self._kept = kept
         self._channel = channel
@@ -79,6 +90,7 @@ class EncoderSession:
         self._look_every = patience.look
         self._failing = patience.after(drawn.failures)
         self._may_send = may_send
+        self._warn = warn
         self._end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._looking: list[asyncio.Task[None]] = []
         self._told: Sequence[AudioInput] | None = None
@@ -93,13 +105,14 @@ class EncoderSession:
         drawn: Drawn,
         may_send: Callable[[], bool],
         tell: Tell,
+        warn: Warn,
         points_fail: AllFailing | None,
         patience: Patience = PATIENCE,
     ) -> EncoderSession:
         """When one encoder runs: the others are still being started then. `points_fail`: None where the session is not to be
         started again when they do. Raises `StartFailed` when no encoder could be started."""
         kept = [_Kept(*each) for each in encoders]
-        session = cls(kept, channel=channel, drawn=drawn, may_send=may_send, patience=patience)
+        session = cls(kept, channel=channel, drawn=drawn, may_send=may_send, warn=warn, patience=patience)
         try:
             await session._start_all()
         except BaseException:
@@ -201,6 +214,8 @@ class EncoderSession:
     async def _look(self, tell: Tell, points_fail: AllFailing | None) -> None:
         with suppress(DomainError, *TRANSIENT):
             await self._tell_audio_inputs(tell)
+            for each in self._kept:
+                await self._tell_fault(each)
         if points_fail is not None and await self._all_fail(points_fail):
             now = time.monotonic()
             self._failed_since = self._failed_since or now
@@ -209,6 +224,14 @@ class EncoderSession:
         else:
             self._failed_since = None
         await asyncio.sleep(self._look_every)
+
+    async def _tell_fault(self, kept: _Kept) -> None:
+        """In the log of the Event, once."""
+        fault = kept.running.statistics().fault if kept.running is not None else ""
+        if fault and fault != kept.fault:
+            _log.warning("the encoder %d of %s: %s", kept.plan.index, self._channel, fault)
+            await self._warn(f"the encoder {kept.plan.index + 1} ({kept.plan.name or 'without a name'}): {fault}")
+        kept.fault = fault
 
     async def _tell_audio_inputs(self, tell: Tell) -> None:
         """Of all encoders, each input once; not before all were started once, and those that run know theirs."""

@@ -99,6 +99,7 @@ class EncoderSessions:
             drawn=drawn,
             may_send=may_send,
             tell=lambda found: self._tell(wanted, found),
+            warn=lambda message: self._notes.warn(message, subject=wanted.owner),
             points_fail=self._points_fail if event.details.auto_expire_publishing_points else None,
             patience=self._patience,
         )

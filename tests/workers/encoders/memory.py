@@ -86,6 +86,7 @@ class MemoryRun:
         self._why: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._sent = [PointStatistics(each.encoder, each.index, each.url.partition("?")[0]) for each in plan.points]
         self._frames = 0
+        self.fault = ""
         self._over = False
         self._task = start_task(self._send(), what="encoder in memory")
 
@@ -115,7 +116,7 @@ class MemoryRun:
 
     def statistics(self) -> EncoderStatistics:
         sent = sum(each.bytes for each in self._sent)
-        return EncoderStatistics(BEGAN, bytes=sent, frames=self._frames, points=tuple(self._sent))
+        return EncoderStatistics(BEGAN, bytes=sent, frames=self._frames, fault=self.fault, points=tuple(self._sent))
 
     def audio_inputs(self) -> Sequence[AudioInput] | None:
         return self._encoder.found

@@ -341,6 +341,17 @@ async def test_a_reason_that_no_column_can_hold_is_told_all_the_same(stage: Stag
         await stage.happened("encoder_started", 2)
 
 
+async def test_a_fault_of_what_is_sent_is_in_the_log_of_the_event_once(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    async with stage.worker():
+        await stage.on_air()
+        await stage.happened("encoder_started")
+        stage.encoder.running[0].fault = "The sound has run 12.0 s ahead of the picture."
+        assert await stage.noted(1) == ["the encoder 1 (enc-1): The sound has run 12.0 s ahead of the picture."]
+        stage.encoder.running[0].fault = "It is gone."
+        assert len(await stage.noted(2)) == 2, "the first one was told once in all looks before"
+
+
 class TestAutoExpire:
     @pytest.mark.parametrize("seen_by", ["encoder", "prober"])
     async def test_when_all_points_fail_the_encoders_are_started_again(self, stage: Stage, seen_by: str) -> None:

@@ -23,6 +23,7 @@ from workers.adapters.encoders.point import Point, Sending
 from workers.adapters.encoders.points import points_for, reachable
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.sources import OpenSource, Sources
+from workers.adapters.encoders.sync_watch import SyncWatch
 from workers.adapters.encoders.tracks import Segment, Timeline, Track, TrackPlan, Tracks
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
@@ -132,6 +133,8 @@ class RunningFfmpeg:
         self._moved = time.monotonic()
         self._progress = _Progress()
         self._rate: deque[tuple[float, int]] = deque()
+        self._watches: dict[str, SyncWatch] = {}
+        """By the sound that is compared with the first picture."""
         self._stopping = False
         self._playout = source.playout
         self._ends = self._playout is None and settings.source.type == "file" and not settings.source.loop
@@ -234,13 +237,15 @@ class RunningFfmpeg:
 
     def statistics(self) -> EncoderStatistics:
         points = tuple(point.record.statistics() for point in self._points)
+        fault = next((watch.fault for watch in self._watches.values() if watch.fault), "")
         return EncoderStatistics(
             self._since,
             bytes=sum(point.bytes for point in points),
             frames=self._progress.frames,
             fps=self._progress.fps,
             bitrate=self._bitrate(),
-            last_error=(self._process.last_line if self._process is not None else "") or self._notes,
+            fault=fault,
+            last_error=fault or (self._process.last_line if self._process is not None else "") or self._notes,
             points=points,
             playout=self._playout.statistics() if self._playout is not None else None,
         )
@@ -257,8 +262,17 @@ class RunningFfmpeg:
         self._rate.append((now, len(fragment.data)))
         while self._rate[0][0] < now - _MEASURED:
             self._rate.popleft()
+        self._compare(track, fragment, now=now)
         for point in self._points:
             point.take_fragment(track, fragment)
+
+    def _compare(self, track: Track, fragment: Fragment, *, now: float) -> None:
+        if track.plan.video and track.name != "v0":
+            return
+        end = (fragment.time + fragment.duration) / track.header.timescale
+        watches = self._watches.values() if track.plan.video else [self._watches.setdefault(track.name, SyncWatch())]
+        for watch in watches:
+            watch.take(picture=track.plan.video, end=end, now=now)
 
     def take_segment(self, track: Track, segment: Segment) -> None:
         for point in self._points:
