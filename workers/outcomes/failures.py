@@ -22,7 +22,7 @@ from domain.kernel.mapper import EventMapper
 from domain.kernel.masking import clean_line, masked
 from domain.media_event import events as media_event
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import FAILED, Trigger, VodJob, VodJobEnd, VodWorkflow
+from domain.media_event.values import FAILED, QualityVerdict, Trigger, VodJob, VodJobEnd, VodWorkflow
 from domain.provision import events as provision
 from domain.provision.aggregate import ProvisionInfo
 from domain.provision.values import ProvisionState
@@ -77,8 +77,17 @@ def _of_release(event: Any, root: ProvisionInfo) -> _Failure | None:
     )
 
 
+def _of_quality(event: media_event.QualityMeasured, root: MediaEvent) -> _Failure | None:
+    quality = event.quality
+    if quality is None or not quality.withholds:
+        return None
+    reason = " ".join(one.message for one in quality.reasons if one.verdict is QualityVerdict.FAIL)
+    return _Failure(root.key, f"The film does not become public: it fails by {quality.profile}", reason, Level.WARN)
+
+
 _READ: Final[Mapping[str, Callable[[Any, Any], _Failure | None]]] = {
     asset.Failed.TOPIC: _of_asset,
+    media_event.QualityMeasured.TOPIC: _of_quality,
     publication.Failed.TOPIC: _of_publication,
     provision.Failed.TOPIC: _of_provision(ProvisionState.PROVISIONING_FAILED),
     provision.TerminationFailed.TOPIC: _of_provision(ProvisionState.TERMINATING_FAILED),

@@ -19,9 +19,9 @@ from domain.composition.values import CompositionKind, Playlist
 from domain.destination.targets import Target
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Plan
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, EndVodJob, StartVodJob
+from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, EndVodJob, MeasureQuality, StartVodJob
 from domain.media_event.compose_commands import ComposeEvent
-from domain.media_event.values import EventState, VodJobEnd, VodWorkflow
+from domain.media_event.values import EventState, Quality, QualityReason, QualityVerdict, VodJobEnd, VodWorkflow
 from domain.provision.aggregate import provision_key
 from domain.provision.commands import EndRun, RequestProvisioning, RequestTermination, ResetProvisioning
 from domain.provision.values import Deployment, ProvisionPlan, ProvisionState, RunEnd
@@ -117,6 +117,17 @@ async def provision_ends(inner: Core, *steps: str, end: RunEnd) -> None:
     await do(inner, EndRun(key=key, version=root.version, moment=NOW, run=root.run, end=end))
 
 
+async def film_is_withheld(inner: Core) -> None:
+    reasons = (
+        QualityReason(check="loudness", verdict=QualityVerdict.FAIL, message="Audio track 1 is too loud."),
+        QualityReason(check="freeze", verdict=QualityVerdict.WARN, message="The picture stands still."),
+    )
+    await event(inner, EventState.VOD_PUBLIC)
+    for keep, job in ((False, 6), (True, 7)):
+        found = Quality(job=job, profile="ebu-r128", verdict=QualityVerdict.FAIL, keep_private=keep, reasons=reasons)
+        await do(inner, MeasureQuality(EVENT, found))
+
+
 OTHER: Final = {"name": "packager", "type": "PACKAGER"}
 CAPTURE = "the job 7 (vod_capture) has failed"
 WALKS: Final[dict[Any, tuple[Callable[[Core], Awaitable[None]], str]]] = {
@@ -143,6 +154,10 @@ WALKS: Final[dict[Any, tuple[Callable[[Core], Awaitable[None]], str]]] = {
     "capture of a film": (
         lambda inner: job_fails(inner, VodWorkflow.CAPTURE, state=EventState.VOD_PUBLIC),
         f"The job 7 (vod_capture) has failed: {REASON}",
+    ),
+    "quality": (
+        film_is_withheld,
+        "The film does not become public: it fails by ebu-r128: Audio track 1 is too loud.",
     ),
     "deleted while it waits": (is_deleted_while_it_waits, f"The Event is COMPOSE_ERROR: {REASON}"),
     AssetState.FAILED: (asset_fails, f"The asset {UUID(int=4)} (Goal) has failed: {REASON}"),

@@ -9,6 +9,7 @@ import { now, running } from "../../kernel/time";
 import { Answered, Badge, Button, EmptyState, JsonView, PageHead, Panel, Tabs, Time, loaded } from "../../parts";
 import { GuardedConfirm, type Seen } from "./GuardedConfirm";
 import { Playhead } from "./Playhead";
+import { QualityBadge } from "./Quality";
 import { StateActions } from "./StateActions";
 import type { TabProps } from "./tabs/props";
 import "./event.css";
@@ -58,6 +59,7 @@ function Shown({ answer: { data: event, etag }, refresh }: { answer: Answer<Medi
         <Badge state={stateWord(EVENT_STATES, event.state)} title={event.stateString} />
         {isOnAir(event.state) && event.actualLiveStart && <Running since={event.actualLiveStart} />}
         {event.mp4State !== 0 && <Badge state={stateWord(MP4_STATES, event.mp4State)} title={event.mp4StateString} />}
+        <QualityBadge event={event} />
         <span class="faint">changed</span> <Time at={event.dateModified} as="relative" />
         {history && <a href={`${eventPath(event.id)}/history`}>History</a>}
       </PageHead>

@@ -8,6 +8,7 @@ import { CloneDialog } from "../CloneDialog";
 import { DeleteConfirm } from "../DeleteConfirm";
 import { draftOf } from "../draft";
 import { EventForm } from "../EventForm";
+import { QualityPanel } from "../Quality";
 import type { TabProps } from "./props";
 import type { Seen } from "../GuardedConfirm";
 
@@ -47,6 +48,7 @@ export default function Overview({ event, etag, changed }: TabProps) {
         <Panel title="What happens by itself">
           <Facts facts={flags(event)} />
         </Panel>
+        <QualityPanel event={event} />
       </div>
       {edited && <EventForm title="Edit the Event" seen={edited} begun={draftOf(edited.event, names)} onClose={() => setEdited(null)} changed={changed} />}
       {cloned && <CloneDialog event={event} tags={names} onClose={() => setCloned(false)} onCloned={(id) => go(eventPath(id))} />}
