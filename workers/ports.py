@@ -275,12 +275,18 @@ class EncoderStatistics:
     fps: float = 0.0
     bitrate: float = 0.0
     """Bits a second, of all renditions together."""
-    fault: str = ""
-    """What is wrong with what it sends, in a sentence; it goes on."""
     last_error: str = ""
     points: Sequence[PointStatistics] = ()
     playout: PlayoutStatistics | None = None
     """None where no composition is played."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStatistics(EncoderStatistics):
+    """Those of an encoder that looks at what it sends."""
+
+    fault: str = ""
+    """What is wrong with that, in a sentence; it goes on."""
 
 
 class RunningEncoder(Protocol):

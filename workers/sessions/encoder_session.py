@@ -18,7 +18,7 @@ from domain.media_event.values import AudioInput
 from projections.kernel.background_task import TRANSIENT, start_forever, start_task
 from projections.sessions.store import Drawn
 from workers.playout.programme import Programme
-from workers.ports import Encoder, EncoderFailed, RunningEncoder
+from workers.ports import Encoder, EncoderFailed, JudgedStatistics, RunningEncoder
 from workers.sessions.kinds import Ended, StartFailed
 from workers.sessions.session import RETRIES
 
@@ -227,7 +227,8 @@ class EncoderSession:
 
     async def _tell_fault(self, kept: _Kept) -> None:
         """In the log of the Event, once."""
-        fault = kept.running.statistics().fault if kept.running is not None else ""
+        found = kept.running.statistics() if kept.running is not None else None
+        fault = found.fault if isinstance(found, JudgedStatistics) else ""
         if fault and fault != kept.fault:
             _log.warning("the encoder %d of %s: %s", kept.plan.index, self._channel, fault)
             await self._warn(f"the encoder {kept.plan.index + 1} ({kept.plan.name or 'without a name'}): {fault}")

@@ -13,7 +13,7 @@ from domain.kernel.errors import Malformed
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.playout.programme import Programme
-from workers.ports import EncoderFailed, EncoderStatistics, PointStatistics
+from workers.ports import EncoderFailed, JudgedStatistics, PointStatistics
 
 BEAT = 0.01
 PIECE = 1_000
@@ -114,9 +114,9 @@ class MemoryRun:
         if self in self._encoder.running:
             self._encoder.running.remove(self)
 
-    def statistics(self) -> EncoderStatistics:
+    def statistics(self) -> JudgedStatistics:
         sent = sum(each.bytes for each in self._sent)
-        return EncoderStatistics(BEGAN, bytes=sent, frames=self._frames, fault=self.fault, points=tuple(self._sent))
+        return JudgedStatistics(BEGAN, bytes=sent, frames=self._frames, fault=self.fault, points=tuple(self._sent))
 
     def audio_inputs(self) -> Sequence[AudioInput] | None:
         return self._encoder.found

@@ -34,7 +34,7 @@ from workers.kernel.media_programs import missing
 from workers.media.cmaf import Fragment
 from workers.media.errors import Unreadable
 from workers.playout.programme import Programme
-from workers.ports import NO_HEADERS, EncoderFailed, EncoderStatistics
+from workers.ports import NO_HEADERS, EncoderFailed, JudgedStatistics
 
 Headers = Callable[[str, int], Mapping[str, str]]
 """Those of a request to this URL in this session, such as the token of the built-in origin."""
@@ -235,10 +235,10 @@ class RunningFfmpeg:
         if self._playout is not None:
             self._playout.close()
 
-    def statistics(self) -> EncoderStatistics:
+    def statistics(self) -> JudgedStatistics:
         points = tuple(point.record.statistics() for point in self._points)
         fault = next((watch.fault for watch in self._watches.values() if watch.fault), "")
-        return EncoderStatistics(
+        return JudgedStatistics(
             self._since,
             bytes=sum(point.bytes for point in points),
             frames=self._progress.frames,
