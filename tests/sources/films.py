@@ -62,8 +62,9 @@ MP2: Final[Coding] = ("-c:a", "mp2")
 OPUS: Final[Coding] = ("-c:a", "libopus")
 
 
-def ffmpeg(*arguments: str) -> None:
-    subprocess.run([tool("ffmpeg"), "-v", "error", "-y", *arguments], check=True, stdin=subprocess.DEVNULL)
+def ffmpeg(*arguments: str, folder: Path | None = None) -> None:
+    """Runs in `folder`, if it is given."""
+    subprocess.run([tool("ffmpeg"), "-v", "error", "-y", *arguments], check=True, stdin=subprocess.DEVNULL, cwd=folder)
 
 
 def flashing(form: Form = Form()) -> tuple[str, ...]:

@@ -130,11 +130,11 @@ class Told:
             self.file.programs.log(f"There is more of this kind in {self.file.name}; it is left out here.", self.severity)
 
 
-def tell(found: Source, picture: Track, sounds: Sequence[Track]) -> None:
+def tell(found: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
     """What the packets of a source show: tracks that begin late, end early, have holes, or a clock that jumps. Fails for a file
     that is shorter than its headers say."""
     file = found.file
-    check_whole(found, picture, sounds)
+    check_whole(found, picture=picture, sounds=sounds)
     names = [name for name, _ in named(found, sounds)]
     told = Told(file)
     ends = max((one.ends for one in (picture, *sounds)), default=0.0)
@@ -158,21 +158,21 @@ def tell(found: Source, picture: Track, sounds: Sequence[Track]) -> None:
             told.say(f"{name} of {file.name} ends at {sound.ends:.1f} s, {ends - sound.ends:.1f} s before the end.")
 
 
-def tell_damage(found: Source, read: Track, shown: Track, *, name: str) -> None:
+def tell_damage(found: Source, *, read: Track, shown: Track, name: str) -> None:
     """What was read of a track and cannot be decoded."""
     told = Told(found.file)
     for begin, end in shown.lacks(read):
         told.say(f"{name} of {found.file.name} is damaged from {begin:.1f} s to {end:.1f} s: it cannot be decoded.")
 
 
-def check_made(found: Source, shown: Track, made: Track, *, name: str) -> None:
+def check_made(found: Source, *, shown: Track, made: Track, name: str) -> None:
     """Fails where what was made lacks what was decoded."""
     if lost := made.lacks(shown):
         begin, end = lost[0]
         raise Unusable(f"{name} of {found.file.name} from {begin:.1f} s to {end:.1f} s is not in what was made of it.")
 
 
-def check_whole(found: Source, picture: Track, sounds: Sequence[Track]) -> None:
+def check_whole(found: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
     """Half a file has the headers of the whole one. A track is compared with its own header, where it has one; else all tracks with
     the length of the file, which may be that of a track that is not used."""
     if not found.declared:

@@ -42,7 +42,7 @@ def aac(sound: Sound, place: int = 0) -> tuple[str, ...]:
     return (f"-c:a:{place}", "aac", f"-b:a:{place}", LAYOUTS[channels_of(sound)][1])
 
 
-def heard(source: str, made: str, sound: Sound) -> str:
+def heard(source: str, made: str, *, sound: Sound) -> str:
     """A graph from sound in its one form to what is encoded, both labels: from the first picture on, with silence where there is no
     sound."""
     return f"[{source}]{SOUND_LINE},{sound_form(sound.channels, sample='fltp')}[{made}]"

@@ -137,7 +137,7 @@ def _converted(context: StepContext[VodIngest], found: Source, copied: frozenset
         else:
             decoded = formed.label(again.index(f"0:{stream}"))
             if sound is not None:
-                graphs.append(heard(decoded, label, sound))
+                graphs.append(heard(decoded, label, sound=sound))
             else:
                 graphs.append(_shown(found, decoded, label, size=(width, height)))
             coded = h264(picture.lines, bit_rate=_BIT_RATE, quality=17) if sound is None else aac(sound, place - 1)

@@ -59,13 +59,13 @@ class Reading:
         read = self.read
         names = ["The picture", *(name for name, _ in named(self.found, read[1:]))]
         if tells:
-            tell(self.found, read[0], read[1:])
+            tell(self.found, picture=read[0], sounds=read[1:])
         folder = self.context.workspace
         for place, (stream, track, file) in enumerate(zip(self._streams, read, made, strict=True)):
             if stream not in self.copied:
                 frames = decoded(folder / _decoded(stream), rate=RATE if place else 0)
-                tell_damage(self.found, track, frames, name=names[place])
-                check_made(self.found, frames, decoded(folder / f"made-{file}.txt"), name=names[place])
+                tell_damage(self.found, read=track, shown=frames, name=names[place])
+                check_made(self.found, shown=frames, made=decoded(folder / f"made-{file}.txt"), name=names[place])
 
     @cached_property
     def read(self) -> tuple[Tracks, ...]:

@@ -78,7 +78,7 @@ def _filters(found: Source, formed: Formed, renditions: tuple[Rendition, ...]) -
     split = "".join(f"[s{number}]" for number in range(len(renditions)))
     sizes = (f"scale={one.width}:{one.height}:flags=bicubic,setsar=1" for one in renditions)
     scaled = (f"[s{number}]{size}[v{number}]" for number, size in enumerate(sizes))
-    sounds = (heard(formed.label(number), f"a{number}", sound) for number, sound in enumerate(found.sounds, 1))
+    sounds = (heard(formed.label(number), f"a{number}", sound=sound) for number, sound in enumerate(found.sounds, 1))
     shown = steady(formed.label(0), "shown", stay=stay(found, renditions[0].height))
     return ";".join((shown, f"[shown]split={len(renditions)}{split}", *scaled, *sounds))
 
