@@ -7,6 +7,11 @@ class Unreadable(ValueError):
     """Media, or a text that describes media, cannot be read. The message is a clause without a full stop, such as
     `a box has no end`; it repeats nothing of what was read."""
 
+    @property
+    def sentence(self) -> str:
+        clause = str(self)
+        return f"{clause[:1].upper()}{clause[1:]}."
+
 
 class Unusable(Exception):
     """A media file cannot be used. The message is a sentence that may be shown. `final`: another try would fail too."""

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from domain.kernel.iso_8601 import moment_of
 from workers.media.errors import Unreadable
+from workers.media.resources import Part
 
 BEGIN: Final = "#EXTM3U"
 UNTOLD: Final = -1.0
@@ -28,13 +29,6 @@ _SECONDS: Final = regex(r"[0-9]{1,9}(?:\.[0-9]{0,18})?")
 _RANGE: Final = regex(r"([0-9]{1,18})(?:@([0-9]{1,18}))?")
 _OF_ENTRY: Final = ("#EXTINF:", "#EXT-X-PROGRAM-DATE-TIME:", "#EXT-X-DISCONTINUITY", "#EXT-X-GAP", "#EXT-X-BYTERANGE:")
 """Tags of one entry. Where that is left out they are, too."""
-
-
-class Part(NamedTuple):
-    """A range of bytes."""
-
-    first: int
-    size: int
 
 
 class Init(NamedTuple):

@@ -14,6 +14,7 @@ from tests.properties.test_origin_parsers import spoilt
 from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, playlist_of, sounds_in
 from workers.jobs.workflows.capture import dash, hls
 from workers.jobs.workflows.capture.segments import SourceFault
+from workers.media import dash as manifests
 from workers.media.errors import Unreadable
 from workers.media.hls import attributes
 
@@ -107,7 +108,7 @@ def test_a_manifest_lists_so_many_segments_at_most_over_all_periods(
     media: str, periods: int, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each period lists 600 in one line."""
-    monkeypatch.setattr(dash, "MOST_ENTRIES", 1_000)
+    monkeypatch.setattr(manifests, "MOST_ENTRIES", 1_000)
     line = '<SegmentTimeline><S d="1" r="599"/></SegmentTimeline>'
     template = f'<SegmentTemplate media="{media}">{line}</SegmentTemplate>'
     one = f'<AdaptationSet contentType="video"><Representation>{template}</Representation></AdaptationSet>'

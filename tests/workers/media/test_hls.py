@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.properties.bounds import bounded
 from workers.media.errors import Unreadable
-from workers.media.hls import UNTOLD, Init, Part, Playlist, read, text_of
+from workers.media.hls import UNTOLD, Init, Playlist, read, text_of
+from workers.media.resources import Part
 
 
 def media(*lines: str, newest: int | None = None) -> Playlist:

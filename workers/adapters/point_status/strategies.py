@@ -13,8 +13,9 @@ from domain.configuration.points import UNKNOWN, WatchedPoint
 from domain.kernel.clock import Clock, iso
 from domain.media_event.playback.stream import split_url, url_below
 from workers.adapters.point_status.asking import LARGEST_MANIFEST, Asking
-from workers.adapters.point_status.manifests import is_playlist, newest_in_mpd, newest_in_playlist, variant
 from workers.adapters.point_status.state_pages import StatePage, smil_page, status_page
+from workers.media.errors import Unreadable
+from workers.media.newest import is_playlist, newest_in_mpd, newest_in_playlist, variant
 from workers.ports import NO_HEADERS, Outbound, PointReport, PointSilent, PointStatus
 
 FRESH: Final = timedelta(seconds=30)
@@ -134,6 +135,8 @@ class _Timestamp:
                 return await self._of(asking, url)
             except PointSilent as silent:
                 failures.append(silent)
+            except Unreadable as fault:
+                failures.append(PointSilent("answer", fault.sentence))
         raise failures[0]
 
     async def _of(self, asking: Asking, url: str) -> PointReport:

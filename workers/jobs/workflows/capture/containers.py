@@ -14,7 +14,7 @@ from workers.jobs.workflows.capture.segments import SourceFault
 from workers.media.boxes import places
 from workers.media.errors import Unreadable
 from workers.media.fragments import read_index
-from workers.media.hls import Part
+from workers.media.resources import Part
 from workers.media.transport_stream import PACKET, begins_packets, is_packets
 
 Container = Literal["mpegts", "mp4"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from workers.jobs.workflows.capture.dash import Listed
 from workers.jobs.workflows.capture.segments import LONGEST, Kind, Resource, Segment, SourceFault
+from workers.media.dash import Listed
 
 _APART = 0.5
 

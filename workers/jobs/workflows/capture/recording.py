@@ -19,7 +19,7 @@ from workers.jobs.workflows.capture.containers import Container
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
 from workers.jobs.workflows.capture.segments import Kind, Resource, Segment
 from workers.jobs.workflows.capture.shelf import Shelf
-from workers.media.hls import Part
+from workers.media.resources import Part
 
 _MEDIA: Final = "recorded.media"
 _INDEX: Final = "recorded.json"

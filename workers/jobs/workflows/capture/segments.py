@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Final, Literal
-from urllib.parse import urljoin
 
 from domain.kernel.clock import iso
-from workers.media.hls import Part
+from workers.media import resources
+from workers.media.errors import Unreadable
+from workers.media.resources import Resource as Resource
 
 Kind = Literal["main", "audio"]
 """`main` has the video, and the audio too where they are not separate."""
@@ -33,23 +33,11 @@ def shown_time(moment: float, *, clocked: bool) -> str | float:
     return iso(datetime.fromtimestamp(moment, UTC)) if clocked else round(moment, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """What one request gets: a file, or a part of it."""
-
-    url: str
-    part: Part | None = None
-
-    @property
-    def digest(self) -> str:
-        return sha256(repr((self.url, self.part)).encode()).hexdigest()[:32]
-
-
 def joined(base: str, url: str) -> str:
     """A URL of a playlist, which may be relative to it."""
     try:
-        return urljoin(base, url)
-    except ValueError:
+        return resources.joined(base, url)
+    except Unreadable:
         raise SourceFault("A URL of the playlist cannot be read.", final=True) from None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.workflows.capture.segments import Resource, Segment
-from workers.media.hls import Part
+from workers.media.resources import Part
 
 _FOLDER: Final = "segments"
 _INDEX: Final = "segments.jsonl"

@@ -14,8 +14,9 @@ from urllib.parse import urljoin
 from lxml import etree
 
 from domain.kernel.iso_8601 import moment_of, seconds_of
-from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
-from workers.ports import PointSilent
+from workers.media.dash import manifest_root, whole
+from workers.media.errors import Unreadable
+from workers.media.hls import text_of
 
 _TIME: Final = "#EXT-X-PROGRAM-DATE-TIME:"
 _LASTS: Final = re.compile(r"(?m)^#EXTINF:\s*(\d{1,9}(?:\.\d{1,18})?)")
@@ -43,7 +44,7 @@ def is_playlist(body: bytes) -> bool:
 
 
 def variant(body: bytes, url: str) -> str | None:
-    """The first playlist of a master playlist; None for a media playlist. Raises `PointSilent`."""
+    """The first playlist of a master playlist; None for a media playlist. Raises `Unreadable`."""
     text = _text(body)
     begins = text.find(_VARIANT)
     if begins < 0:
@@ -53,17 +54,17 @@ def variant(body: bytes, url: str) -> str | None:
     try:
         return str(urljoin(url, uri))
     except ValueError:
-        raise PointSilent("answer", "Its playlist has an address that cannot be read.") from None
+        raise Unreadable("its playlist has an address that cannot be read") from None
 
 
 def newest_in_playlist(body: bytes) -> Newest:
-    """Raises `PointSilent`, also for a playlist without EXT-X-PROGRAM-DATE-TIME."""
+    """Raises `Unreadable`, also for a playlist without EXT-X-PROGRAM-DATE-TIME."""
     text = _text(body)
     begins = text.rfind(_TIME)
     line = text[begins + len(_TIME) :].partition("\n")[0] if begins >= 0 else ""
     since = moment_of(line)
     if since is None:
-        raise PointSilent("answer", "Its playlist tells no time (EXT-X-PROGRAM-DATE-TIME).")
+        raise Unreadable("its playlist tells no time (EXT-X-PROGRAM-DATE-TIME)")
     lasts = sum(float(found[1]) for found in _LASTS.finditer(text, _first_tag(text, begins)))
     return Newest(_later(since, lasts), "\n#EXT-X-ENDLIST" in text)
 
@@ -79,19 +80,12 @@ def _first_tag(text: str, at: int) -> int:
 
 
 def newest_in_mpd(body: bytes) -> Newest:
-    """Raises `PointSilent`, also for an MPD that does not list its segments with their times."""
-    try:
-        root = parsed_xml(body).getroot()
-    except NotXml:
-        raise PointSilent("answer", "Its manifest is neither an HLS playlist nor XML.") from None
-    except HasDoctype:
-        raise PointSilent("answer", "Its manifest has a document type, which is refused.") from None
-    if etree.QName(root).localname != "MPD":
-        raise PointSilent("answer", "Its manifest is XML, and no MPD.")
+    """Raises `Unreadable`, also for an MPD that does not list its segments with their times."""
+    root = manifest_root(body)
     zero = moment_of(root.get("availabilityStartTime") or "") or (_EPOCH if root.get("type") != "dynamic" else None)
     ends = next((ends for period, start in reversed(_periods(root)) if (ends := _timeline_ends(period, start))), ())
     if zero is None or not ends:
-        raise PointSilent("answer", "Its manifest does not tell when its segments end (SegmentTimeline).")
+        raise Unreadable("its manifest does not tell when its segments end (SegmentTimeline)")
     return Newest(_later(zero, max(ends)), root.get("type") != "dynamic")
 
 
@@ -101,7 +95,7 @@ def _periods(root: etree._Element) -> list[tuple[etree._Element, float]]:
     after: float | None = 0.0
     for count, period in enumerate(root.iterchildren("{*}Period")):
         if count >= _MOST_PERIODS:
-            raise PointSilent("answer", f"Its manifest has more than {_MOST_PERIODS} periods.")
+            raise Unreadable(f"its manifest has more than {_MOST_PERIODS} periods")
         said = seconds_of(period.get("start") or "-")
         start = after if said is None else said
         lasts = seconds_of(period.get("duration") or "-")
@@ -114,7 +108,8 @@ def _periods(root: etree._Element) -> list[tuple[etree._Element, float]]:
 def _timeline_ends(period: etree._Element, start: float) -> list[float]:
     ends = ((line, _end(line)) for line in islice(period.iter("{*}SegmentTimeline"), _TIMELINES))
     return [
-        start + (end - _whole(_given(line, "presentationTimeOffset"), 0)) / (_whole(_given(line, "timescale"), 1) or 1)
+        start
+        + (end - whole(_given(line, "presentationTimeOffset"), default=0)) / (whole(_given(line, "timescale"), default=1) or 1)
         for line, end in ends
         if end is not None
     ]
@@ -123,15 +118,15 @@ def _timeline_ends(period: etree._Element, start: float) -> list[float]:
 def _end(line: etree._Element) -> int | None:
     """In units of the timeline. None: an entry repeats without end, so the manifest does not say."""
     if len(line) > _MOST_ENTRIES:
-        raise PointSilent("answer", f"Its manifest lists more than {_MOST_ENTRIES} segments.")
+        raise Unreadable(f"its manifest lists more than {_MOST_ENTRIES} segments")
     lasts = 0
     for entry in line.iterchildren("{*}S", reversed=True):
         repeats = entry.get("r") or "0"
         if repeats.startswith("-"):
             return None
-        lasts += _whole(entry.get("d"), 0) * (_whole(repeats, 0) + 1)
+        lasts += whole(entry.get("d"), default=0) * (whole(repeats, default=0) + 1)
         if (time := entry.get("t")) is not None:
-            return _whole(time, 0) + lasts
+            return whole(time, default=0) + lasts
     return lasts or None
 
 
@@ -147,20 +142,12 @@ def _given(line: etree._Element, name: str) -> str | None:
     return None
 
 
-def _whole(text: str | bytes | None, default: int) -> int:
-    found = text.decode() if isinstance(text, bytes) else text or ""
-    return int(found) if found.isascii() and found.isdigit() and len(found) < 19 else default
-
-
 def _later(since: datetime, seconds: float) -> datetime:
     try:
         return since + timedelta(seconds=seconds)
     except OverflowError:
-        raise PointSilent("answer", "Its manifest tells a time that cannot be.") from None
+        raise Unreadable("its manifest tells a time that cannot be") from None
 
 
 def _text(body: bytes) -> str:
-    try:
-        return body.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise PointSilent("answer", "Its playlist is not text in UTF-8.") from None
+    return text_of(body).replace("\r\n", "\n")

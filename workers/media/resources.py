@@ -1,0 +1,37 @@
+"""What one request gets of a stream: a file, or a range of its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+from workers.media.errors import Unreadable
+
+
+class Part(NamedTuple):
+    """A range of bytes."""
+
+    first: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A file, or a part of it."""
+
+    url: str
+    part: Part | None = None
+
+    @property
+    def digest(self) -> str:
+        return sha256(repr((self.url, self.part)).encode()).hexdigest()[:32]
+
+
+def joined(base: str, url: str) -> str:
+    """An address, which may be relative to that of the text that has it. Raises `Unreadable`."""
+    try:
+        return urljoin(base, url)
+    except ValueError:
+        raise Unreadable("an address of it cannot be read") from None
