@@ -17,7 +17,10 @@ SIZES: Final = ((1440, 900), (1024, 768), (768, 1024), (390, 844))
 OPENED: Final = (
     *(address for path, address in ADDRESSES.items() if path not in ("/", "/schedule")),
     *("/?hours=6", "/schedule", "/schedule?view=table", "/infrastructure?tab=archive", "/destinations?tab=films"),
-    *(f"/events/{{event}}?tab={tab}" for tab in ("playback", "chapters", "assets", "jobs", "publications", "deliveries")),
+    *(
+        f"/events/{{event}}?tab={tab}"
+        for tab in ("playback", "chapters", "assets", "captions", "jobs", "publications", "deliveries")
+    ),
 )
 OPENERS: Final = ", ".join(
     (
@@ -29,7 +32,16 @@ LEADS_ON: Final = "dialog[open] button:visible:not([disabled], [type=submit], .p
 LEFT_OUT: Final = ("Close", "Back", "Cancel")
 EXPECTED: Final = {
     *("New Event", "Event", "Edit the Event", "Clone the Event", "Delete the Event", "Set another state", "Import a schedule"),
-    *("New destination", "New infrastructure profile", "New archiver stream", "Add client", "Export", "New chapter", "Publish"),
+    *(
+        "New destination",
+        "New infrastructure profile",
+        "New archiver stream",
+        "Add client",
+        "Export",
+        "New chapter",
+        "Add captions",
+        "Publish",
+    ),
     *("Destination", "Force stop", "Publishing points of live Events"),
 }
 """Some that must be among those that were found: what is not found is not measured."""

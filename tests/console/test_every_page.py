@@ -62,7 +62,7 @@ MORE: Final = (
     *("/infrastructure?tab=profiles&open={profile}", "/infrastructure?tab=archive&open={stream}"),
     *(
         f"/events/{{event}}?tab={tab}"
-        for tab in ("chapters", "assets", "jobs", "publications", "provisioning", "deliveries", "json")
+        for tab in ("chapters", "assets", "captions", "jobs", "publications", "provisioning", "deliveries", "json")
     ),
 )
 LISTS: Final = {

@@ -175,7 +175,19 @@ async def test_who_may_only_read_gets_no_buttons(browser: Browser, product: Prod
         assert came.complaints == []
 
 
-TABS = ("overview", "playback", "chapters", "assets", "jobs", "sessions", "publications", "provisioning", "deliveries", "json")
+TABS = (
+    "overview",
+    "playback",
+    "chapters",
+    "assets",
+    "captions",
+    "jobs",
+    "sessions",
+    "publications",
+    "provisioning",
+    "deliveries",
+    "json",
+)
 
 
 async def test_both_pages_are_accessible(browser: Browser, product: Product, http: httpx.Client) -> None:

@@ -20,6 +20,7 @@ const TABS = [
   { key: "playback", title: "Playback", show: loaded(() => import("./tabs/Playback")) },
   { key: "chapters", title: "Chapters", show: loaded(() => import("./tabs/Chapters")) },
   { key: "assets", title: "Assets", show: loaded(() => import("./tabs/Assets")) },
+  { key: "captions", title: "Captions", show: loaded(() => import("./tabs/Captions")) },
   { key: "jobs", title: "Jobs", show: loaded(() => import("./tabs/Jobs")) },
   { key: "sessions", title: "Sessions", show: loaded(() => import("./tabs/Sessions")) },
   { key: "publications", title: "Publications", show: loaded(() => import("./tabs/Publications")) },
@@ -28,7 +29,7 @@ const TABS = [
   { key: "json", title: "JSON", show: Json },
 ] as const;
 /** The player stands above these, and goes on from one to the next. */
-const WITH_PLAYER: ReadonlySet<string> = new Set(["playback", "chapters", "assets"]);
+const WITH_PLAYER: ReadonlySet<string> = new Set(["playback", "chapters", "assets", "captions"]);
 
 /** One Event: its state and what can be done next, and all that belongs to it in tabs. */
 export default function EventPage({ params }: PageProps) {

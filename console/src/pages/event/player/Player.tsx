@@ -1,15 +1,20 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type shaka from "shaka-player";
-import { api, found, type MediaEvent } from "../../../kernel/api";
+import { api, dataOf, found, type MediaEvent } from "../../../kernel/api";
 import { useQuery } from "../../../kernel/query";
 import { isOnAir, isVod } from "../../../kernel/states";
 import { reloadForNewBuild } from "../../../kernel/build";
 import { clock } from "../../../kernel/time";
 import { Answered, Button, EmptyState } from "../../../parts";
+import { CAPTION_KINDS, captionsQuery, captionStems, languageWord } from "../captions";
 import { type Playhead, timeText } from "../Playhead";
 import { licenceServers, type Source, sources } from "./sources";
 import { faultWord } from "./faults";
 import "./player.css";
+
+/** How often a manifest is looked at for captions that have changed, a second apart. */
+const LOOKS = 20;
+const NAMED = /\.\.\/(captions\/[^"<\s]+)/g;
 
 interface PlayerProps {
   event: MediaEvent;
@@ -50,7 +55,9 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
   const [chosen, setChosen] = useState(sources[0]!.url);
   const [fault, setFault] = useState<string | null>(null);
   const [attempt, setAttempt] = useState(0);
-  const source = sources.find((each) => each.url === chosen) ?? sources[0]!;
+  const [texts, setTexts] = useState<Texts | null>(null);
+    const source = sources.find((each) => each.url === chosen) ?? sources[0]!;
+  const captions = useCaptions(event.id, source.url, attempt);
   const servers = JSON.stringify(licenceServers(event.drmData));
   useEffect(() => {
     setFault(null);
@@ -59,7 +66,7 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
       setFault(`This console may not load from ${origin}. Whoever runs it can allow that: MEDIALEDGER_CONSOLE_MEDIA_ORIGINS.`);
     };
     document.addEventListener("securitypolicyviolation", blocked);
-    const ended = played(video.current!, source, { playhead, servers: JSON.parse(servers), say: (text) => setFault((before) => before ?? text) });
+    const ended = played(video.current!, source, { playhead, servers: JSON.parse(servers), say: (text) => setFault((before) => before ?? text), onTexts: setTexts });
     return () => {
       document.removeEventListener("securitypolicyviolation", blocked);
       void ended();
@@ -67,7 +74,9 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
   }, [source.url, attempt, servers]);
   return (
     <section class="player" aria-label="Player">
-      <video ref={video} controls playsInline muted={live} autoPlay={live} aria-label={live ? "Live stream" : "Film"} />
+      <div class="player-picture">
+        <video ref={video} controls playsInline muted={live} autoPlay={live} aria-label={live ? "Live stream" : "Film"} />
+      </div>
       {fault && (
         <div class="failure" role="alert">
           <p>
@@ -89,10 +98,81 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
             ))}
           </select>
         </label>
+        {texts && texts.tracks.length > 0 && <TextChoice texts={texts} />}
         <Position playhead={playhead} />
       </div>
+      {captions.isOld && (
+        <div class="notice" role="status">
+          <p>The captions of the film have changed since the player has loaded it.</p>
+          <Button icon="refresh" onClick={() => setAttempt(attempt + 1)}>
+            Load the film again
+          </Button>
+        </div>
+      )}
     </section>
   );
+}
+
+/** The text tracks of what is played, and which is shown. */
+interface Texts {
+  tracks: readonly shaka.extern.TextTrack[];
+  show: (track: shaka.extern.TextTrack | null) => void;
+}
+
+function TextChoice({ texts }: { texts: Texts }) {
+  const [chosen, setChosen] = useState("");
+  useEffect(() => setChosen(""), [texts]);
+  const choose = (id: string): void => {
+    setChosen(id);
+    texts.show(texts.tracks.find((each) => String(each.id) === id) ?? null);
+  };
+  return (
+    <label>
+      <select aria-label="Captions" value={chosen} onChange={(change) => choose(change.currentTarget.value)}>
+        <option value="">No captions</option>
+        {texts.tracks.map((each) => (
+          <option key={each.id} value={String(each.id)}>
+            {trackWord(each)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function trackWord({ language, label, roles, forced }: shaka.extern.TextTrack): string {
+  const kind = forced || roles.includes("forced-subtitle") ? "forced" : roles.includes("caption") ? "captions" : roles.includes("description") ? "descriptions" : null;
+  const said = languageWord(language);
+  const name = label && label !== language && label !== said ? `${said}, ${label.slice(0, 60)}` : said || "Captions";
+  return kind ? `${name} (${CAPTION_KINDS[kind]!.word.toLowerCase()})` : name;
+}
+
+/** Whether the captions of the Event are others than when the film was loaded the last time, and its manifest names them by now. */
+function useCaptions(eventId: string, url: string, attempt: number): { isOld: boolean } {
+  const query = useQuery(`captions ${eventId}`, (signal) => dataOf(captionsQuery(eventId, signal)), { changes: { aggregates: ["asset"] } });
+  const [isOld, setOld] = useState(false);
+  const loaded = useRef<{ attempt: number; captions: string } | null>(null);
+  const done = query.data.value?.filter((each) => each.state === 1);
+  const now = done?.map((each) => `${each.path} ${each.dateModified}`).join("\n") ?? null;
+  if (now !== null && loaded.current?.attempt !== attempt) loaded.current = { attempt, captions: now };
+  useEffect(() => {
+    setOld(false);
+    if (now === null || loaded.current?.captions === now) return;
+    const end = new AbortController();
+    void namesThem(url, done!.map((each) => each.path), end.signal).then(() => end.signal.aborted || setOld(true));
+    return () => end.abort();
+  }, [now, url, attempt]);
+  return { isOld };
+}
+
+/** Waits until a manifest names these captions and no others. They are put into it after their job; elsewhere that may not be seen. */
+async function namesThem(url: string, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  const wanted = captionStems(paths);
+  for (let look = 0; look < LOOKS && !signal.aborted; look++) {
+    const manifest = await fetch(url, { signal, cache: "no-cache" }).then((answer) => answer.text(), () => null);
+    if (manifest === null || captionStems([...manifest.matchAll(NAMED)].map(([, path]) => path!)) === wanted) return;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
 }
 
 function Position({ playhead }: { playhead: Playhead }) {
@@ -118,10 +198,11 @@ interface Playing {
   playhead: Playhead;
   servers: Record<string, string>;
   say: (fault: string) => void;
+  onTexts: (texts: Texts | null) => void;
 }
 
 /** Loads a source into a video. The player itself is loaded here, the first time. Returns a function that ends it. */
-function played(video: HTMLVideoElement, source: Source, { playhead, servers, say }: Playing): () => Promise<void> {
+function played(video: HTMLVideoElement, source: Source, { playhead, servers, say, onTexts }: Playing): () => Promise<void> {
   let player: shaka.Player | null = null;
   let over = false;
   const moved = (): void => void (playhead.seconds.value = video.currentTime);
@@ -132,11 +213,17 @@ function played(video: HTMLVideoElement, source: Source, { playhead, servers, sa
     if (!library.Player.isBrowserSupported()) return say("This browser has no Media Source Extensions.");
     player = new library.Player();
     player.addEventListener("error", (event) => say(faultWord((event as unknown as { detail: unknown }).detail)));
-    player.configure({ drm: { servers }, streaming: { retryParameters: { maxAttempts: 4 } } });
+    // It writes captions over the video itself: for those of the browser it would load an address that the policy refuses.
+    player.setVideoContainer(video.parentElement);
+    const textDisplayFactory: shaka.extern.TextDisplayer.Factory = (shown) => new library.text.UITextDisplayer(shown);
+    player.configure({ drm: { servers }, streaming: { retryParameters: { maxAttempts: 4 } }, textDisplayFactory });
     await player.attach(video);
     await player.load(source.url, null, source.mime);
     if (over) return;
     const shown = player;
+    const list = (): void => onTexts({ tracks: shown.getTextTracks(), show: (track) => shown.selectTextTrack(track) });
+    shown.addEventListener("trackschanged", list);
+    list();
     playhead.isLive.value = shown.isLive();
     playhead.player = {
       seek: (seconds) => {
@@ -155,6 +242,7 @@ function played(video: HTMLVideoElement, source: Source, { playhead, servers, sa
     for (const name of ["timeupdate", "seeking"]) video.removeEventListener(name, moved);
     playhead.seconds.value = null;
     playhead.player = null;
+    onTexts(null);
     await begun;
     await player?.destroy();
   };
