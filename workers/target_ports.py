@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 TargetFault = Literal["retry", "destination", "media", "publication"]
@@ -35,13 +35,25 @@ class UploadSource:
 
 @dataclass(frozen=True, slots=True)
 class PublicationOrder:
-    """What is to be published. `options` are the other members of the publication; they may hold secrets."""
+    """What is to be published. `options` are the other members of the publication; they may hold secrets. `ending` is that of the
+    name of the file."""
 
     id: UUID
     content_id: str
     title: str = ""
     description: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    ending: str = ".mp4"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedText:
+    """A text of the film that is published, in WebVTT. `ending` tells its file from those of other texts: `.de.vtt`."""
+
+    source: UploadSource
+    name: str
+    language: str
+    ending: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,23 @@ class PublishingTarget(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+TEXTS: Final = "texts"
+"""The capability of a `TextTarget`, and the member of the details of a film that lists its texts."""
+
+
+@runtime_checkable
+class TextTarget(PublishingTarget, Protocol):
+    """The face of a target whose capabilities have `texts`."""
+
+    async def add_text(self, text: PublishedText, order: PublicationOrder, *, details: Details) -> Details:
+        """The text is there, whole, beside the film of these details when this returns. One that was there is replaced."""
+        ...
+
+    async def remove_text(self, order: PublicationOrder, details: Details) -> None:
+        """The text with the details that `add_text` gave; nothing there is no failure."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

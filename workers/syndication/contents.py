@@ -17,7 +17,7 @@ from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
 from workers.live_ports import LIVE, live_face
 from workers.syndication.trial import closed
-from workers.target_ports import PublicationOrder, PublishingTarget, TargetFailed, Targets
+from workers.target_ports import TEXTS, PublicationOrder, PublishingTarget, TargetFailed, Targets, TextTarget
 
 SECONDS: Final = 10.0
 """How long a call may take. The client of a request waits for it."""
@@ -72,6 +72,15 @@ class TargetContents:
         return PublicationOrder(publication.name_at_target, publication.content_id, text.title, text.description, options)
 
 
+async def _texts_removed(target: PublishingTarget, order: PublicationOrder, details: Mapping[str, Any]) -> None:
+    """Those that went along with the film."""
+    texts = details.get(TEXTS)
+    if isinstance(texts, list) and TEXTS in target.capabilities and isinstance(target, TextTarget):
+        for one in texts:
+            if isinstance(one, Mapping):
+                await target.remove_text(order, one)
+
+
 async def _called(
     target: PublishingTarget, call: TargetCall, order: PublicationOrder, details: Mapping[str, Any] | None, /
 ) -> Mapping[str, Any] | None:
@@ -85,6 +94,7 @@ async def _called(
         case TargetCall.UPDATE:
             await target.update(order, details or {})
         case TargetCall.DELETE:
+            await _texts_removed(target, order, details or {})
             await target.delete(order, details)
         case TargetCall.OPEN:
             return (await live_face(target).open_live(order, details)).details

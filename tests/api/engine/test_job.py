@@ -110,7 +110,7 @@ async def test_names_match_in_any_case_and_parameters_exactly(engine: httpx.Asyn
         (request(priority="high"), "job.priority: 1 to 10"),
         (
             request(workflow="nothing"),
-            "job.workflow: must be one of asset_gif, asset_image, asset_video, compose, http_fetch_verify",
+            "job.workflow: must be one of asset_gif, asset_image, asset_video, captions, compose, http_fetch_verify",
         ),
         (request({"content_id": "film"}), "parameters.url: is required"),
         (request({**FETCH, "odd": 1}), "parameters.odd: is not a parameter of this workflow"),

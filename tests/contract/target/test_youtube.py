@@ -13,7 +13,7 @@ import pytest
 from tests.contract.target.stages import Killed, Memory, Stage, on_youtube, order, source, uploaded
 from tests.contract.target.youtube_server import SCOPE, YouTubeServer
 from workers.live_ports import LiveTarget, live_face
-from workers.target_ports import PublicationOrder, TargetFailed
+from workers.target_ports import PublicationOrder, PublishedText, TargetFailed, TextTarget, UploadSource
 
 REASONS: Mapping[tuple[int, str], str] = {
     (403, "quotaExceeded"): "retry",
@@ -239,3 +239,26 @@ async def test_no_secret_is_in_an_address(stage: Stage, server: YouTubeServer, t
     await live_face(target).open_live(order("event"), None)
     assert server.seen
     assert not [path for path in server.seen if "marked" in path]
+
+
+async def test_a_text_is_inserted_beside_its_film_once(stage: Stage, server: YouTubeServer, tmp_path: Path) -> None:
+    target = stage.target()
+    assert isinstance(target, TextTarget)
+    wanted = order()
+    details = await uploaded(target, source(tmp_path, 100), wanted, Memory())
+    (tmp_path / "a.vtt").write_bytes(b"WEBVTT\n")
+    sent = UploadSource(tmp_path / "a.vtt", 7, "", "text/vtt")
+    text = PublishedText(sent, "Deutsch" * 30, "de", ".de.vtt")
+    made = await target.add_text(text, wanted, details=details)
+    again = await target.add_text(text, wanted, details=details)
+    assert made != again
+    assert server.captions == {
+        again["yt_captionId"]: {
+            "id": again["yt_captionId"],
+            "snippet": {"videoId": details["yt_videoId"], "language": "de", "name": text.name[:150], "isDraft": False},
+        }
+    }
+    assert server.texts[again["yt_captionId"]] == b"WEBVTT\n"
+    await target.remove_text(wanted, again)
+    await target.remove_text(wanted, again)
+    assert server.captions == {}

@@ -19,6 +19,7 @@ _PARTS = {
     "videos": {"id", "snippet", "status", "fileDetails", "processingDetails", "contentDetails"},
     "channels": {"id", "snippet", "contentDetails"},
     "playlistItems": {"id", "snippet", "contentDetails"},
+    "captions": {"id", "snippet"},
     "liveBroadcasts": {"id", "snippet", "status", "contentDetails"},
     "liveStreams": {"id", "snippet", "cdn", "status", "contentDetails"},
 }
@@ -39,6 +40,7 @@ class Session:
     video: dict[str, Any]
     content: bytearray = field(default_factory=bytearray)
     made: str = ""
+    caption: bool = False
 
 
 class YouTubeServer:
@@ -53,6 +55,8 @@ class YouTubeServer:
         self.sessions: dict[str, Session] = {}
         self.videos: dict[str, dict[str, Any]] = {}
         self.contents: dict[str, bytes] = {}
+        self.captions: dict[str, dict[str, Any]] = {}
+        self.texts: dict[str, bytes] = {}
         self.broadcasts: dict[str, dict[str, Any]] = {}
         self.streams: dict[str, dict[str, Any]] = {}
         self.injected: list[tuple[str, int, str]] = []
@@ -68,6 +72,8 @@ class YouTubeServer:
         app.router.add_post("/token", self._token)
         app.router.add_post("/upload/youtube/v3/videos", self._guarded(self._begin))
         app.router.add_put("/upload/youtube/v3/videos", self._guarded(self._put))
+        app.router.add_post("/upload/youtube/v3/captions", self._guarded(self._begin_caption))
+        app.router.add_put("/upload/youtube/v3/captions", self._guarded(self._put))
         app.router.add_post("/youtube/v3/liveBroadcasts/bind", self._guarded(self._bind))
         app.router.add_post("/youtube/v3/liveBroadcasts/transition", self._guarded(self._transition))
         app.router.add_route("*", "/youtube/v3/{resource}", self._guarded(self._resource))
@@ -137,6 +143,26 @@ class YouTubeServer:
         place = self.elsewhere or f"http://{request.host}/upload/youtube/v3/videos?uploadType=resumable&upload_id={key}"
         return web.Response(headers={"Location": place})
 
+    async def _begin_caption(self, request: web.Request) -> web.Response:
+        if request.query.get("uploadType") != "resumable":
+            raise Refusal(400, "uploadTypeUnsupported")
+        caption = await self._body(request, "captions")
+        snippet = caption.get("snippet", {})
+        if snippet.get("videoId") not in self.videos:
+            raise Refusal(404, "videoNotFound")
+        if not snippet.get("language") or not isinstance(snippet.get("name"), str) or len(snippet["name"]) > 150:
+            raise Refusal(400, "invalidMetadata")
+        same = ("videoId", "language", "name")
+        if any(all(one["snippet"][name] == snippet[name] for name in same) for one in self.captions.values()):
+            raise Refusal(409, "captionExists")
+        size, kind = request.headers.get("x-upload-content-length", ""), request.headers.get("x-upload-content-type")
+        if not size.isdigit() or int(size) > 100 * 1024**2 or kind not in ("text/xml", "application/octet-stream"):
+            raise Refusal(400, "contentRequired")
+        key = f"session{next(self.numbers)}"
+        self.sessions[key] = Session(int(size), caption, caption=True)
+        place = f"http://{request.host}/upload/youtube/v3/captions?uploadType=resumable&upload_id={key}"
+        return web.Response(headers={"Location": place})
+
     async def _put(self, request: web.Request) -> web.Response:
         session = self.sessions.get(request.query.get("upload_id", ""))
         if session is None:
@@ -156,7 +182,7 @@ class YouTubeServer:
         if len(session.content) < session.size:
             return _incomplete(session)
         session.made = self._made(session)
-        return web.json_response(self.videos[session.made], status=201)
+        return web.json_response((self.captions if session.caption else self.videos)[session.made], status=201)
 
     async def _take(self, request: web.Request, session: Session, *, size: int) -> None:
         """What arrives of a part that is cut off is kept in whole granules."""
@@ -170,6 +196,11 @@ class YouTubeServer:
                 del session.content[start + (len(session.content) - start) // GRANULE * GRANULE :]
 
     def _made(self, session: Session) -> str:
+        if session.caption:
+            key = f"caption{next(self.numbers)}"
+            self.captions[key] = {"id": key, "snippet": session.video["snippet"]}
+            self.texts[key] = bytes(session.content)
+            return key
         key = f"video{next(self.numbers)}"
         status = {"uploadStatus": "uploaded", "privacyStatus": "private", **session.video.get("status", {})}
         size = {"fileSize": str(session.size)}
@@ -192,7 +223,7 @@ class YouTubeServer:
                 return web.json_response(self._new_stream(await self._body(request, resource)))
             case "PUT" if resource in ("videos", "liveBroadcasts"):
                 return web.json_response(self._update(resource, await self._body(request, resource)))
-            case "DELETE" if resource in ("videos", "liveBroadcasts", "liveStreams"):
+            case "DELETE" if resource in ("captions", "videos", "liveBroadcasts", "liveStreams"):
                 return self._delete(request, resource)
         raise Refusal(405, "methodNotAllowed")
 
@@ -205,6 +236,8 @@ class YouTubeServer:
             if request.query.get("playlistId") != "uploads":
                 raise Refusal(404, "playlistNotFound")
             found = [{"contentDetails": {"videoId": key}} for key in reversed(self.videos)]
+        elif resource == "captions":
+            found = [one for one in self.captions.values() if one["snippet"]["videoId"] == request.query.get("videoId")]
         elif asked is not None:
             found = [one for key in asked.split(",") if (one := self._all(resource).get(key)) is not None]
         elif request.query.get("mine") == "true" and resource != "videos":
@@ -224,7 +257,8 @@ class YouTubeServer:
         for broadcast in self.broadcasts.values():  # what is starting has started when it is asked for again
             status = broadcast["status"]
             status["lifeCycleStatus"] = {"testStarting": "testing", "liveStarting": "live"}.get(*[status["lifeCycleStatus"]] * 2)
-        return {"videos": self.videos, "liveBroadcasts": self.broadcasts, "liveStreams": self.streams}[resource]
+        live = {"liveBroadcasts": self.broadcasts, "liveStreams": self.streams}
+        return {"captions": self.captions, "videos": self.videos, **live}[resource]
 
     def _new_broadcast(self, body: dict[str, Any]) -> dict[str, Any]:
         snippet, status = body.get("snippet", {}), body.get("status", {})

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from domain.asset.values import CaptionKind
 from domain.job.outcome import JobOutcome, outcome
 from domain.kernel.mapper import EventMapper
 from projections.job.numbers import JobNumbers
@@ -28,13 +29,15 @@ from tests.s3 import SECRET
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.jobs.engine import Engine, once, process
 from tests.workers.jobs.hosting import Listener, order
+from tests.workers.media.captions.test_tracks import MASTER
 from workers.adapters.targets.sftp import PART
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.publication_uploads import PublicationUploads
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.workflows.publication_upload import Rate
 from workers.kernel.forked import ForkServer
-from workers.target_ports import OpenedDestination, PublicationOrder, ServiceAddresses, TargetFailed
+from workers.media.captions.tracks import TextTrack, in_playlist
+from workers.target_ports import OpenedDestination, PublicationOrder, ServiceAddresses, TargetFailed, TextTarget
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 FILM = bytes(range(256)) * 2_000
@@ -158,6 +161,59 @@ async def test_a_film_is_uploaded_everywhere_and_no_secret_is_kept(
     for secret in SECRETS:
         assert secret not in stored
         assert secret not in said
+
+
+async def test_captions_go_along_with_a_film(product: Product, moto_endpoint: str, tmp_path: Path) -> None:
+    texts = {}
+    tracks = [
+        TextTrack(name="Deutsch", language="de", kind=CaptionKind.CAPTIONS, stem="a"),
+        TextTrack(name="Deutsch", language="de", kind=CaptionKind.SUBTITLES, stem="b"),
+        TextTrack(name="English", language="en-GB", kind=CaptionKind.SUBTITLES, stem="c", folder="subtitles"),
+    ]
+    for track in tracks:
+        path = product.root / "match" / track.file
+        path.parent.mkdir(exist_ok=True)
+        texts[track.stem] = f"WEBVTT\n\n00:00.000 --> 00:01.000\n{track.stem}\n".encode()
+        path.write_bytes(texts[track.stem])
+    (product.root / "match" / "clear").mkdir()
+    playlist = in_playlist(in_playlist(MASTER, tracks[2:], folder="subtitles"), tracks[:2])
+    (product.root / "match" / "clear" / "master.m3u8").write_text(playlist)
+    async with AsyncExitStack() as stack:
+        stages = {
+            5: await stack.enter_async_context(in_bucket(moto_endpoint)),
+            6: await stack.enter_async_context(in_ssh(tmp_path / "ssh")),
+            7: await stack.enter_async_context(on_web()),
+        }
+        for number, stage in stages.items():
+            key = product.destinations.add(number, config_of(stage))
+            told = await uploaded(product, key)
+            assert told.kind == "completed", told.reason
+            found = {name.rpartition("/")[2]: content for name, content in stage.files().items()}
+            film = next(name for name, content in found.items() if content == FILM)
+            stem = film.removesuffix(".mp4")
+            assert {name.removeprefix(stem): content for name, content in found.items()} == {
+                ".mp4" if film.endswith(".mp4") else "": FILM,
+                ".en-GB.vtt": texts["c"],
+                ".de.vtt": texts["a"],
+                ".de.subtitles.vtt": texts["b"],
+            }, number
+            target = stage.make()
+            for one in told.metadata["details"]["texts"]:
+                assert isinstance(target, TextTarget)
+                await target.remove_text(PublicationOrder(key, "match"), one)
+            assert list(stage.files().values()) == [FILM]
+            await target.close()
+            for opened in stage.opened:
+                await opened.close()
+        told = await uploaded(product, product.destinations.add(8, {"path": "out"}))
+        assert sorted(path.name.partition(".")[2] for path in (product.published / "out").iterdir()) == [
+            "de.subtitles.vtt",
+            "de.vtt",
+            "en-GB.vtt",
+            "mp4",
+        ]
+        told = await uploaded(product, product.destinations.add(0, config_of(product.services[0])))
+        assert (told.kind, told.metadata["details"]["texts"]) == ("completed", [])
 
 
 FAILURES = [

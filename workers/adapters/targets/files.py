@@ -1,14 +1,27 @@
-"""What targets that keep a file as it is have in common: it is there, or it is not, and nothing can be done with it."""
+"""What targets that keep a file as it is have in common: it is there, or it is not, and nothing can be done with it.
+
+Texts of a film are files beside it."""
 
 from __future__ import annotations
 
-from workers.target_ports import Details, PublicationOrder, TargetFailed
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from workers.target_ports import (
+    Details,
+    PublicationOrder,
+    PublishedText,
+    TargetFailed,
+    UploadProgress,
+    UploadSource,
+    UploadState,
+)
 
 
 class FileTarget:
     """`capabilities` of a target that goes on where it was cut off."""
 
-    capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "delete"})
+    capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "delete", "texts"})
 
     async def publish(self, order: PublicationOrder, details: Details) -> None:
         raise self._unable()
@@ -18,6 +31,32 @@ class FileTarget:
 
     async def update(self, order: PublicationOrder, details: Details) -> None:
         raise self._unable()
+
+    async def upload(
+        self,
+        source: UploadSource,
+        order: PublicationOrder,
+        *,
+        state: UploadState | None,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> Details:
+        raise NotImplementedError
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        raise NotImplementedError
+
+    async def add_text(self, text: PublishedText, order: PublicationOrder, *, details: Details) -> Details:
+        async def save(state: UploadState) -> None:
+            """A text is sent anew."""
+
+        made = await self.upload(
+            text.source, replace(order, ending=text.ending), state=None, save=save, progress=lambda progress: None
+        )
+        return {**made, "ending": text.ending}
+
+    async def remove_text(self, order: PublicationOrder, details: Details) -> None:
+        await self.delete(replace(order, ending=str(details["ending"])), details)
 
     def _unable(self) -> TargetFailed:
         return TargetFailed("publication", "The destination only keeps files: one is published by its upload until it is deleted.")

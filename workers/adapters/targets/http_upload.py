@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 from uuid import uuid4
 
 from workers.adapters.outbound_http import GuardedClient
@@ -17,6 +17,7 @@ from workers.ports import Reply
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 _METHODS: Final = ("PUT", "POST")
+_FILM: Final = ".mp4"
 _CONTENT: Final = "{contentId}"
 _PUBLICATION: Final = "{publicationId}"
 _WITHOUT: Final = frozenset({400, 404, 405, 501})
@@ -27,7 +28,7 @@ _GONE: Final = (404, 410)
 class HttpUploadTarget(FileTarget):
     """Its configuration: `url`, in which `{contentId}` and `{publicationId}` stand for those ids, `method` and `headers`."""
 
-    capabilities: frozenset[str] = frozenset({"upload", "query", "delete"})
+    capabilities: frozenset[str] = frozenset({"upload", "query", "delete", "texts"})
 
     def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, seconds: float = SECONDS) -> None:
         self._config = config
@@ -128,7 +129,7 @@ class HttpUploadTarget(FileTarget):
         url = named.text(self._config, "url")
         if self._method == "PUT" and _CONTENT not in url and _PUBLICATION not in url:
             raise TargetFailed("destination", f"The URL names no file: put {_CONTENT} into it, or every upload has the same place.")
-        return url.replace(_CONTENT, name).replace(_PUBLICATION, str(order.id))
+        return _ended(url.replace(_CONTENT, name).replace(_PUBLICATION, str(order.id)), order.ending)
 
     def _file(self, order: PublicationOrder, details: Details) -> str:
         """Where the file is. Of a POST the server has said it; only its own address is believed."""
@@ -157,6 +158,14 @@ class HttpUploadTarget(FileTarget):
 
     def _refusal(self, reply: Reply) -> TargetFailed:
         return refusal(reply, what="The server of the destination", credentials="headers")
+
+
+def _ended(url: str, ending: str) -> str:
+    """The address of a text: that of the film, whose ending it has instead."""
+    if ending == _FILM:
+        return url
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path.removesuffix(_FILM) + ending))
 
 
 def _origin(url: str) -> str:

@@ -16,7 +16,7 @@ PROBE: Final = ".medialedger-probe-"
 
 
 def file_name(order: PublicationOrder) -> str:
-    return f"{content_id(order)}-{order.id}.mp4"
+    return f"{content_id(order)}-{order.id}{order.ending}"
 
 
 def content_id(order: PublicationOrder) -> str:

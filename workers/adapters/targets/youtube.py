@@ -5,6 +5,7 @@ A film carries the id of its publication among its tags, so that one whose uploa
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from workers.adapters.targets import named
@@ -13,12 +14,14 @@ from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.service import ServiceTarget
 from workers.adapters.targets.youtube_api import FULL_SCOPE, YouTubeApi
 from workers.adapters.targets.youtube_live import BROADCAST, YouTubeLive, shown
-from workers.adapters.targets.youtube_upload import PART, ResumableUpload
+from workers.adapters.targets.youtube_upload import CAPTIONS, PART, ResumableUpload
 from workers.adapters.targets.youtube_words import PRIVATE, PUBLIC, privacy, snippet, tag
 from workers.live_ports import LiveIngest
 from workers.target_ports import (
+    TEXTS,
     Details,
     PublicationOrder,
+    PublishedText,
     TargetFailed,
     UploadProgress,
     UploadSource,
@@ -27,6 +30,10 @@ from workers.target_ports import (
 
 _SCOPES: Final = frozenset({FULL_SCOPE, f"{FULL_SCOPE}.force-ssl"})
 _VIDEO: Final = "yt_videoId"
+_LONGEST_NAME: Final = 150
+"""Characters of the name of a text."""
+_ANY_TEXT: Final = "application/octet-stream"
+"""The media type of texts that YouTube takes; it finds out the format itself."""
 _NEWEST: Final = 4
 """Pages of 50 uploads in which a film is looked for whose id is not known."""
 _STATUS: Final = ("privacyStatus", "embeddable", "license", "publicStatsViewable", "publishAt", "selfDeclaredMadeForKids")
@@ -38,6 +45,7 @@ class YouTubeTarget(ServiceTarget):
     """Its configuration: `yt_clientId`, `yt_clientSecret` and `yt_refreshToken`."""
 
     PART = PART
+    capabilities = ServiceTarget.capabilities | {TEXTS}
 
     def _open(self) -> None:
         self._tokens = AccessTokens(self._config, client=self._client, url=self._addresses.youtube_token, seconds=self._seconds)
@@ -79,6 +87,34 @@ class YouTubeTarget(ServiceTarget):
             await save({"video": made, "sha256": source.sha256})
         progress(UploadProgress(source.size, source.size))
         return {_VIDEO: made, **shown(made), "size": source.size, "sha256": source.sha256}
+
+    async def add_text(self, text: PublishedText, order: PublicationOrder, *, details: Details) -> Details:
+        """YouTube has one text of a language and a name. That of an earlier run, whose answer was lost, gives way."""
+        video, name = _key(details), text.name[:_LONGEST_NAME]
+        for one in await self._api.listed("captions", {"part": "snippet", "videoId": video}, pages=1):
+            there = member(one, "snippet")
+            if (there.get("language"), there.get("name")) == (text.language, name):
+                await self._api.remove("captions", identifier(one))
+
+        async def save(state: UploadState) -> None:
+            """A text is sent anew."""
+
+        run = ResumableUpload(
+            *(self._api, replace(text.source, media_type=_ANY_TEXT)),
+            addresses=self._addresses,
+            secret=named.text(self._config, "yt_refreshToken"),
+            path=CAPTIONS,
+            part=self._part,
+            save=save,
+            progress=lambda progress: None,
+        )
+        snippet = {"videoId": video, "language": text.language, "name": name, "isDraft": False}
+        return {"yt_captionId": identifier(await run.run({"snippet": snippet}, None))}
+
+    async def remove_text(self, order: PublicationOrder, details: Details) -> None:
+        key = details.get("yt_captionId")
+        if isinstance(key, str):
+            await self._api.remove("captions", key)
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
         key = _key(details)

@@ -20,7 +20,8 @@ GRANULE: Final = 256 * 1024
 """The size of each part but the last is a multiple of it."""
 PART: Final = 64 * GRANULE
 _LARGEST: Final = 256 * 1024**3
-_PATH: Final = "/upload/youtube/v3/videos?uploadType=resumable&part=snippet,status"
+VIDEOS: Final = "/upload/youtube/v3/videos?uploadType=resumable&part=snippet,status"
+CAPTIONS: Final = "/upload/youtube/v3/captions?uploadType=resumable&part=snippet"
 _RESUME: Final = 308
 _RANGE: Final = regex(r"(?:bytes=)?0-(\d{1,15})")
 
@@ -35,6 +36,7 @@ class ResumableUpload:
         *,
         addresses: ServiceAddresses,
         secret: str,
+        path: str = VIDEOS,
         part: int,
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
@@ -43,6 +45,7 @@ class ResumableUpload:
         self._source = source
         self._addresses = addresses
         self._secret = secret
+        self._path = path
         self._part = part
         self._save = save
         self._progress = progress
@@ -71,7 +74,7 @@ class ResumableUpload:
 
     async def _begun(self, video: Mapping[str, Any]) -> str:
         headers = {"X-Upload-Content-Length": str(self._source.size), "X-Upload-Content-Type": self._source.media_type}
-        reply = await self._api.request("POST", f"{self._addresses.youtube}{_PATH}", headers=headers, body=video)
+        reply = await self._api.request("POST", f"{self._addresses.youtube}{self._path}", headers=headers, body=video)
         if reply.status != 200:
             raise refused(reply)
         session = reply.headers.get("location", "")

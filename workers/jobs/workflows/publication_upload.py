@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
@@ -22,18 +23,24 @@ from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepRes
 from workers.jobs.media_paths import Segment
 from workers.jobs.publication_uploads import OPEN, SAVE
 from workers.jobs.workflow import JobParameters, Step, Workflow
+from workers.jobs.workflows.vod.texts import published_tracks
+from workers.media.captions.listed import MOST_LISTED
 from workers.target_ports import (
+    TEXTS,
     Details,
     OpenedDestination,
+    PublishedText,
     PublishingTarget,
     TargetFailed,
     TargetFault,
+    TextTarget,
     UploadProgress,
     UploadSource,
     UploadState,
 )
 
 NAME: Final = "publication_upload"
+_VTT: Final = "text/vtt"
 _PIECE: Final = 4 * 1024 * 1024
 _STUCK: Final = 3
 """Tries in a row that get no further."""
@@ -67,7 +74,8 @@ def upload(context: StepContext[PublicationUpload]) -> StepResult:
         opened, state = _opened(context)
         source = _source(context)
         target = context.environment.target(opened.target, opened.config)
-        details = context.cancellation.wait_for(_Upload(context, opened, target).run(source, state))
+        texts = list(_texts(context))
+        details = context.cancellation.wait_for(_Upload(context, opened, target).run(source, state, texts=texts))
     except TargetFailed as failed:
         raise StepFailed(str(failed), final=failed.kind in _FINAL, cause=_CAUSES[failed.kind]) from None
     context.progress(1, f"{source.size} bytes")
@@ -104,25 +112,49 @@ class _Upload:
         self._furthest = 0
         self._rate = Rate()
 
-    async def run(self, source: UploadSource, state: UploadState | None) -> Details:
-        stuck, self._state = 0, state
+    async def run(self, source: UploadSource, state: UploadState | None, *, texts: Sequence[PublishedText] = ()) -> Details:
+        """The film, and then its texts: where the destination takes none, the log says so."""
+        self._state = state
         try:
-            while True:
-                before = self._furthest
-                try:
-                    return await self._target.upload(
-                        source, self._order, state=self._state, save=self._save, progress=self._progress
-                    )
-                except TargetFailed as failed:
-                    stuck = 0 if self._furthest > before else stuck + 1
-                    if failed.kind != "retry" or stuck >= _STUCK:
-                        raise
-                    pause = min(max(failed.after or 0.0, 2.0**stuck / 4), _LONGEST_PAUSE)
-                    self._context.log(f"{failed} Going on at {self._furthest} bytes in {pause:g} s.", Severity.WARN)
-                await asyncio.sleep(pause)
+            details = await self._tried(
+                lambda: self._target.upload(source, self._order, state=self._state, save=self._save, progress=self._progress)
+            )
+            return {**details, TEXTS: await self._add(texts, details)} if texts else details
         finally:
             with suppress(TargetFailed, OSError):
                 await self._target.close()
+
+    async def _add(self, texts: Sequence[PublishedText], details: Details) -> list[Details]:
+        target, made = self._target, list[Details]()
+        if TEXTS not in target.capabilities or not isinstance(target, TextTarget):
+            self._context.log(
+                f"The destination takes no captions: {len(texts)} texts of the film are not published.", Severity.WARN
+            )
+            return made
+        for text in texts:
+            try:
+                told = await self._tried(partial(target.add_text, text, self._order, details=details))
+            except TargetFailed as failed:
+                if failed.kind == "retry":
+                    raise
+                self._context.log(f"The text {text.name} is not published: {failed}", Severity.WARN)  # the film is
+            else:
+                made.append({"name": text.name, "language": text.language, **told})
+        return made
+
+    async def _tried(self, ask: Callable[[], Awaitable[Details]]) -> Details:
+        stuck = 0
+        while True:
+            before = self._furthest
+            try:
+                return await ask()
+            except TargetFailed as failed:
+                stuck = 0 if self._furthest > before else stuck + 1
+                if failed.kind != "retry" or stuck >= _STUCK:
+                    raise
+                pause = min(max(failed.after or 0.0, 2.0**stuck / 4), _LONGEST_PAUSE)
+                self._context.log(f"{failed} Going on at {self._furthest} bytes in {pause:g} s.", Severity.WARN)
+            await asyncio.sleep(pause)
 
     async def _save(self, state: UploadState) -> None:
         self._state = state
@@ -149,6 +181,21 @@ def _asked(context: StepContext[Any], kind: str, **question: Any) -> Mapping[str
     if "refused" in answer:
         raise StepFailed(str(answer["refused"]))
     return answer
+
+
+def _texts(context: StepContext[PublicationUpload]) -> Iterator[PublishedText]:
+    """The text tracks of the film as it is packaged. A playlist of the composition or another file of the content has none."""
+    taken: set[str] = set()
+    content = context.job.content_id
+    for track in published_tracks(context, content) if context.parameters.file is None else ():
+        endings = [f".{track.language}.vtt", f".{track.language}.{track.kind.value}.vtt"]
+        endings += [f".{track.language}.{track.kind.value}-{number}.vtt" for number in range(2, MOST_LISTED + 1)]
+        ending = next(one for one in endings if one not in taken)
+        path = context.path(f"{content}/{track.file}")
+        if path.is_file() and path.stat().st_size:
+            taken.add(ending)
+            source = UploadSource(path, path.stat().st_size, _hashed(context, path), _VTT)
+            yield PublishedText(source, track.name, track.language, ending)
 
 
 def _source(context: StepContext[PublicationUpload]) -> UploadSource:
