@@ -147,6 +147,10 @@ class Colours:
 
 FILM: Final = Colours()
 """The colours of most films: BT.709."""
+UNNAMED: Final = Colours(named=False)
+"""Those of BT.709, where the frames do not say so: raw pictures."""
+DRAWN: Final = Colours("smpte170m", BT709, "smpte170m", named=False)
+"""Those of pictures that ffmpeg draws."""
 JPEG: Final = "scale=out_color_matrix=bt601:out_range=pc:flags=bicubic+accurate_rnd+full_chroma_int,format=yuvj420p"
 """The filters that bring a picture to the colours of JPEG files: those of JFIF."""
 

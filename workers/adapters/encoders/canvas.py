@@ -10,6 +10,7 @@ from typing import Final
 
 from domain.configuration.encoder_settings import SAMPLE_RATE, EncodeSettings
 from workers.adapters.encoders.encode_command import TEST_FPS, exact_rate, largest_picture
+from workers.media.colours import FILM, Colours
 from workers.media.filters import SOUND_LINE, fitted
 
 CHANNELS: Final = 2
@@ -59,10 +60,9 @@ class Canvas:
     def sound_format(self) -> Sequence[str]:
         return ("-f", "s16le", "-ar", str(SAMPLE_RATE), "-ch_layout", "stereo")
 
-    @property
-    def picture_filter(self) -> str:
-        """Whole, in the middle of black; turned as the item says."""
-        return f"{fitted(self.width, self.height)},format=yuv420p"
+    def picture_filter(self, colours: Colours) -> str:
+        """Whole, in the middle of black; turned as the item says; brought from these colours to those of BT.709."""
+        return ",".join((*colours.converted(), fitted(self.width, self.height, coded=FILM.coded)))
 
     @property
     def sound_filter(self) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 from domain.configuration.encoder_settings import SAMPLE_RATE, EncodeSettings, RenditionPlan
 from domain.media_event.values import AudioInput
 from workers.adapters.encoders.tracks import TrackPlan
+from workers.media.colours import DRAWN, UNNAMED, Colours
 from workers.media.filters import Formed, Track, fitted, key_frames, sound_form, sound_line
 
 TEST_FPS: Final = 25.0
@@ -22,6 +23,7 @@ REALTIME: Final = ("-re", "-readrate_initial_burst", "0.01")
 """A source is read as fast as it is shown. Without a burst, which would make the media run ahead of the time of day, so that a
 further session would begin before the end of this one."""
 _TONE: Final = 440
+_HD_PATTERNS: Final = frozenset({"smptehdbars"})
 _FRAGMENT: Final = "500000"
 _AUDIO_FRAGMENT: Final = "250000"
 _MP4: Final = ("-f", "mp4", "-movflags")
@@ -51,6 +53,8 @@ class Input:
     shape: float | None = None
     """Width by height of its picture as it is shown at first. None: its picture keeps its size to the end."""
     picture: str = "0:v:0"
+    colours: Colours = UNNAMED
+    """Of its picture."""
 
 
 def encode_command(
@@ -96,7 +100,8 @@ def pattern_input(settings: EncodeSettings, *, sounds: Sequence[AudioInput]) -> 
     )
     tones = [f"sine=frequency={_TONE * (place + 1)}:sample_rate={SAMPLE_RATE}[out{place + 1}]" for place in range(len(sounds))]
     streams = [f"0:a:{place}" for place in range(len(sounds))]
-    return Input((*REALTIME, "-f", "lavfi", "-i", ";".join([graph, *tones])), sounds, rate, streams)
+    arguments = (*REALTIME, "-f", "lavfi", "-i", ";".join([graph, *tones]))
+    return Input(arguments, sounds, rate, streams, colours=UNNAMED if pattern in _HD_PATTERNS else DRAWN)
 
 
 def largest_picture(settings: EncodeSettings) -> tuple[int, int, float | None]:
@@ -114,15 +119,17 @@ def exact_rate(fps: float, *, within: float = 0.0002) -> Fraction:
 def _pictures(source: Input, renditions: Sequence[RenditionPlan]) -> str:
     splits = "".join(f"[s{place}]" for place in range(len(renditions)))
     scaled = [f"[s{place}]{_picture(source, one)}[v{place}]" for place, one in enumerate(renditions)]
-    return ";".join([f"[{source.picture}]split={len(renditions)}{splits}", *scaled])
+    once = ",".join((*source.colours.converted(), f"split={len(renditions)}"))
+    return ";".join([f"[{source.picture}]{once}{splits}", *scaled])
 
 
 def _picture(source: Input, rendition: RenditionPlan) -> str:
     rate = rendition.fps or source.rate
     timed = f"fps={exact_rate(rate)}:eof_action=pass," if rate else ""
     width = rendition.width or (source.shape and max(2, round(rendition.height * source.shape / 2) * 2))
-    size = fitted(width, rendition.height) if width else f"scale=-2:{rendition.height},setsar=1"
-    return f"{timed}{size},format=yuv420p"
+    coded = source.colours.film.coded
+    size = fitted(width, rendition.height, coded=coded) if width else f"scale=-2:{rendition.height}:{coded},setsar=1"
+    return f"{timed}{size}"
 
 
 def _video(rendition: RenditionPlan, settings: EncodeSettings) -> Sequence[str]:

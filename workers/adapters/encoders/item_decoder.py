@@ -19,6 +19,7 @@ from workers.adapters.encoders.probe import probed, quotient, tracks_of
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.raw_pipes import RawReader, pipe, readable
 from workers.kernel.confinement import Confinement
+from workers.media.colours import FILM, Colours
 from workers.media.filters import Formed, Track, sound_form
 from workers.playout_ports import OpenedItem, Unplayable
 from workers.ports import EncoderFailed
@@ -56,6 +57,7 @@ class Streams:
     """Pictures a second, in the mean."""
     indexed: bool = True
     """Whether its key frames can be sought."""
+    colours: Colours = FILM
 
     @classmethod
     def of(cls, found: Mapping[str, Any], *, sound: int) -> Streams:
@@ -73,7 +75,8 @@ class Streams:
         rate = quotient(pictures[0].get("avg_frame_rate")) if pictures else None
         indexed = _WITHOUT_INDEX.isdisjoint(str(found.get("format", {}).get("format_name")).split(","))
         picture, heard = _index(pictures[0]) if pictures else None, _index(taken) if taken else None
-        return cls(picture, heard, length or None, lead, rate, indexed)
+        colours = Colours.of(pictures[0]) if pictures else FILM
+        return cls(picture, heard, length or None, lead, rate, indexed, colours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +325,7 @@ def _command(program: Path, item: OpenedItem, *, streams: Streams, canvas: Canva
         # The filter chooses frames of a fast source evenly. It gives none before it has the next, which a slow one may give late.
         even = f"fps={canvas.rate}," if streams.rate is not None and streams.rate > canvas.rate else ""
         part = _part("", begins, ends, earlier=_BEFORE).removeprefix(",")
-        command += ["-filter_complex", f"[0:{streams.picture}]{part},{even}{canvas.picture_filter}[v]"]
+        command += ["-filter_complex", f"[0:{streams.picture}]{part},{even}{canvas.picture_filter(streams.colours)}[v]"]
         command += ["-map", "[v]", "-fps_mode", "cfr", "-r", str(canvas.rate), "-f", "rawvideo", f"pipe:{pictures}"]
     if sounds is not None:
         command += ["-map", "[a]", "-c:a", "pcm_s16le", "-f", "s16le", f"pipe:{sounds}"]

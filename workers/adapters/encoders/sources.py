@@ -26,6 +26,7 @@ from workers.adapters.encoders.probe import probed, quotient, tracks_of
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
+from workers.media.colours import Colours
 from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
 
@@ -172,7 +173,8 @@ def input_of(arguments: Sequence[str], found: Mapping[str, Any], *, configured: 
     places = [each.get("index", 0) for each in streams if each.get("codec_type") == "audio"]
     named = [f"0:{places[one.index]}" for one in wanted]
     picture = pictures[0]
-    return Input(arguments, wanted, _rate(picture), named, _shape(picture), f"0:{picture.get('index', 0)}")
+    index = f"0:{picture.get('index', 0)}"
+    return Input(arguments, wanted, _rate(picture), named, _shape(picture), index, Colours.of(picture))
 
 
 def _sound(stream: Mapping[str, Any], index: int) -> AudioInput:

@@ -24,7 +24,7 @@ _ON_SHEET: Final = _ACROSS * _ACROSS
 _USUAL: Final = 100
 _MOST: Final = 2_000
 _LONGEST_STEP: Final = 10
-_QUALITY: Final = 4
+_QUALITY: Final = 3
 """Of JPEG."""
 _TIMES: Final = "times.txt"
 
