@@ -69,7 +69,7 @@ async def test_captions_are_added_shown_replaced_and_deleted(
     for width, height in SIZES:
         await page.set_viewport_size({"width": width, "height": height})
         for theme in ("light", "dark"):
-            await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            await page.emulate_media(color_scheme=theme)
             await screenshot(page, f"captions-{width}-{theme}")
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, theme)
 

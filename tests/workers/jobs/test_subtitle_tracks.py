@@ -13,7 +13,7 @@ from domain.job.values import Severity
 from tests.sources.captioned import Line21, captioned, triples
 from tests.workers.jobs.composing import event, item
 from tests.workers.jobs.composing import playlist as composed
-from tests.workers.jobs.counted import film
+from tests.workers.jobs.counted import film, probed
 from tests.workers.jobs.hosting import Listener
 from tests.workers.jobs.packaging import run
 from tests.workers.jobs.sources import ffmpeg
@@ -179,6 +179,32 @@ async def test_a_film_that_is_packaged_again_keeps_its_tracks(hosts: StepProcess
         assert again["captions"] == first["captions"]
         listed = listed_tracks((root / "again/clear/master.m3u8").read_text())
         assert [one.stem for one in listed] == [one["stem"] for one in first["captions"]["tracks"]]
+
+
+@pytest.mark.parametrize("accurate", [True, False])
+async def test_captions_follow_a_clip(hosts: StepProcessPool, root: Path, accurate: bool) -> None:
+    """As text tracks inside its file, at its times. The copy begins at the only key frame before, that of 1.2 s."""
+    made = await run(hosts, root, "vod_ingest", content_id="cut", file="in/five.mkv")
+    assert not isinstance(made, Failed), made
+    span: dict[str, Any] = {"source": "cut.mp4", "start": "00:00:01.600", "end": "00:00:03.600", "name": f"{accurate}.mp4"}
+    clip = await run(hosts, root, "asset_video", content_id="cut", frame_accurate=accurate, **span)
+    assert not isinstance(clip, Failed), clip
+    file = root / "cut" / f"{accurate}.mp4"
+    [picture, *others] = probed(file)["streams"]
+    tracks = [one for one in others if one["codec_type"] == "subtitle"]
+    assert [(one["codec_name"], one["tags"]["language"]) for one in tracks[:3]] == [
+        ("mov_text", "eng"),
+        ("mov_text", "fra"),
+        ("mov_text", "deu"),
+    ]
+    ffmpeg("-i", str(file), "-map", "0:s:0", str(root / f"{accurate}.vtt"))
+    shown, begins = float(picture["start_time"]) * 1000, 1600 if accurate else 1200
+    found = cues(root / f"{accurate}.vtt")
+    times = (shown, shown + 3000 - begins)
+    assert [(begin == pytest.approx(at, abs=45), text) for (begin, _, text), at in zip(found, times, strict=True)] == [
+        (True, "Hello <i>there</i>"),
+        (True, "R&amp;B"),
+    ]
 
 
 async def test_captions_follow_a_composition(hosts: StepProcessPool, root: Path) -> None:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from domain.asset.track_filter import InvalidFilter, Track, track_filter
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
+from workers.jobs.workflows.assets.clip_texts import clip_texts
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.content_file import probe
@@ -57,7 +58,10 @@ def make(context: StepContext[AssetVideo]) -> StepResult:
     read, coded = (
         _accurate(*cut, videos, copy_ts=wanted.copy_ts) if wanted.frame_accurate else _copied(*cut, copy_ts=wanted.copy_ts)
     )
-    arguments = (*times, *read, *tracks, *coded, *MP4, made.name)
+    begins = clip.first.at if wanted.frame_accurate else clip.first.key
+    shown_at = source.start + begins if wanted.copy_ts else 0.0
+    inputs, texts = clip_texts(context, wanted.source, begin=begins, end=clip.end, to=shown_at)
+    arguments = (*times, *read, *inputs, *tracks, *coded, *texts, *MP4, made.name)
     encode(context, source, *arguments, lasts=clip.lasts)
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
