@@ -1,9 +1,11 @@
-"""`medialedger doctor`: looks for what is wrong with this installation, whether or not the product runs. Nothing is changed."""
+"""`medialedger doctor`: looks for what is wrong with this installation, whether or not the product runs. Nothing is changed, but
+for the verdict on programs for media that `--media` tries."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -21,6 +23,7 @@ import psycopg
 from api.cli.arguments import NEEDS_ATTENTION
 from api.cli.database import NEW_DATABASE, OLDEST, first_line
 from api.cli.findings import Finding, print_findings
+from api.cli.media_doctor import tried
 from api.kernel.shell_access import running_product
 from api.wiring.catalogue import migrations
 from api.wiring.settings import Settings
@@ -33,6 +36,7 @@ from projections.vault.master_keys import UNREADABLE
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.ffmpeg import find
 from workers.adapters.free_space import LOW, free_bytes
+from workers.adapters.program_verdicts import Verdicts
 from workers.kernel.confinement import OPEN_FILES, OPEN_NETWORK
 from workers.kernel.media_programs import missing
 
@@ -61,7 +65,7 @@ _SAFE: Final = ("fsync", "synchronous_commit", "full_page_writes")
 
 async def run(args: Namespace, settings: Settings) -> int:
     """0: nothing needs attention."""
-    found = [one async for one in _findings(settings)]
+    found = await asyncio.to_thread(tried, settings.home) if args.media else [one async for one in _findings(settings)]
     print_findings(found, form=args.form)
     return NEEDS_ATTENTION if any(one.attention for one in found) else 0
 
@@ -80,7 +84,7 @@ async def _findings(settings: Settings) -> AsyncIterator[Finding]:
     async for one in _database(settings):
         yield one
     for name, option in _PROGRAMS.items():
-        yield await _program(name, option)
+        yield await _program(name, option, home=settings.home)
     yield await asyncio.to_thread(_sandbox)
     yield await asyncio.to_thread(_packages, packages_distributions())
     yield _tracing(settings)
@@ -228,9 +232,9 @@ def _schema(known: set[str] | None) -> Finding:
     return Finding("schema", f"{len(needed & known)} of {len(needed)} migrations", "; ".join(wrong))
 
 
-async def _program(name: str, option: str) -> Finding:
+async def _program(name: str, option: str, *, home: Path) -> Finding:
     """Whether it is found, and runs."""
-    path = find(name)
+    path = find(name, verdicts=Verdicts(home))
     if path is None:
         return Finding(name, "is not found", missing(name))
     try:
@@ -243,7 +247,9 @@ async def _program(name: str, option: str) -> Finding:
         return Finding(name, str(path), f"it does not run ({error or 'it does not end'}): install it again")
     first = said.decode(errors="replace").strip().partition("\n")[0][:_SHOWN]
     wrong = "" if process.returncode == 0 else f"it ends with status {process.returncode}: install it again"
-    return Finding(name, f"{path}: {first}", wrong)
+    own = shutil.which(name)
+    aside = "" if own is None or Path(own) == path else f"; {own} is left aside, `medialedger doctor --media` tries it"
+    return Finding(name, f"{path}: {first}{aside}", wrong)
 
 
 def _sandbox() -> Finding:

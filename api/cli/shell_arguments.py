@@ -12,6 +12,12 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def _doctor(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--media",
+        action="store_true",
+        help="only try ffmpeg and ffprobe, in small runs with measured results, and keep the verdict: those of PATH are used where "
+        "all trials pass, whatever their release",
+    )
     add_form(parser)
 
 
@@ -49,8 +55,9 @@ def _completion(parser: ArgumentParser) -> None:
 DOCTOR = Command(
     "look for what is wrong with this installation",
     "Looks at the home, the port, the disk, the database, programs and settings, whether or not the product runs, and says what to "
-    "do about each finding. Nothing is changed. `status` looks at a running installation.",
-    "medialedger doctor\n  medialedger doctor --json",
+    "do about each finding. Nothing is changed. `status` looks at a running installation. With --media it tries the programs for "
+    "media instead, which takes about half a minute, and keeps what it found in the home; start the product again after that.",
+    "medialedger doctor\n  medialedger doctor --json\n  medialedger doctor --media",
     _doctor,
     group=OPERATE,
     about_machine=True,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from api.wiring.settings import Settings
 from projections.kernel.sizes import GIB
-from workers.adapters.ffmpeg import find
+from workers.adapters.ffmpeg import find, libraries
+from workers.adapters.program_verdicts import Verdicts
 from workers.kernel.confinement import Places
 from workers.kernel.media_programs import MEDIA_PROGRAMS
 from workers.playout_ports import ItemLimits
@@ -29,9 +33,17 @@ def playout_limits(settings: Settings) -> ItemLimits:
 def step_places(settings: Settings) -> Places:
     """What steps and encoders may read and write beside what they need. Secrets are hidden, wherever the operator keeps them."""
     secret = (settings.home, settings.master_key_file, settings.kafka_key_file)
+    programs = media_programs(settings.home)
     return Places(
         hidden=tuple(str(path.absolute()) for path in secret if path is not None),
-        run=tuple(str(program.resolve().parent) for program in map(find, MEDIA_PROGRAMS) if program is not None),
+        run=tuple(str(folder) for program in programs.values() for folder in (program.resolve().parent, *libraries(program))),
         read=tuple(map(str, settings.step_reads)),
         write=tuple(map(str, settings.step_writes)),
+        programs={name: str(program) for name, program in programs.items()},
     )
+
+
+def media_programs(home: Path) -> Mapping[str, Path]:
+    """Those that are there, by their names."""
+    found = {name: find(name, verdicts=Verdicts(home)) for name in MEDIA_PROGRAMS}
+    return {name: program for name, program in found.items() if program is not None}

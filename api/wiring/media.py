@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from workers.bucket_ports import BucketAddress
     from workers.jobs.inputs import Inputs
     from workers.jobs.workspaces import RunFiles
+    from workers.kernel.confinement import Places
     from workers.wiring import SharedWorkers, WorkerContext
 
 
@@ -25,13 +26,13 @@ def media_files(root: Path, bucket: BucketAddress | None) -> MediaDirectory | Me
     return MediaBucket(S3Bucket(bucket))
 
 
-def check_transcoder(shared: SharedWorkers) -> None:
+def check_transcoder(shared: SharedWorkers, places: Places) -> None:
     """Once in a process, whichever of its roles need the transcoder."""
-    from workers.adapters.ffmpeg import Ffmpeg, find
+    from workers.adapters.ffmpeg import Ffmpeg, chosen
     from workers.adapters.step_account import program_account
     from workers.jobs.transcoder_check import TranscoderCheck
 
-    shared.worker(TranscoderCheck, lambda: TranscoderCheck(Ffmpeg(find("ffmpeg"), account=program_account)))
+    shared.worker(TranscoderCheck, lambda: TranscoderCheck(Ffmpeg(chosen(places, "ffmpeg"), account=program_account)))
 
 
 def run_files(context: WorkerContext, shared: SharedWorkers) -> RunFiles:

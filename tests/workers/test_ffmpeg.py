@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 import uvloop
 
-from workers.adapters.ffmpeg import FRESH, Ffmpeg, find
+from workers.adapters.ffmpeg import FRESH, Ffmpeg, find, libraries, version
+from workers.adapters.program_verdicts import Verdicts
 from workers.adapters.step_account import NAME, program_account
 from workers.jobs.transcoder_check import TranscoderCheck
 from workers.ports import Transcoder
@@ -81,6 +82,35 @@ def test_the_operators_own_is_left_aside_where_it_is_not_of_release_8(public: Pa
     """As Debian 12 (5.1) and Debian 13 (7.1) have it."""
     own = script(public, f"echo 'libavutil      {library} / {library}'", name=name)
     assert find(name, path=str(public)) == (own if taken else find(name, path="/nowhere"))
+
+
+@pytest.mark.parametrize("library", ["57. 28.100", "60.  8.100"])
+def test_a_verdict_counts_more_than_the_release(public: Path, tmp_path: Path, library: str) -> None:
+    """For the very program that was tried."""
+    own, verdicts = script(public, f"echo 'libavutil      {library}'"), Verdicts(tmp_path)
+    others = find("ffmpeg", path="/nowhere")
+    verdicts.note(own, version=version(own), faults=[])
+    assert find("ffmpeg", path=str(public), verdicts=verdicts) == own
+    verdicts.note(own, version=version(own), faults=["clips: no frame"])
+    assert find("ffmpeg", path=str(public), verdicts=verdicts) == others
+    script(public, f"echo 'libavutil      {library} and another one'")
+    untried = find("ffmpeg", path=str(public))
+    assert find("ffmpeg", path=str(public), verdicts=verdicts) == untried
+
+
+def test_a_verdict_that_cannot_be_read_is_none(public: Path, tmp_path: Path) -> None:
+    own, verdicts = script(public, "echo 'libavutil      57. 28.100'"), Verdicts(tmp_path)
+    for text in ("", "[]", "{", f'{{"{own.resolve()}": 5}}', f'{{"{own.resolve()}": {{"faults": 1}}}}'):
+        (tmp_path / "media-programs.json").write_text(text)
+        assert find("ffmpeg", path=str(public), verdicts=verdicts) == find("ffmpeg", path="/nowhere")
+    assert verdicts.of(own, version="") is None
+
+
+def test_the_folders_of_libraries_are_known() -> None:
+    assert any(folder.name.endswith(("linux-gnu", "lib", "lib64")) for folder in libraries(Path("/bin/ls")))
+    bundled = find("ffmpeg", path="/nowhere")
+    assert bundled is not None
+    assert not libraries(bundled), "it is static"
 
 
 def test_another_version_in_its_place_is_looked_at_anew(public: Path) -> None:

@@ -8,8 +8,9 @@ import platform
 import re
 import shutil
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -18,13 +19,17 @@ from pwd import struct_passwd
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import Any, Final
 
+from workers.adapters.program_verdicts import Verdicts
 from workers.adapters.system_account import AccountError
+from workers.kernel.confinement import Places
 from workers.kernel.media_programs import MEDIA_PROGRAMS, missing
 
 FRESH = 30.0
 _SECONDS = 5.0
 _VERSIONED: Final = ("ffmpeg", "ffprobe")
-_LIBRARY: Final = re.compile(rb"^libavutil +(\d+)\.", re.MULTILINE)
+_LIBRARY: Final = re.compile(r"^libavutil +(\d+)\.", re.MULTILINE)
+_LINKED: Final = re.compile(r"=> (/\S+)")
+_MOST_SAID: Final = 4_000
 _TESTED: Final = 60
 """Of libavutil in ffmpeg 8. Builds between releases have no other number that can be compared."""
 _NOBODY: Final = 65534
@@ -33,18 +38,40 @@ _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # none of ours: it may hold keys
 _NEEDED: Final = ("libx264", "aac")
 """Encoders that workflows and channels use; a distribution may build ffmpeg without them."""
+_PIPED: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": DEVNULL, "check": False}
 _QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": DEVNULL, "env": _ENVIRONMENT, "start_new_session": True}
 
 
-def find(program: str, *, path: str | None = None) -> Path | None:
+def find(program: str, *, path: str | None = None, verdicts: Verdicts | None = None) -> Path | None:
     """The operator's own program, found on PATH (or `path`), else the one that came with the product. None where there is neither.
 
-    An ffmpeg or ffprobe that says that it is not of release 8 is left aside: it was not tested, and old ones lack
-    options that encoders use."""
+    An ffmpeg or ffprobe that says that it is not of release 8 is taken where all trials of `medialedger doctor --media` have passed
+    for it, else it is left aside: old ones lack options that encoders use. So is one that has failed them. ADR 0110."""
     own = shutil.which(program, path=path)
-    if own is not None and not (program in _VERSIONED and _is_untested(own, Path(own).stat().st_mtime_ns)):
+    if own is not None and not (program in _VERSIONED and _is_left_aside(Path(own), verdicts)):
         return Path(own)
     return _bundled(program) if program in MEDIA_PROGRAMS else None
+
+
+def _is_left_aside(program: Path, verdicts: Verdicts | None) -> bool:
+    """What says no version, or does not run, is used: the checks tell what is wrong with it."""
+    said = version(program)
+    verdict = None if verdicts is None else verdicts.of(program, version=said)
+    if verdict is not None:
+        return not verdict.passed
+    found = _LIBRARY.search(said)
+    return found is not None and int(found[1]) != _TESTED
+
+
+def version(program: Path) -> str:
+    """What it says of itself and of its libraries, empty where it says nothing."""
+    return _said(str(program), program.stat().st_mtime_ns)
+
+
+def chosen(places: Places, program: str) -> Path | None:
+    """The one that was chosen for the places of this machine, else what is found."""
+    named = places.programs.get(program)
+    return Path(named) if named is not None else find(program)
 
 
 def _bundled(program: str) -> Path | None:
@@ -56,19 +83,30 @@ def _bundled(program: str) -> Path | None:
 
 
 @cache
-def _is_untested(program: str, changed: int) -> bool:
-    """What says no version, or does not run, is used: the checks tell what is wrong with it. `changed` is when the file was."""
+def _said(program: str, changed: int) -> str:
+    """`changed` is when the file was."""
     ids: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     with suppress(OSError), Popen([program, "-version"], **(_QUIET | ids), cwd="/") as process:  # noqa: S603 - what the operator installed
         try:
             said, _ = process.communicate(timeout=_SECONDS)
         except TimeoutExpired:
-            return False
+            return ""
         finally:
             _end(process)
-        found = _LIBRARY.search(said)
-        return found is not None and int(found[1]) != _TESTED
-    return False
+        return str(said, errors="replace")[:_MOST_SAID]
+    return ""
+
+
+def libraries(program: Path) -> Sequence[Path]:
+    """The folders of the libraries that it is linked with, which a confined process must be able to read."""
+    loader = shutil.which("ldd")
+    if loader is None or program == _bundled(program.name):
+        return ()
+    with suppress(OSError, TimeoutExpired):
+        done = subprocess.run([loader, str(program)], env=_ENVIRONMENT, timeout=_SECONDS, **_PIPED)  # noqa: S603 - what the operator installed
+        paths = [Path(found[1]) for found in _LINKED.finditer(done.stdout.decode(errors="replace"))]
+        return tuple(dict.fromkeys(path.resolve().parent for path in paths))
+    return ()
 
 
 class Ffmpeg:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from workers.adapters.ffmpeg import find
+from workers.adapters.program_verdicts import Verdicts
 from workers.adapters.system_account import AccountError, grant_traversal, open_private_directory, system_account
 from workers.kernel.confinement import NO_PLACES, Confinement, Places
 
@@ -35,7 +36,7 @@ def step_account(media_root: Path, *, jobs: str, home: Path) -> tuple[pwd.struct
         os.close(open_private_directory(media_root / jobs, account))
     except OSError as error:
         raise AccountError(f"the media root {media_root} cannot be used: {error.strerror or error}") from error
-    grant_traversal(account, media_root / jobs / "any", *_programs())
+    grant_traversal(account, media_root / jobs / "any", *_programs(home))
     _check_installation(account)
     return account, os.getgrouplist(account.pw_name, account.pw_gid)
 
@@ -53,7 +54,7 @@ def program_confinement(program: Path, *, places: Places = NO_PLACES, devices: b
     account = program_account(program)
     confinement = Confinement(
         network=False,
-        run=(str(program.resolve().parent),),
+        run=(str(program.resolve().parent), *places.run),
         read=_SOUND if devices else (),
         write=_devices() if devices else (),
         hidden=places.hidden,
@@ -82,9 +83,9 @@ def _make_media_root(root: Path, account: pwd.struct_passwd | None, *, closes: b
         os.close(descriptor)
 
 
-def _programs() -> Sequence[Path]:
+def _programs(home: Path) -> Sequence[Path]:
     """What its processes run and read: Python with all that is installed, the product, ffmpeg."""
-    ffmpeg = find("ffmpeg")
+    ffmpeg = find("ffmpeg", verdicts=Verdicts(home))
     paths = map(Path, (sys.executable, os.path.realpath(sys.executable), os.__file__, *filter(None, sys.path)))
     return [path for path in (*paths, ffmpeg) if path is not None and path.exists()]
 

@@ -79,6 +79,7 @@ class StepProcessPool:
                 origin=origin,
                 targets=targets or TargetSettings(),
                 downloads=downloads,
+                programs=places.programs,
                 fetches=inputs is not None,
                 lease_seconds=lease_seconds,
                 confinement=replace(confinement, network=network, write=(*confinement.write, *(uploads if network else ()))),

@@ -64,6 +64,7 @@ class ProcessPool:
         origin: str | None = None,
         targets: TargetSettings,
         downloads: DownloadLimits,
+        programs: Mapping[str, str],
         fetches: bool,
         lease_seconds: float,
         confinement: Confinement,
@@ -82,6 +83,7 @@ class ProcessPool:
             "origin": origin,
             "targets": _TARGETS.dump_python(targets, mode="json"),
             "downloads": asdict(downloads),
+            "programs": dict(programs),
             "fetches": fetches,
             "lease_seconds": lease_seconds,
         }

@@ -10,9 +10,9 @@ import ctypes
 import os
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from workers.kernel import landlock
@@ -51,13 +51,15 @@ _CAPABILITIES_3: Final = 0x20080522  # capset(2)
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Paths on this machine. What lies below `hidden` ones is a secret, unless another path names it. `run` has programs for media;
-    `read` and `write` are open to steps beside what they need."""
+    """Paths on this machine. What lies below `hidden` ones is a secret, unless another path names it. `run` has programs for media
+    and their libraries; `read` and `write` are open to steps beside what they need. `programs` are those for media by name, where
+    somebody has chosen them."""
 
     hidden: Sequence[str] = ()
     run: Sequence[str] = ()
     read: Sequence[str] = ()
     write: Sequence[str] = ()
+    programs: Mapping[str, str] = field(default_factory=dict)
 
 
 NO_PLACES: Final = Places()

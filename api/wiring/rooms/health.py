@@ -25,6 +25,7 @@ from projections.sessions.store import SessionQueries
 if TYPE_CHECKING:
     from api.http.router import Router
     from api.media.health_overview import Overview, ProcessId
+    from workers.adapters.program_verdicts import Verdicts
 
 
 def _routes() -> Sequence[Router]:
@@ -41,9 +42,12 @@ def _services(services: Services) -> Providers:
     from workers.adapters.step_account import program_account
 
     around = services.surroundings
+    verdicts = _verdicts(around.directories)
     return {
         Overview: lambda: overview(services.get(Database), around.directories, clock=around.clock),
-        Health: lambda: Health(services.get(Database), Ffmpeg(find("ffmpeg"), account=program_account), machine=around.machine),
+        Health: lambda: Health(
+            services.get(Database), Ffmpeg(find("ffmpeg", verdicts=verdicts), account=program_account), machine=around.machine
+        ),
         LiveHealth: lambda: LiveHealth(services.get(EventQueries), clock=around.clock),
     }
 
@@ -55,7 +59,7 @@ def overview(database: Database, directories: Mapping[str, Path], *, clock: Cloc
     from workers.adapters.free_space import LOW, free_bytes
     from workers.kernel.media_programs import MEDIA_PROGRAMS
 
-    lists = database.lists
+    lists, verdicts = database.lists, _verdicts(directories)
     queries = OverviewQueries(
         database,
         ConsumerQueries(database),
@@ -72,10 +76,16 @@ def overview(database: Database, directories: Mapping[str, Path], *, clock: Cloc
         queries,
         clock=clock,
         free=lambda: {name: free_bytes(path) for name, path in directories.items()},
-        missing=lambda: [name for name in MEDIA_PROGRAMS if find(name) is None],
+        missing=lambda: [name for name in MEDIA_PROGRAMS if find(name, verdicts=verdicts) is None],
         low=LOW,
         without=without,
     )
+
+
+def _verdicts(directories: Mapping[str, Path]) -> Verdicts | None:
+    from workers.adapters.program_verdicts import Verdicts
+
+    return Verdicts(directories["home"]) if "home" in directories else None
 
 
 HEALTH = Room(name="health", routes=_routes, services=_services)

@@ -224,7 +224,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             metrics=context.metrics,
             spans=StepSpans(context.tracer, lambda: JobTraces(context.database)),
         )
-        check_transcoder(shared)
+        check_transcoder(shared, context.places)
         worker = TaskWorker(
             queue,
             executor,

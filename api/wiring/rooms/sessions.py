@@ -60,7 +60,7 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     from workers.kernel.wakeups import WakeupHub
     from workers.sessions.worker import CONSUMER, LEASE, PUSHES, SHARDS, SessionWorker
 
-    check_transcoder(shared)
+    check_transcoder(shared, context.places)
     files = _item_cache(context)
     hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Publication.KIND}), on_air=True))
     member = new_id()
@@ -76,7 +76,7 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 
 def _pushes(context: WorkerContext) -> PushSessions:
-    from workers.adapters.ffmpeg import find
+    from workers.adapters.ffmpeg import chosen
     from workers.adapters.outbound_http import GuardedClient
     from workers.adapters.pushes.copied import Copying
     from workers.adapters.pushes.live_stream import LiveStreams
@@ -93,7 +93,7 @@ def _pushes(context: WorkerContext) -> PushSessions:
         EventQueries(context.database),
         sources=ChannelSources(context.records),
         targets=OpenedLiveTargets(target_contents(context)),
-        pusher=RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), confinement))),
+        pusher=RtmpPusher(client, LiveStreams(client, Copying(chosen(context.places, "ffmpeg"), confinement))),
     )
 
 

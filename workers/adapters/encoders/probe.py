@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.adapters.encoders.process import EncodeProcess, Pipes
+from workers.adapters.ffmpeg import find
 from workers.kernel.confinement import Confinement
 from workers.media.file import highest_programme, is_picture, rank_of
 from workers.ports import EncoderFailed
@@ -29,7 +30,8 @@ async def probed(
     if descriptor is not None:
         pipes.hand(descriptor)
     source = ("-fd", str(descriptor), "fd:") if descriptor is not None else ("pipe:0",)
-    ffprobe = str(program.with_name(program.name.replace("ffmpeg", "ffprobe", 1)))
+    beside = program.with_name(program.name.replace("ffmpeg", "ffprobe", 1))
+    ffprobe = str(beside if beside.exists() else find("ffprobe") or beside)
     command = [
         ffprobe,
         "-v",

@@ -181,9 +181,15 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
 
         return KnownTargets(lambda: GuardedClient(allow), settings=targets)(target, config)
 
+    def program(name: str) -> Path | None:
+        chosen = settings["programs"].get(name)
+        return find(name) if chosen is None else Path(chosen)
+
     limits = DownloadLimits(**settings["downloads"])
     client = partial(_client, settings, NO_TOKENS)
-    return StepEnvironment(Path(settings["media_root"]), client, find, limits, fetch, origin=settings["origin"], target=target_of)
+    return StepEnvironment(
+        Path(settings["media_root"]), client, program, limits, fetch, origin=settings["origin"], target=target_of
+    )
 
 
 def _description(error: BaseException) -> str:

@@ -1,0 +1,74 @@
+"""`medialedger doctor --media` tries the programs for media, and what it finds decides which are used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from api.cli.media_doctor import tried
+from tests.platform.waiting import ROOT
+from workers.adapters.ffmpeg import find
+from workers.adapters.program_verdicts import Verdicts
+
+_OPTION = re.compile(r'"-([a-z_]+)(?::[^" ]*)?"')
+_USERS = ("workers/media", "workers/jobs/workflows", "workers/adapters/encoders", "workers/adapters/pushes")
+
+
+def bundled(name: str) -> Path:
+    found = find(name, path="/nowhere")
+    assert found is not None
+    return found
+
+
+def test_the_programs_of_the_product_pass_all_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/bin:/usr/bin" if find("ffmpeg", path="/bin:/usr/bin") == bundled("ffmpeg") else "/nowhere")
+    found = {each.name: each for each in tried(tmp_path)}
+    assert [each for each in found.values() if each.attention] == []
+    assert found["a source that changes"].text.startswith("passed")
+    assert found["verdict"].text == "the programs that came with the product pass"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every account can reach: root asks programs for their release as nobody."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_program_that_fails_a_trial_is_left_aside_and_one_that_passes_is_used(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one here is that of the product, behind a script that says another release, and that knows no GIFs in the end."""
+    home = tmp_path / "home"
+    real = bundled("ffmpeg")
+    said = '[ "$*" = -version ] && { echo "libavutil      61.  1.100"; exit; }'
+    (place / "ffmpeg").write_text(f'#!/bin/sh\n{said}\nexec {real} "$@"\n')
+    (place / "ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:/bin")
+    assert find("ffmpeg", verdicts=Verdicts(home)) == real
+    found = {each.name: each for each in tried(home)}
+    assert [each for each in found.values() if each.attention] == []
+    assert find("ffmpeg", verdicts=Verdicts(home)) == place / "ffmpeg"
+    refuses = 'case "$*" in *paletteuse*) echo "No such filter: paletteuse" >&2; exit 8;; esac'
+    (place / "ffmpeg").write_text(f'#!/bin/sh\n{said}\n{refuses}\nexec {real} "$@"\n')
+    found = {each.name: each for each in tried(home)}
+    assert [each.name for each in found.values() if each.attention] == ["stills, sprites and GIFs", "verdict"]
+    assert found["stills, sprites and GIFs"].attention == "No such filter: paletteuse"
+    assert find("ffmpeg", verdicts=Verdicts(home)) == real
+
+
+def test_every_option_that_the_product_uses_is_tried() -> None:
+    used = {option for folder in _USERS for path in (ROOT / folder).rglob("*.py") for option in _OPTION.findall(path.read_text())}
+    trials = (
+        "api/cli/media_trials.py",
+        "workers/media/filters.py",
+        "workers/media/outputs.py",
+        "workers/adapters/encoders/encode_command.py",
+    )
+    tried_ones = {option for path in trials for option in _OPTION.findall((ROOT / path).read_text())}
+    assert sorted(used - tried_ones) == []

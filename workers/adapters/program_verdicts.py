@@ -1,0 +1,66 @@
+"""What the trials of media programs found on this machine: `medialedger doctor --media` writes it for whoever looks for a program.
+
+A verdict holds for the very file that was tried, and for the libraries that it said it was linked with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+NAME: Final = "media-programs.json"
+_MOST: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`faults` are sentences, none where every trial passed."""
+
+    faults: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Those of a home. A file that cannot be read holds none."""
+
+    home: Path
+
+    def of(self, program: Path, *, version: str) -> Verdict | None:
+        known = self._known().get(str(program.resolve()))
+        if not isinstance(known, dict) or not isinstance(known.get("faults"), list):
+            return None
+        same = {name: known.get(name) for name in ("size", "mtime", "version")} == _identity(program, version)
+        return Verdict([str(each) for each in known["faults"]]) if same else None
+
+    def note(self, program: Path, *, version: str, faults: Sequence[str]) -> None:
+        """Raises `OSError`."""
+        known = self._known() | {str(program.resolve()): {**_identity(program, version), "faults": list(faults)}}
+        written = self.home / f".{NAME}.{os.getpid()}"
+        written.write_text(json.dumps(known, indent=1) + "\n")
+        written.chmod(0o600)
+        written.replace(self.home / NAME)
+
+    def _known(self) -> dict[str, Any]:
+        with suppress(OSError, ValueError):
+            path = self.home / NAME
+            if path.stat().st_size <= _MOST:
+                found = json.loads(path.read_text())
+                return found if isinstance(found, dict) else {}
+        return {}
+
+
+def _identity(program: Path, version: str) -> dict[str, Any]:
+    try:
+        status = program.resolve().stat()
+    except OSError:
+        return {}
+    return {"size": status.st_size, "mtime": status.st_mtime_ns, "version": version}
