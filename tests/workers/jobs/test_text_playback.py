@@ -88,7 +88,7 @@ class Screening:
     """Serves a film with the players, and hears what a page tells."""
 
     def __init__(self, root: Path) -> None:
-        self._told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.address = ""
         app = web.Application()
         app.router.add_post("/told", self._tell)
@@ -113,10 +113,10 @@ class Screening:
         }
         async with opened(program("chromium"), "about:blank", home=home) as page:
             await page.go(f"{self.address}/pages/texts.html#{quote(json.dumps(asked))}")
-            return await asyncio.wait_for(self._told.get(), SECONDS)
+            return await asyncio.wait_for(self.told.get(), SECONDS)
 
     async def _tell(self, request: web.Request) -> web.Response:
-        await self._told.put(json.loads(await request.text()))
+        await self.told.put(json.loads(await request.text()))
         return web.Response()
 
 
