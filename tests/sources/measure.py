@@ -70,8 +70,9 @@ def picture(path: Path | str, *, track: str = "v:0") -> Picture:
     return Picture(tuple(time for time, _ in found), tuple(flashes), tuple(sizes))
 
 
-def sound(path: Path | str, *, track: str = "a:0") -> Sound:
-    form = f"aformat=sample_fmts=s16:channel_layouts=mono:sample_rates={_RATE},ashowinfo"
+def sound(path: Path | str, *, track: str = "a:0", gain: float = 1.0) -> Sound:
+    """A `gain` makes up for sound that was made softer."""
+    form = f"volume={gain},aformat=sample_fmts=s16:channel_layouts=mono:sample_rates={_RATE},ashowinfo"
     raw, said = _decoded(path, track, "-af", form, "-c:a", "pcm_s16le", "-f", "s16le")
     frames = [(float(one[1]), int(one[2])) for line in said if (one := _HEARD.search(line))]
     samples = array("h", raw[: len(raw) // 2 * 2])

@@ -39,6 +39,7 @@ LARGEST_SIDE: Final = 16_384
 """Pixels. A picture of 100,000 pixels in a row is an attack, or a mistake."""
 _SHOWN: Final = regex(r" pts_time:\s*(-?[\d.]+)")
 _BEFORE_KEY: Final = 0.01
+_HALF: Final = 0.0005
 _AROUND: Final = 10.0
 """Seconds before a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
 
@@ -88,28 +89,30 @@ class VideoTrack:
 @dataclass(frozen=True, slots=True)
 class Packet:
     """A coded frame: when it is shown, in seconds, and how long, 0 where the file does not say it. One that is not `shown` is only
-    there to decode others."""
+    there to decode others, or is before the first picture that is. It is decoded at `decoded`."""
 
     at: float
     lasts: float
     key: bool
     shown: bool
+    decoded: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame by its times, in seconds. `before` is the time of the frame before it, `after` that of the
-    next one or the end of this one; `key` the time of the last key frame up to it."""
+    """A frame by its times, in seconds. `before` is the time of the frame before it, `after` that of the next one or the end of
+    this one; `key` the time of the last key frame up to it, which is decoded at `key_decoded`."""
 
     at: float
     before: float | None
     after: float
     key: float
+    key_decoded: float
 
     @property
     def begin(self) -> float:
         """Half a frame before it, since times are rounded."""
-        return self.at if self.before is None else (self.before + self.at) / 2
+        return self.at - (self.after - self.at) / 2 - _HALF if self.before is None else (self.before + self.at) / 2
 
     @property
     def middle(self) -> float:
@@ -135,8 +138,8 @@ class Programme:
         return f"programme {self.number} ({self.name})" if self.name else f"programme {self.number}"
 
 
-_Times = tuple[float, float, bool]
-"""The time and duration of a frame, and whether it is a key frame."""
+_Times = tuple[float, float, bool, float]
+"""The time and duration of a frame, whether it is a key frame, and when it is decoded."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,11 @@ class MediaFile:
             if (read is None or one["index"] in read) and (start := _number(one.get("start_time"))) is not None
         ]
         return min(starts, default=self.began)
+
+    def stamped(self, seek: float = 0.0) -> tuple[str, ...]:
+        """The file as an input of ffmpeg, from a time on, where frames and samples keep their time stamps: those are `start` more
+        than times here."""
+        return ("-copyts", *(("-ss", seconds(self.start - self.began + seek)) if seek > 0 else ()), *self._as_it_is)
 
     @property
     def _as_it_is(self) -> tuple[str, ...]:
@@ -272,37 +280,46 @@ class MediaFile:
         return self._shown(found, first, what=what[0]), later
 
     def _shown(self, frames: Sequence[_Times], at: float, *, what: str) -> Frame:
-        shown = [index for index, (time, _, _) in enumerate(frames) if time <= at + 0.0005]
+        shown = [index for index, (time, *_) in enumerate(frames) if time <= at + _HALF]
         if not shown:
             raise Unusable(f"{self.name} has no picture at {what}.")
         index = shown[-1]
-        time, lasts, _ = frames[index]
+        time, lasts, _, decoded = frames[index]
         before = frames[index - 1][0] if index else None
         if not lasts and before is not None:  # not every container says how long its last frame lasts
             lasts = time - before
         after = frames[index + 1][0] if index + 1 < len(frames) else time + lasts
-        if at > after + 0.0005:
+        if at > after + _HALF:
             raise Unusable(f"{what} is past the end of {self.name}.")
-        keys = [one for one, _, key in frames[: index + 1] if key]
-        return Frame(time, before, after, keys[-1] if keys else time)
+        keys = [(one, when) for one, _, key, when in frames[: index + 1] if key]
+        return Frame(time, before, after, *(keys[-1] if keys else (time, decoded)))
 
     def _frames(self, times: Sequence[float]) -> list[_Times]:
         """The frames around these times, which rise, in the order in which they are shown."""
         around = [(at - _AROUND, at + _AROUND) for at in times]
         packets = self.packets(*(around if around[0][1] < around[-1][0] else [(around[0][0], around[-1][1])]))
-        return sorted({(one.at, one.lasts, one.key) for one in packets if one.shown})  # two intervals may begin at one key frame
+        return sorted(
+            {(one.at, one.lasts, one.key, one.decoded) for one in packets if one.shown}
+        )  # two intervals may begin at one key frame
 
     def packets(self, *intervals: tuple[float, float]) -> list[Packet]:
         """Of the video between two times, or several such, from the key frame before each interval, in the order in which they are
         decoded. Intervals rise and do not overlap."""
-        show = ("-select_streams", str(self.video.index), "-show_entries", "packet=pts_time,duration_time,flags", "-of", "json")
+        entries = "packet=pts_time,dts_time,duration_time,flags"
+        show = ("-select_streams", str(self.video.index), "-show_entries", entries, "-of", "json")
         read = ("-read_intervals", ",".join(self._interval(begin, end) for begin, end in intervals))
         packets = _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets"))
-        return [
-            Packet(time - self.start, _number(one.get("duration_time")) or 0.0, "K" in flags, "D" not in flags)
-            for one in packets
-            if (time := _number(one.get("pts_time"))) is not None and (flags := str(one.get("flags")))
-        ]
+        return [self._packet(one, time) for one in packets if (time := _number(one.get("pts_time"))) is not None]
+
+    def _packet(self, told: dict[str, Any], time: float) -> Packet:
+        at, flags, decoded = time - self.start, str(told.get("flags")), _number(told.get("dts_time"))
+        return Packet(
+            at=at,
+            lasts=_number(told.get("duration_time")) or 0.0,
+            key="K" in flags,
+            shown="D" not in flags and at >= -_HALF,
+            decoded=at if decoded is None else decoded - self.start,
+        )
 
     def last_of(self, tracks: Sequence[int], *, near: float) -> float:
         """When the last packet of these tracks ends, of those that begin shortly before a time or later."""

@@ -81,9 +81,10 @@ class Stay:
     lines: int
 
 
-def steady(source: str, made: str, *, name: str = "steady", stay: Stay | None = None) -> str:
+def steady(source: str, made: str, *, name: str = "steady", stay: Stay | None = None, most: float | None = None) -> str:
     """A graph from the picture `source` to `made`, both labels: a picture that stands still is repeated ten times a second.
     Frames keep their times. It remembers, so it must come behind what has one form. `name` tells the graphs of one command apart.
+    `most` is how long the picture can be: where none of it can be decoded, ffmpeg would wait for one for ever.
 
     The clock only lets the other picture be repeated: at odd ticks of a time base in which frames of the picture have even ones.
     What would repeat a frame that is not long ago is left out, and captions are not repeated.
@@ -95,10 +96,11 @@ def steady(source: str, made: str, *, name: str = "steady", stay: Stay | None = 
     else:  # this filter goes on when the picture has ended
         size, both = f"2x{stay.lines}", "hstack=inputs=2,crop=iw-2:ih:0:0:exact=1"
         end = f",trim=end={stay.until:.6f}"
+    ended = "" if most is None else f":d={most + 2:.6f}"
     return ";".join(
         (
             f"[{source}]settb=1/{TIME_BASE},settb=1/{base}[{film}]",
-            f"color=s={size}:r={1 / _LONGEST_FRAME:g},format=yuv420p,settb=1/{base},setpts=PTS+1-{base}[{clock}]",
+            f"color=s={size}:r={1 / _LONGEST_FRAME:g}{ended},format=yuv420p,settb=1/{base},setpts=PTS+1-{base}[{clock}]",
             f"[{film}][{clock}]{both},select=not({repeated})+gte(t-prev_selected_t\\,{_LONGEST_FRAME - 0.001:g}),"
             f"sidedata=mode=delete:type=A53_CC:enable={repeated}{end},settb=1/{TIME_BASE}[{made}]",
         )

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from workers.media.colours import FILM, Colours
 from workers.media.errors import Unusable
-from workers.media.file import MediaFile, Programme
+from workers.media.file import MediaFile, Programme, VideoTrack
 
 MOST_TRACKS: Final = 64
 MOST_SOUNDS: Final = 8
@@ -145,10 +145,11 @@ def lasts(file: MediaFile) -> float:
     return _number(_object(file.probed.get("format")).get("duration")) or 0.0
 
 
-def picture_of(file: MediaFile) -> Picture:
-    """The highest picture of the programme. Fails for good for what cannot be decoded here, with the reason."""
-    stream = next(one for one in file.streams if one["index"] == file.video.index)
-    width, height = file.video.width, file.video.height
+def picture_of(file: MediaFile, track: VideoTrack | None = None) -> Picture:
+    """The highest picture of the programme, or another one. Fails for good for what cannot be decoded here, with the reason."""
+    track = track or file.video
+    stream = next(one for one in file.streams if one["index"] == track.index)
+    width, height = track.width, track.height
     if width * height > MOST_PIXELS:
         raise Unusable(f"The picture of {file.name} has more than {MOST_PIXELS} pixels.")
     shape = _shape(stream)
@@ -161,7 +162,7 @@ def picture_of(file: MediaFile) -> Picture:
         width, height = height, width
     begins, ends = _times(file, stream)
     return Picture(
-        index=file.video.index,
+        index=track.index,
         codec=str(stream.get("codec_name")),
         width=width,
         height=height,

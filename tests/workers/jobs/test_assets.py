@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import AsyncIterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,8 @@ async def test_an_accurate_clip_may_be_so_long_that_what_is_between_its_ends_is_
 ) -> None:
     """Where there is a single key frame, both ends are read from it."""
     times = {"start": "00:00:05.700", "end": "00:00:32.000"}
-    assert numbers(await made(hosts, root, "asset_video", source=source, **times, frame_accurate=True)) == list(range(17, 96))
+    shown = numbers(await made(hosts, root, "asset_video", source=source, **times, frame_accurate=True))
+    assert [number for number, _ in groupby(shown)] == list(range(17, 96)), "each is repeated, since it is there for long"
 
 
 async def test_a_copied_clip_begins_at_the_key_frame_before_its_start(hosts: StepProcessPool, root: Path) -> None:
@@ -296,10 +298,10 @@ async def test_a_gif_has_at_least_one_frame(hosts: StepProcessPool, root: Path, 
 
 
 async def test_a_picture_that_cannot_be_decoded_is_refused_in_a_sentence(hosts: StepProcessPool) -> None:
-    refused = await ended(hosts, "asset_gif", source="damaged.mp4", start="00:00:01.040", end="00:00:01.240")
-    assert refused == Failed("The picture of film/damaged.mp4 cannot be decoded from 00:00:01.040 to 00:00:01.240.", final=True)
-    refused = await ended(hosts, "asset_image", source="damaged.mp4", time="00:00:01.040")
-    assert refused == Failed("The picture of film/damaged.mp4 at 00:00:01.040 cannot be decoded.", final=True)
+    refused = await ended(hosts, "asset_gif", source="damaged.mp4", start="00:00:02.040", end="00:00:02.240")
+    assert refused == Failed("The picture of film/damaged.mp4 cannot be decoded from 00:00:02.040 to 00:00:02.240.", final=True)
+    refused = await ended(hosts, "asset_image", source="damaged.mp4", time="00:00:02.040")
+    assert refused == Failed("The picture of film/damaged.mp4 at 00:00:02.040 cannot be decoded.", final=True)
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,16 @@ from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import ANY_PICTURE, encode
 from workers.jobs.workflows.vod.codecs import still
-from workers.media.file import MediaFile
+from workers.media.file import MediaFile, seconds
+from workers.media.filters import Formed, Track
 from workers.media.outputs import GIF
 from workers.media.source import picture_of
 
 MOST_FRAMES: Final = 20_000
 _PALETTE: Final = ("-f", "rawvideo", "-pix_fmt", "bgra", "-s", "16x16")
 """A file of the 256 colours, which is empty where there was no picture."""
+_MARGIN: Final = 2.0
+"""Seconds that are read after the end: what is decoded last need not be shown last."""
 _Side = Annotated[float, Field(gt=0, le=8192)]
 
 
@@ -52,30 +55,35 @@ def make(context: StepContext[AssetGif]) -> StepResult:
     if lasts * wanted.fps > MOST_FRAMES:
         raise StepFailed(f"The GIF would have more than {MOST_FRAMES} frames.", final=True)
     frames = max(round(lasts * wanted.fps), 1)
-    shown = _shown(wanted, source, clip, frames=frames)
+    picture = picture_of(source)
+    formed = Formed((Track(f"0:{picture.index}", ",".join(still(picture)), is_picture=True),))
+    shown = _shown(wanted, source, clip, label=formed.label(0), frames=frames)
+    read = (*ANY_PICTURE, "-t", seconds(clip.end - clip.first.seek + _MARGIN), *source.stamped(clip.first.seek))
     palette, made = context.workspace / "palette.raw", context.workspace / "clip.gif"
-    colours = ("-filter_complex", f"{shown},palettegen", "-frames:v", "1", *_PALETTE)
-    encode(context, source, *ANY_PICTURE, *source.input(clip.first.seek), *colours, palette.name, lasts=lasts, part=(0.0, 0.5))
+    colours = (*formed.options(), "-filter_complex", f"{shown},palettegen[made]", "-map", "[made]", "-frames:v", "1", *_PALETTE)
+    encode(context, source, *read, *colours, palette.name, lasts=lasts, part=(0.0, 0.5))
     if not palette.stat().st_size:
         reason = f"The picture of {source.name} cannot be decoded from {wanted.start} to {wanted.end}."
         raise StepFailed(reason, final=True)
-    picture = ("-filter_complex", f"{shown}[picture];[picture][1:v]paletteuse", "-frames:v", str(frames))
-    inputs = (*source.input(clip.first.seek), *_PALETTE, "-i", palette.name)
+    drawn = ("-filter_complex", f"{shown}[picture];[picture][1:v]paletteuse[made]", "-map", "[made]", "-frames:v", str(frames))
     repeats = ("-loop", str(wanted.playback_repeats))
-    encode(context, source, *ANY_PICTURE, *inputs, *picture, *repeats, *GIF, made.name, lasts=lasts, part=(0.5, 1.0))
+    inputs = (*read, *_PALETTE, "-i", palette.name, *formed.options())
+    encode(context, source, *inputs, *drawn, *repeats, *GIF, made.name, lasts=lasts, part=(0.5, 1.0))
     context.publish(made, wanted.name)
-    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
+    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
 
 
-def _shown(wanted: AssetGif, source: MediaFile, clip: Span, *, frames: int) -> str:
+def _shown(wanted: AssetGif, source: MediaFile, clip: Span, *, label: str, frames: int) -> str:
     """The filters before the colours: all of the clip at the wanted speed. Of a clip that is too short for a second frame it is the
     first one, since the filter that makes the rate leaves out what is shorter than half a period."""
-    timed = ["select=eq(n\\,0)"] if frames == 1 else [f"setpts=(PTS-STARTPTS)/{wanted.playback_speed:.6f}", f"fps={wanted.fps}"]
-    sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos"
+    cut = f"[{label}]{clip.filters(source.start)}"
+    sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos,setsar=1"
     if wanted.width is None and wanted.height is None:
-        sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos"
-    filters = (clip.filters(clip.first.seek), *timed, *still(picture_of(source)), sizes, "setsar=1")
-    return f"[0:{source.video.index}]{','.join(filters)}"
+        sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos,setsar=1"
+    if frames == 1:
+        return f"{cut},trim=end_frame=1,{sizes}"
+    held = clip.steady("cut", "held", lines=picture_of(source).height)
+    return f"{cut}[cut];{held};[held]setpts=PTS/{wanted.playback_speed:.6f},fps={wanted.fps}:start_time=0,{sizes}"
 
 
 def _side(pixels: float | None) -> int:

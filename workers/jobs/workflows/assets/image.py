@@ -33,10 +33,10 @@ def make(context: StepContext[AssetImage]) -> StepResult:
     source = probe(context, wanted.source)
     frame = source.frame(in_seconds(wanted.time), what=wanted.time)
     made = context.workspace / "image.jpg"
-    cut = f"trim=start={seconds(frame.begin - frame.seek)}:end={seconds(frame.middle - frame.seek)}"
+    cut = f"trim=start={seconds(frame.begin + source.start)}:end={seconds(frame.middle + source.start)}"
     filters = ",".join((cut, *still(picture_of(source)), JPEG))
     picture = ("-map", f"0:{source.video.index}", "-vf", filters, "-frames:v", "1")
-    encode(context, source, *ANY_PICTURE, *source.input(frame.seek), *picture, *jpeg(quality=_QUALITY), made.name, lasts=0.0)
+    encode(context, source, *ANY_PICTURE, *source.stamped(frame.seek), *picture, *jpeg(quality=_QUALITY), made.name, lasts=0.0)
     if not made.is_file():
         raise StepFailed(f"The picture of {source.name} at {wanted.time} cannot be decoded.", final=True)
     context.publish(made, wanted.name)

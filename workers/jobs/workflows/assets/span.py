@@ -8,30 +8,52 @@ from typing import Final
 from workers.jobs.context import StepFailed
 from workers.jobs.workflows.assets.parameters import ClipParameters, in_seconds
 from workers.media.file import Frame, MediaFile, seconds
+from workers.media.filters import SOUND_LINE, Stay, steady
 
 _ROUNDED: Final = 0.001
+_LONG: Final = 0.25
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The first and the last frame of a clip."""
+    """The first and the last frame of a clip, and the times that were wanted. A frame that stands for long is shown from the wanted
+    time on, or until then: it would make a clip of two seconds last a minute."""
 
     first: Frame
     last: Frame
+    wanted: tuple[float, float]
+
+    @property
+    def begin(self) -> float:
+        return max(self.first.at, self.wanted[0]) if _stands(self.first) else self.first.at
 
     @property
     def end(self) -> float:
         """When the last frame ends."""
-        return self.last.after
+        return min(self.last.after, self.wanted[1]) if _stands(self.last) else self.last.after
+
+    def steady(self, source: str, made: str, *, name: str = "steady", lines: int) -> str:
+        """The graph that repeats a picture of so many lines which stands still, also at the end of the clip."""
+        stay = Stay(self.lasts, lines) if _stands(self.last) else None
+        return steady(source, made, name=name, stay=stay, most=self.lasts)
 
     @property
     def lasts(self) -> float:
-        return self.end - self.first.at
+        return self.end - self.begin
 
     def filters(self, origin: float, *, audio: bool = False) -> str:
-        """Cut decoded frames or samples to these frames, whose times count from `origin`."""
-        begin, end = (self.first.at, self.end) if audio else (self.first.begin, self.last.middle)
-        return f"{'atrim' if audio else 'trim'}=start={seconds(begin - origin)}:end={seconds(end - origin)}"
+        """Cut decoded frames or samples to the clip, of a file with this origin. Their times then count from its begin."""
+        moved = f"PTS-{seconds(self.begin + origin)}/TB"
+        if audio:
+            end = seconds(self.lasts)
+            return f"asetpts={moved},{SOUND_LINE},atrim=end={end},apad=whole_dur={end}"
+        cut = f"trim=start={seconds(self.first.begin + origin)}:end={seconds(self.last.middle + origin)}"
+        return f"{cut},setpts=max({moved}\\,0)"
+
+
+def _stands(frame: Frame) -> bool:
+    return frame.after - frame.at > _LONG
 
 
 def span(source: MediaFile, wanted: ClipParameters) -> Span:
@@ -42,4 +64,4 @@ def span(source: MediaFile, wanted: ClipParameters) -> Span:
     first, last = source.frames(begin, end - _ROUNDED, what=(wanted.start, wanted.end))
     if end > last.after + _ROUNDED:
         raise StepFailed(f"{wanted.end} is past the end of {source.name}.", final=True)
-    return Span(first, last)
+    return Span(first, last, (begin, end))

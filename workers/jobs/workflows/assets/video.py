@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from dataclasses import dataclass
+from math import ceil
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from domain.asset.track_filter import InvalidFilter, Track, track_filter
+from domain.asset import track_filter as filters
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.clip_texts import clip_texts
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.content_file import probe
-from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
-from workers.media.colours import Colours
-from workers.media.file import MediaFile, VideoTrack, seconds
+from workers.jobs.workflows.encode import ENCODED, encode
+from workers.jobs.workflows.packets import change, is_heard
+from workers.jobs.workflows.vod.codecs import film
+from workers.media.file import AudioTrack, MediaFile, VideoTrack, seconds
+from workers.media.filters import LAYOUTS, PICTURE_TIMES, RATE, Formed, Track, channels_of, sound_form
 from workers.media.outputs import MP4, language
+from workers.media.source import picture_of
+
+_HALF: Final = 0.001
+"""Less than half a frame: times are rounded."""
+_MARGIN: Final = 2.0
+"""Seconds that are read after the end: what is decoded last need not be shown last."""
+_Options = tuple[tuple[str, ...], tuple[str, ...]]
+"""Of the input and of the output. What the output moves, it moves of its texts too."""
 
 
 def _readable(expression: str) -> str:
     try:
-        track_filter(expression)
-    except InvalidFilter as refusal:
+        filters.track_filter(expression)
+    except filters.InvalidFilter as refusal:
         raise PydanticCustomError("filter", "{fault}", {"fault": str(refusal)}) from None
     return expression
 
@@ -47,67 +59,106 @@ class AssetVideo(ClipParameters):
     filter: Annotated[str, AfterValidator(_readable)] | None = Field(None, description="Which tracks there are to choose from.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Tracks:
+    """Those that are in the clip."""
+
+    videos: Sequence[VideoTrack]
+    audios: Sequence[AudioTrack]
+
+    @property
+    def indexes(self) -> list[int]:
+        return [*(one.index for one in self.videos), *(one.index for one in self.audios)]
+
+    @property
+    def mapped(self) -> list[str]:
+        return [option for index in self.indexes for option in ("-map", f"0:{index}")]
+
+    @property
+    def spoken(self) -> list[str]:
+        return [option for place, one in enumerate(self.audios) for option in language(one.language or "", place)]
+
+
 def make(context: StepContext[AssetVideo]) -> StepResult:
     wanted = context.parameters
     source = probe(context, wanted.source)
     clip = span(source, wanted)
     made = context.workspace / "clip.mp4"
-    times = ("-copyts",) if wanted.copy_ts else ()
-    videos, tracks = _tracks(source, wanted)
-    cut = (source, clip)
-    read, coded = (
-        _accurate(*cut, videos, copy_ts=wanted.copy_ts) if wanted.frame_accurate else _copied(*cut, copy_ts=wanted.copy_ts)
-    )
-    begins = clip.first.at if wanted.frame_accurate else clip.first.key
-    shown_at = source.start + begins if wanted.copy_ts else 0.0
-    inputs, texts = clip_texts(context, wanted.source, begin=begins, end=clip.end, to=shown_at)
-    arguments = (*times, *read, *inputs, *tracks, *coded, *texts, *MP4, made.name)
-    encode(context, source, *arguments, lasts=clip.lasts)
+    tracks = _chosen(source, wanted)
+    if wanted.frame_accurate or _changes(context, source, clip):
+        read, coded = _accurate(context, source, clip, tracks, copy_ts=wanted.copy_ts)
+        begins, placed = clip.begin, 0.0
+    else:
+        read, coded = _copied(source, clip, tracks, copy_ts=wanted.copy_ts)
+        begins, placed = clip.first.key, source.start + clip.first.key
+    inputs, texts = clip_texts(context, wanted.source, begin=begins, end=clip.end, to=placed)
+    encode(context, source, *read, *inputs, *coded, *tracks.spoken, *texts, *MP4, made.name, lasts=clip.lasts)
     context.publish(made, wanted.name)
-    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
+    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
 
 
-def _tracks(source: MediaFile, wanted: AssetVideo) -> tuple[list[VideoTrack], list[str]]:
-    """The tracks of pictures, and the options that choose all tracks."""
-    passes = track_filter(wanted.filter) if wanted.filter is not None else lambda track: True
-    videos = [one for one in source.videos if passes(Track("video", one.bit_rate or None, one.height or None, one.language))]
-    audios = [one for one in source.audios if passes(Track("audio", one.bit_rate or None, None, one.language))]
+def _chosen(source: MediaFile, wanted: AssetVideo) -> _Tracks:
+    passes = filters.track_filter(wanted.filter) if wanted.filter is not None else lambda track: True
+    videos = [
+        one for one in source.videos if passes(filters.Track("video", one.bit_rate or None, one.height or None, one.language))
+    ]
+    audios = [one for one in source.audios if passes(filters.Track("audio", one.bit_rate or None, None, one.language))]
     if not videos and not audios:
         raise StepFailed(f"{source.name} has no track that the filter lets pass.", final=True)
     if wanted.mezzanine:
-        videos, audios = sorted(videos, key=VideoTrack.rank)[-1:], audios[:1]
-    indexes = [*(one.index for one in videos), *(one.index for one in audios)]
-    spoken = [option for place, one in enumerate(audios) for option in language(one.language or "", place)]
-    return videos, [*(option for index in indexes for option in ("-map", f"0:{index}")), *spoken]
+        return _Tracks(sorted(videos, key=VideoTrack.rank)[-1:], audios[:1])
+    return _Tracks(videos, audios)
 
 
-def _accurate(
-    source: MediaFile, clip: Span, videos: Sequence[VideoTrack], *, copy_ts: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    origin = -source.start if copy_ts else clip.first.seek
-    begin = seconds(clip.first.at - origin)
-    video, sound = clip.filters(origin), clip.filters(origin, audio=True)
-    if not copy_ts:
-        video, sound = f"{video},setpts=PTS-{begin}/TB", f"{sound},asetpts=PTS-{begin}/TB"
-    pictures = [option for place, one in enumerate(videos) for option in (f"-filter:v:{place}", f"{video},{_shown(source, one)}")]
-    return source.input(clip.first.seek), (*pictures, "-filter:a", sound, *ENCODED, *SAME_TIMES)
+def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) -> bool:
+    """Whether the picture is not the same in all of the clip as at the beginning of the file."""
+    at = change(context, source, codec=picture_of(source).codec, begin=clip.first.key, end=clip.end) if source.is_mp4 else None
+    if at is not None:
+        context.log(f"{source.name} is another picture from {at:.3f} s on, so the clip is encoded again.")
+    return at is not None
 
 
-def _shown(source: MediaFile, track: VideoTrack) -> str:
-    """The filters that give the picture an even size and the colours of a film."""
-    colours = Colours.of(next(one for one in source.probed["streams"] if one.get("index") == track.index))
-    return ",".join((*colours.converted(), f"{EVEN_SIZE}:{colours.film.coded}"))
+def _accurate(context: StepContext[Any], source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
+    """Each track is brought to one form first, so that it may change. A picture that stands still is repeated, and where there is
+    no sound there is silence."""
+    streams = {one.get("index"): one for one in source.probed["streams"]}
+    heard = [one for one in tracks.audios if is_heard(context, source, track=one.index, begin=clip.begin, lasts=clip.lasts)]
+    layouts = {one.index: channels_of(streams[one.index].get("channels") or 2) for one in tracks.audios}
+    shapes = [picture_of(source, one) for one in tracks.videos]
+    pictures = [Track(f"0:{one.index}", ",".join(film(one)), is_picture=True) for one in shapes]
+    sounds = [Track(f"0:{one.index}", sound_form(layouts[one.index]), is_picture=False) for one in heard]
+    formed = Formed((*pictures, *sounds))
+    graphs = [
+        f"[{formed.label(place)}]{clip.filters(source.start)}[cut-{place}];"
+        f"{clip.steady(f'cut-{place}', f'track-{one.index}', name=f'steady-{place}', lines=2 * ceil(shown.height / 2))}"
+        for place, (one, shown) in enumerate(zip(tracks.videos, shapes, strict=True))
+    ]
+    for one in tracks.audios:
+        if one in heard:
+            line = f"[{formed.label(len(pictures) + heard.index(one))}]{clip.filters(source.start, audio=True)}"
+        else:
+            line = f"anullsrc=r={RATE}:cl={LAYOUTS[layouts[one.index]]},atrim=end={seconds(clip.lasts)}"
+        graphs.append(f"{line}[track-{one.index}]")
+    mapped = [option for index in tracks.indexes for option in ("-map", f"[track-{index}]")]
+    read = ("-t", seconds(clip.end - clip.first.seek + _MARGIN), *source.stamped(clip.first.seek))
+    again = formed.options() if formed.tracks else ()
+    shift = ("-output_ts_offset", seconds(clip.begin + source.start)) if copy_ts else ()
+    return read, (*again, "-filter_complex", ";".join(graphs), *mapped, *ENCODED, *PICTURE_TIMES, *shift)
 
 
-def _copied(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _copied(source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
     """The frames before the start stay visible: a player that ignored what says otherwise would show them."""
     if not source.is_mp4:
         name = source.name
         reason = f"A clip is copied from an MP4 file only, and {name} is none; a frame accurate clip can be made of it."
         raise StepFailed(reason, final=True)
-    key = clip.first.key
-    shift = () if copy_ts else ("-avoid_negative_ts", "make_zero")
-    return ("-t", seconds(clip.end - key), *source.input(key)), ("-c", "copy", *shift)
+    first = clip.first
+    begin, dts, end = (seconds(time + source.start - _HALF) for time in (first.key, first.key_decoded, clip.end))
+    video = f"noise=drop=lt(pts*tb\\,{begin})+lt(dts*tb\\,{dts})+gte(dts*tb\\,{end})"
+    sound = f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end})"
+    shift = () if copy_ts else ("-output_ts_offset", seconds(-first.key - source.start))
+    read = ("-t", seconds(clip.end - first.seek + _MARGIN), *source.stamped(first.seek))
+    return read, (*tracks.mapped, "-c", "copy", "-bsf:v", video, "-bsf:a", sound, *shift)
 
 
 ASSET_VIDEO: Final = Workflow("asset_video", AssetVideo, (Step("make", make),), description="Cuts a clip out of a video, as MP4.")

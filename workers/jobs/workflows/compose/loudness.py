@@ -7,8 +7,8 @@ from typing import Any, Final
 from workers.jobs.context import StepContext
 from workers.jobs.workflows.compose.plan import Heard
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.vod.codecs import LAYOUTS
 from workers.media.file import MediaFile, seconds
+from workers.media.filters import SOUND_LINE, Formed, Track, sound_form
 from workers.media.loudness import meter, read_meter
 
 WANTED: Final = -23.0
@@ -33,28 +33,25 @@ def loudness(
     context: StepContext[Any], file: MediaFile, *, sound: Heard, begin: float, lasts: float, channels: int | None = None
 ) -> float | None:
     """Of a track between two times, as it is or with so many channels."""
-    mixed = "" if channels is None else f",{layout(channels)}"
-    filters = f"{cut(begin, lasts)}{mixed},{meter_filter()}"
-    output = ("-map", f"0:{sound.index}", "-filter:a", filters, "-f", "null", "-")
-    encode(context, file, *reading(file, begin=begin, lasts=lasts), *output, lasts=0.0)
+    formed = steady_sound(sound, channels or sound.channels)
+    filters = f"{cut(file, formed, begin=begin, lasts=lasts)},{meter_filter()}[made]"
+    output = ("-filter_complex", filters, "-map", "[made]", "-f", "null", "-")
+    encode(context, file, *reading(file, begin=begin, lasts=lasts), *formed.options(), *output, lasts=0.0)
     return item_loudness(context)
 
 
 def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
-    """The source as an input, from shortly before a time. Times of its tracks then count from `begin`."""
-    seek = seek_to(begin)
-    return ("-t", seconds(begin - seek + lasts + _EARLY), *file.input(seek))
+    """The source as an input, from shortly before a time. Frames and samples keep their time stamps."""
+    seek = max(begin - _EARLY, 0.0)
+    return ("-t", seconds(begin - seek + lasts + _EARLY), *file.stamped(seek))
 
 
-def seek_to(begin: float) -> float:
-    return max(begin - _EARLY, 0.0)
+def steady_sound(sound: Heard, channels: int) -> Formed:
+    """The track in one form, whatever it changes to."""
+    return Formed((Track(f"0:{sound.index}", sound_form(channels), is_picture=False),))
 
 
-def cut(begin: float, lasts: float) -> str:
+def cut(file: MediaFile, formed: Formed, *, begin: float, lasts: float) -> str:
     """From the time until so much later. Sound that begins late, or has holes, has silence there."""
-    early = begin - seek_to(begin)
-    return f"asetpts=PTS-{seconds(early)}/TB,aresample=48000:async=1:first_pts=0,atrim=end={seconds(lasts)}"
-
-
-def layout(channels: int) -> str:
-    return f"aformat=sample_fmts=fltp:channel_layouts={LAYOUTS[channels][0]}"
+    moved = f"asetpts=PTS-{seconds(begin + file.start)}/TB"
+    return f"[{formed.label(0)}]{moved},{SOUND_LINE},atrim=end={seconds(lasts)}"

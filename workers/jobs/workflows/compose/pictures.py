@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.compose.loudness import reading, seek_to
+from workers.jobs.workflows.compose.loudness import reading
 from workers.jobs.workflows.compose.plan import Plan, Planned
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.codecs import h264, progressive_sdr
 from workers.media.file import SECONDS, seconds
+from workers.media.filters import Formed, Track, fitted
 from workers.media.outputs import CLEAN
 from workers.media.source import Source
 
@@ -38,8 +39,9 @@ def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
         context.log(f"{found.file.name} is not of a constant rate; it is encoded again.", Severity.WARN)
     piece = _encoded(context, plan, item=item, found=found)
     if (frames := _frames(context, piece)) != item.frames:
-        reason = f"{found.file.name} has {frames} frames where it should have {item.frames}: it is not whole."
-        raise StepFailed(reason, final=True)
+        begin, lacks = item.begin, plan.time(item.frames - frames)
+        lost = f"from {begin + plan.time(frames):.3f} s to {begin + plan.time(frames) + lacks:.3f} s"
+        raise StepFailed(f"The picture of {found.file.name} cannot be decoded {lost}.", final=True)
     return piece, False
 
 
@@ -48,7 +50,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
     file, part = found.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
     seek = max(part.begin - _BEFORE_KEY, 0.0)
-    inputs = ("-copyts", "-t", seconds(part.end - seek + _MARGIN), *file.input(seek), "-map", f"0:{found.picture.index}")
+    inputs = ("-t", seconds(part.end - seek + _MARGIN), *file.stamped(seek), "-map", f"0:{found.picture.index}")
     named = "" if plan.one_header or found.picture.colours.named else f",{plan.film.h264_names}"
     kept = ("-c", "copy", "-bsf:v", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end}){named}")
     offset = seconds(ROOM + plan.time(item.first) - part.begin - file.start)
@@ -57,33 +59,21 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
 
 
 def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
+    """The whole picture in the size of the film, with bars where its shape is another one, on the grid of the film."""
     file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
-    seek = seek_to(begin)
-    cut = f"trim=start={seconds(max(begin - seek - _HALF, 0.0))}:end={seconds(after - seek - _HALF)}"
-    cut += f",setpts=PTS-{seconds(begin - seek)}/TB"
-    spare = ceil(Fraction(*plan.rate) / max(Fraction(*item.part.shown.rate), Fraction(1))) + 1
+    form = (*progressive_sdr(found.picture), fitted(plan.width, plan.height, coded=plan.film.coded))
+    formed = Formed((Track(f"0:{found.picture.index}", ",".join(form), is_picture=True),))
+    cut = f"trim=start={seconds(begin + file.start - _HALF)}:end={seconds(after + file.start - _HALF)}"
+    slowest = max(Fraction(*item.part.shown.rate), Fraction(1))
+    spare = ceil(Fraction(*plan.rate) * (Fraction(item.part.stands) + 1 / slowest)) + 1
     grid = f"fps={plan.rate[0]}/{plan.rate[1]}:start_time=0,tpad=stop={spare}:stop_mode=clone"
-    filters = ",".join((cut, *progressive_sdr(found.picture), *_fitted(plan, found), grid))
+    filters = f"[{formed.label(0)}]{cut},setpts=PTS-{seconds(begin + file.start)}/TB,{grid}[made]"
     coded = h264(min(plan.width, plan.height), bit_rate=_BIT_RATE, quality=_QUALITY)
-    output = (
-        "-frames:v",
-        str(item.frames),
-        *coded,
-        *CLEAN,
-        "-output_ts_offset",
-        seconds(ROOM + plan.time(item.first)),
-    )
-    inputs = (*reading(file, begin=begin, lasts=after - begin), "-map", f"0:{found.picture.index}", "-filter:v", filters)
-    encode(context, file, *inputs, *output, *_TS, _PIECE, lasts=0.0)
+    place = ("-output_ts_offset", seconds(ROOM + plan.time(item.first)))
+    output = ("-filter_complex", filters, "-map", "[made]", "-frames:v", str(item.frames), *coded, *CLEAN, *place)
+    inputs = reading(file, begin=begin, lasts=after - begin)
+    encode(context, file, *inputs, *formed.options(), *output, *_TS, _PIECE, lasts=0.0)
     return context.workspace / _PIECE
-
-
-def _fitted(plan: Plan, found: Source) -> tuple[str, ...]:
-    """The whole picture, with bars where its shape is another one."""
-    scale = min(plan.width / found.picture.width, plan.height / found.picture.height)
-    width, height = (max(2 * round(side * scale / 2), 2) for side in (found.picture.width, found.picture.height))
-    sized = plan.film.sized(min(width, plan.width), min(height, plan.height))
-    return (sized, f"pad={plan.width}:{plan.height}:(ow-iw)/2:(oh-ih)/2")
 
 
 def _frames(context: StepContext[Any], piece: Path) -> int:

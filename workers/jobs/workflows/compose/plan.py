@@ -81,7 +81,8 @@ class Heard:
 @dataclass(frozen=True, slots=True)
 class Part:
     """An item as it would be cut, in seconds of its source. Encoded again it is from `at` until `after`, both to the frame; copied
-    it is from the key frame at `begin` until `end`. `version` is that of the source's file; `exact`: it must not be copied."""
+    it is from the key frame at `begin` until `end`. `version` is that of the source's file; `exact`: it must not be copied. For
+    so many seconds at its end there is sound only, and the last picture `stands`."""
 
     source: str
     version: str
@@ -93,6 +94,7 @@ class Part:
     end: float
     begins_at_key: bool
     exact: bool
+    stands: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.compose.loudness import WANTED, cut, item_loudness, layout, loudness, meter_filter, reading
+from workers.jobs.workflows.compose.loudness import WANTED, cut, item_loudness, loudness, meter_filter, reading, steady_sound
 from workers.jobs.workflows.compose.plan import Heard, Plan, Planned
 from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.packets import is_heard
 from workers.jobs.workflows.vod.codecs import LAYOUTS
 from workers.media.adts import SAMPLES as AAC_SAMPLES
 from workers.media.adts import frames
@@ -36,12 +37,20 @@ def sound(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFi
     first, last = plan.samples(item)
     channels, samples = plan.tracks.channels[track], last - first
     if index is None:
-        with piece.open("wb") as silent:
-            silent.truncate(samples * channels * _BYTES)
-        return piece
-    _encoded(context, plan, item=item, file=file, sound=item.part.sounds[index], channels=channels, piece=piece)
+        return _nothing(piece, samples * channels * _BYTES)
+    heard = item.part.sounds[index]
+    if not is_heard(context, file, track=heard.index, begin=item.begin, lasts=plan.time(item.frames)):
+        return _nothing(piece, samples * channels * _BYTES)
+    _encoded(context, plan, item=item, file=file, sound=heard, channels=channels, piece=piece)
     if piece.stat().st_size != samples * channels * _BYTES:
-        raise StepFailed(f"The sound of {file.name} cannot be decoded.", final=True)
+        span = f"from {item.begin:.3f} s to {item.begin + plan.time(item.frames):.3f} s"
+        raise StepFailed(f"The sound of {file.name} cannot be decoded {span}.", final=True)
+    return piece
+
+
+def _nothing(piece: Path, size: int) -> Path:
+    with piece.open("wb") as silent:
+        silent.truncate(size)
     return piece
 
 
@@ -51,14 +60,15 @@ def _encoded(
     """Brought to the wanted loudness, unless it is silent."""
     begin, lasts = item.begin, plan.time(item.frames)
     first, last = plan.samples(item)
+    formed = steady_sound(sound, channels)
     source = loudness(context, file, sound=sound, begin=begin, lasts=lasts, channels=channels)
     gain = 0.0 if source is None else WANTED - source
     for _ in range(_TRIES):
         louder = (f"volume={gain:.3f}dB", *((_LIMITED,) if gain > 0 else ()))
         exact = f"apad=whole_len={last - first},atrim=end_sample={last - first}"
-        filters = ",".join((cut(begin, lasts), layout(channels), *louder, meter_filter(), exact))
-        output = ("-map", f"0:{sound.index}", "-filter:a", filters, "-c:a", "pcm_s16le", "-f", "s16le", piece.name)
-        encode(context, file, *reading(file, begin=begin, lasts=lasts), *output, lasts=0.0)
+        filters = ",".join((cut(file, formed, begin=begin, lasts=lasts), *louder, meter_filter(), exact))
+        output = ("-filter_complex", f"{filters}[made]", "-map", "[made]", "-c:a", "pcm_s16le", "-f", "s16le", piece.name)
+        encode(context, file, *reading(file, begin=begin, lasts=lasts), *formed.options(), *output, lasts=0.0)
         made = item_loudness(context)
         if source is None or made is None or abs(made - WANTED) <= _NEAR:
             return
@@ -72,7 +82,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: Media
     begin = round((item.begin + first * lasts - plan.time(item.first) - sound.begins) / lasts)
     from_, until = (sound.begins + file.start + (place - 0.5) * lasts for place in (max(begin, 0), begin + last - first))
     seek = max(from_ - file.start - _EARLY, 0.0)
-    inputs = ("-copyts", "-t", seconds(until - file.start - seek + _EARLY), *file.input(seek), "-map", f"0:{sound.index}")
+    inputs = ("-t", seconds(until - file.start - seek + _EARLY), *file.stamped(seek), "-map", f"0:{sound.index}")
     kept = ("-c", "copy", "-bsf:a", f"noise=drop=lt(pts*tb\\,{seconds(from_)})+gte(pts*tb\\,{seconds(until)})")
     encode(context, file, *inputs, *kept, "-f", "adts", "copied.aac", lasts=0.0)
     copied = context.workspace / "copied.aac"

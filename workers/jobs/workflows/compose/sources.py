@@ -30,6 +30,7 @@ from workers.jobs.workflows.compose.plan import (
     sound_again,
     steps,
 )
+from workers.jobs.workflows.packets import change
 from workers.jobs.workflows.vod.breaks import BREAKS
 from workers.jobs.workflows.vod.codecs import channels_of
 from workers.media.file import MediaFile, probe_at
@@ -39,21 +40,29 @@ PLAN_FILE: Final = "plan.json"
 _SHOW: Final = ("-show_format", "-show_streams", "-show_data_hash", "sha256")
 _AROUND: Final = 10.0
 _STEADY: Final = 0.001
+_STANDS: Final = 0.5
+"""Seconds that sound is longer than the picture before the last picture counts as one that stands still."""
 _PROBED: Final = 0.7
 """Of the progress of the step: the rest is for loudness."""
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A source that was looked through. `begin` and `end` are those of its picture."""
+    """A source that was looked through. `end` is that of its picture, `heard` that of its sound where it goes on for longer, since
+    the last picture stands still. Its picture begins at 0."""
 
     found: Source
     version: str
     shown: Shown
     sounds: tuple[Heard, ...]
-    begin: float
     begins_at_key: bool
     end: float
+    heard: float
+
+    @property
+    def whole(self) -> tuple[float, float | None]:
+        """When it ends, and until when it can be copied."""
+        return self.heard, self.end if self.heard == self.end else None
 
 
 @dataclass
@@ -69,8 +78,8 @@ class _Library:
         begin, end = (None if time is None else self.seconds(item, time) for time in (item.start, item.end))
         if end is not None and end <= (begin or 0.0):
             raise StepFailed(f"The end of item {number} is not after its start.", final=True)
-        at, key = (one.begin, one.begin if one.begins_at_key else None) if begin is None else self._start(one, item, begin)
-        after, copied = (one.end, one.end) if end is None else self._end(one, item, end)
+        at, key = (0.0, 0.0 if one.begins_at_key else None) if begin is None else self._start(one, item, begin)
+        after, copied = one.whole if end is None else self._end(one, item, end)
         whole_copy = key is not None and copied is not None
         return Part(
             source=item.value,
@@ -83,6 +92,7 @@ class _Library:
             end=copied if whole_copy and copied is not None else after,
             begins_at_key=whole_copy,
             exact=item.frame_accurate and not (begin is None and end is None),
+            stands=max(after - max(one.end, at), 0.0),
         )
 
     def source(self, event: str) -> _Known:
@@ -103,12 +113,16 @@ class _Library:
         return (point.date_time - start).total_seconds()
 
     def _start(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
+        if one.end <= time < one.heard:
+            return time, None
         found = start_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
         if found is None or time >= one.end:
             raise StepFailed(f"{one.found.file.name} has no picture at {item.start}.", final=True)
         return found.at, found.key
 
     def _end(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
+        if one.end < time <= one.heard:
+            return time, None
         found = end_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
         if found is None:
             raise StepFailed(f"{item.end} is past the end of {one.found.file.name}.", final=True)
@@ -121,7 +135,7 @@ def plan_film(context: StepContext[Compose]) -> StepResult:
     for number, item in enumerate(items, 1):
         parts.append(library.part(item, number))
         context.progress(_PROBED * number / len(items), f"item {number} of {len(items)}")
-    plan = planned(parts)
+    plan = _steady(context, parts, library)
     if not plan.frames:
         raise StepFailed("The items are shorter than a frame.", final=True)
     if plan.tracks.copied and _uneven(context, plan, library):
@@ -136,6 +150,26 @@ def plan_film(context: StepContext[Compose]) -> StepResult:
         message=f"{copied} of {len(items)} items are copied, sound is {sound}",
         metadata={"copied": copied, "sound": sound, "breaks": BREAKS.dump_python(found), "keys": keys},
     )
+
+
+def _steady(context: StepContext[Any], parts: list[Part], library: _Library) -> Plan:
+    """The plan in which no picture is copied that changes, or that differs from what its source begins with. Only what would be
+    copied is looked through, and what is the same once."""
+    known: dict[tuple[str, float, float], float | None] = {}
+    while True:
+        plan = planned(parts)
+        for number, item in enumerate(plan.items):
+            part = item.part
+            key = (part.source, part.begin, part.end)
+            if item.copied and key not in known:
+                file = library.source(part.source).found.file
+                known[key] = change(context, file, codec=part.shown.codec, begin=part.begin, end=part.end)
+                if (at := known[key]) is not None:
+                    context.log(f"{file.name} is another picture from {at:.3f} s on, so item {number + 1} is encoded again.")
+            if item.copied and known[key] is not None:
+                parts[number] = replace(part, exact=True)
+        if not any(one.copied and parts[number].exact for number, one in enumerate(plan.items)):
+            return plan
 
 
 def kept_plan(context: StepContext[Any]) -> Plan:
@@ -172,15 +206,14 @@ def _looked_through(context: StepContext[Any], event: str) -> _Known:
     found = source(source_of(context, event))
     streams = {one["index"]: one for one in found.file.probed["streams"]}
     stream = streams[found.picture.index]
-    first = [one for one in found.file.packets((0.0, 1.0)) if one.shown]
-    if not first:
-        raise StepFailed(f"{found.file.name} shows no picture.", final=True)
-    begin = min(first, key=lambda one: one.at)
+    begin = min((one for one in found.file.packets((0.0, 1.0)) if one.shown), key=lambda one: one.at, default=None)
     end = whole(found.file.packets((max(found.lasts - _AROUND, 0.0), found.lasts + _AROUND))) or found.lasts
     if (told := _seconds(stream.get("duration"))) > 0:
-        replace(found, lasts=begin.at + told).check_length(end)
+        replace(found, lasts=_seconds(stream.get("start_time")) + told - found.file.start).check_length(end)
     sounds = tuple(_heard(streams[sound.index], sound, origin=found.file.start) for sound in found.sounds)
-    return _Known(found, version, _shown(found, stream), sounds, begin.at, begin.key, end)
+    heard = max((_ends(streams[sound.index], origin=found.file.start) for sound in found.sounds), default=0.0)
+    at_key = begin is not None and begin.key
+    return _Known(found, version, _shown(found, stream), sounds, at_key, end, heard if heard - end > _STANDS else end)
 
 
 def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
@@ -274,6 +307,12 @@ def _start_of_stream(context: StepContext[Any], event: str) -> datetime | None:
         if point is not None:
             return point
     return None
+
+
+def _ends(stream: Mapping[str, Any], *, origin: float) -> float:
+    """When a track ends, by its header; 0 where it does not say so."""
+    lasts = _seconds(stream.get("duration"))
+    return _seconds(stream.get("start_time")) + lasts - origin if lasts > 0 else 0.0
 
 
 def _fraction(value: object) -> Fraction:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Final
 
 from workers.media import filters
-from workers.media.filters import PICTURE_TIMES, SOUND_LINE, key_frames, sound_form
+from workers.media.filters import PICTURE_TIMES, SOUND_LINE, fitted, key_frames, sound_form
 from workers.media.source import Picture, Sound
 
+_ANY_SIZE: Final = "format=yuv444p|yuv444p10le|gbrp|gbrp10le|gbrp16le|gray"
+"""Forms of pixels in which a side may be odd, and in which no colour is lost."""
 _THREADS: Final = 4
 _LARGE: Final = 1080
 """Lines. Encoders hold the pictures that they look ahead at, and the memory of the process is limited."""
@@ -23,9 +26,14 @@ def progressive_sdr(picture: Picture) -> tuple[str, ...]:
 
 def still(picture: Picture) -> tuple[str, ...]:
     """Filters that make a frame what viewers of pictures show without further knowledge: of standard dynamic range, with square
-    pixels."""
-    square = f"scale={picture.width}:{picture.height}:flags=lanczos,setsar=1"
-    return (*picture.colours.converted(), *(() if picture.square else (square,)))
+    pixels. A frame of another shape than the film has bars, as in a player."""
+    return (*picture.colours.converted(), fitted(picture.width, picture.height, coded=_ANY_SIZE))
+
+
+def film(picture: Picture) -> tuple[str, ...]:
+    """Filters that give the picture of a film one form: its even size, square pixels, and the colours of a film."""
+    width, height = (2 * ceil(side / 2) for side in (picture.width, picture.height))
+    return (*picture.colours.converted(), fitted(width, height, coded=picture.colours.film.coded))
 
 
 def h264(lines: int, *, bit_rate: int, quality: int, keys: Sequence[float] = ()) -> tuple[str, ...]:

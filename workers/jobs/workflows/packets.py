@@ -1,0 +1,79 @@
+"""Questions about a track that its packets answer, without decoding: does its picture change, is there sound?
+
+Another size, shape or pixel format comes with other parameter sets of the codec. A track that is copied has one description in MP4.
+What follows a change is not played from there, or by some players only, so such a part is not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.encode import LONGEST
+from workers.media.file import MediaFile, complaint, seconds
+
+_UNITS: Final = {"h264": ("h264_mp4toannexb", "7-8"), "hevc": ("hevc_mp4toannexb", "32-34")}
+"""The filter that puts parameter sets before each key frame, and their types."""
+_ROUNDED: Final = 0.001
+_AT_ONCE: Final = 10.0
+"""Seconds."""
+_STAMP: Final = 2
+
+
+def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: float, end: float) -> float | None:
+    """When the highest picture first has other parameter sets than its track begins with, between two times. None: nowhere, or the
+    codec is not looked at."""
+    if codec not in _UNITS:
+        return None
+    first: list[str] = []
+    found: list[float] = []
+
+    def compare(at: float, sets: str) -> None:
+        if sets != first[0] and at < end - _ROUNDED and not found:
+            found.append(max(at, begin))
+
+    _read(context, file, codec, file.input(), ("-frames:v", "1"), lambda _, sets: first.append(sets))
+    if first:
+        _read(context, file, codec, ("-t", seconds(end - begin), *file.stamped(begin)), (), compare)
+    return found[0] if found else None
+
+
+def is_heard(context: StepContext[Any], file: MediaFile, *, track: int, begin: float, lasts: float) -> bool:
+    """Whether a track of sound, by the index of its stream, has anything between two times. It nearly always has at once."""
+    return _heard(context, file, track, begin, min(lasts, _AT_ONCE)) or _heard(context, file, track, begin, lasts)
+
+
+def _heard(context: StepContext[Any], file: MediaFile, track: int, begin: float, lasts: float) -> bool:
+    """The first packets may be from before the time: they follow a key frame of the picture."""
+    copied = ("-map", f"0:{track}", "-c", "copy", "-f", "framecrc", "-")
+    ended = context.run("ffmpeg", "-v", "error", "-nostdin", "-t", seconds(lasts), *file.input(begin), *copied, seconds=LONGEST)
+    listed = [line.split(b",") for line in ended.output.splitlines() if not line.startswith(b"#")]
+    return any(int(one[_STAMP]) >= 0 for one in listed if len(one) > _STAMP)
+
+
+def _read(
+    context: StepContext[Any],
+    file: MediaFile,
+    codec: str,
+    inputs: tuple[str, ...],
+    limit: tuple[str, ...],
+    tell: Callable[[float, str], None],
+) -> None:
+    """Tell when each key frame is shown, and a digest of the parameter sets before it."""
+    brought, types = _UNITS[codec]
+    scale = [0.0]
+
+    def follow(line: str) -> bool:
+        if line.startswith("#tb 0: "):
+            ticks, _, second = line.removeprefix("#tb 0: ").strip().partition("/")
+            scale[0] = int(ticks) / int(second)
+        elif not line.startswith("#") and len(fields := line.split(",")) > 5:
+            tell(int(fields[2]) * scale[0] - file.start, fields[5].strip())
+        return True
+
+    kept = ("-map", f"0:{file.video.index}", "-c", "copy", "-bsf:v", f"{brought},filter_units=pass_types={types}", *limit)
+    arguments = ("-v", "error", "-nostdin", *inputs, *kept, "-f", "framehash", "-hash", "md5", "-")
+    ended = context.run("ffmpeg", *arguments, seconds=LONGEST, on_line=follow)
+    if ended.status != 0:
+        raise StepFailed(complaint(ended, file.path, name=file.name, program="ffmpeg"), final=ended.status > 0)
