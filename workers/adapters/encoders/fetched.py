@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import StreamWriter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final
 
@@ -49,15 +49,18 @@ class Fetched:
             self._next = None
         return self._head
 
-    async def feed(self, writer: StreamWriter) -> str:
-        """Until the stream or the process ends."""
+    async def feed(self, writer: StreamWriter, *, until: Callable[[bytes], int | None] = lambda piece: None) -> str:
+        """Until the stream or the process ends, or `until` gives how much of a piece is still written."""
         try:
-            writer.write(self._head)
-            self._head = b""
-            while piece := await (self._next or self._following()):
-                self._next = None
-                writer.write(piece)
+            piece, self._head = self._head, b""
+            while piece:
+                end = until(piece)
+                writer.write(piece[:end])
                 await writer.drain()
+                if end is not None:
+                    return ""
+                piece = await (self._next or self._following())
+                self._next = None
         except (OutboundRefused, OutboundFailed, NotRead) as fault:
             return str(fault)
         except ConnectionError:

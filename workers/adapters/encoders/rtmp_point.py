@@ -139,6 +139,8 @@ class Interleaved:
         self._late = late
         self._known = {track.name: -inf for track in tracks}
         """Up to when each track is known; infinite for one that is not waited for."""
+        self._told = {track.name: track.header.configuration for track in tracks}
+        """The decoder configurations that were sent."""
         self._zero: float | None = None
         self._given = -inf
         self._cut = False
@@ -182,9 +184,15 @@ class Interleaved:
             if track.plan.video:
                 late = self._cut = late or (self._cut and data[0] != _KEY)
             if not late:
-                self._count += 1
-                self.held += _OVERHEAD + len(data)
-                heapq.heappush(self._heap, (time, self._count, kind_of(track), data))
+                if self._told[track.name] != track.header.configuration:
+                    self._told[track.name] = track.header.configuration
+                    self._push(time, track, header_tag(track))
+                self._push(time, track, data)
+
+    def _push(self, time: float, track: Track, data: bytes) -> None:
+        self._count += 1
+        self.held += _OVERHEAD + len(data)
+        heapq.heappush(self._heap, (time, self._count, kind_of(track), data))
 
     def _until(self, time: float) -> Iterator[Tag]:
         while self._heap and self._heap[0][0] < time:

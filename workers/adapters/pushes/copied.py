@@ -22,6 +22,8 @@ from workers.kernel.confinement import Confinement
 from workers.media.boxes import BoxStream
 from workers.media.cmaf import LARGEST, header
 from workers.media.errors import Unreadable
+from workers.media.track_headers import Headers
+from workers.media.transport_stream import PACKET, begins_packets
 from workers.ports import EncoderFailed
 from workers.push_ports import PushFailed
 
@@ -100,6 +102,25 @@ class _Output:
                     self.feed = TrackFeed(self.track)
 
 
+class _Sounds:
+    """Looks for changes of one sound in a transport stream, piece by piece."""
+
+    def __init__(self, place: int) -> None:
+        self._name = f"a{place}"
+        self._headers = Headers()
+        self._rest = b""
+
+    def change(self, piece: bytes) -> int | None:
+        """How many bytes of the piece are before a change; None where there is none."""
+        before, data = len(self._rest), self._rest + piece
+        if not begins_packets(data):
+            return None
+        whole = len(data) - len(data) % PACKET
+        self._rest = data[whole:]
+        places = (sign.place for sign in self._headers.signs(data[:whole]) if sign.track == self._name)
+        return next((max(place - before, 0) for place in places), None)
+
+
 class Copy:
     """A process that copies."""
 
@@ -107,6 +128,7 @@ class Copy:
         self._fetched = fetched
         self._outputs = [_Output(plan) for plan in plans]
         self._more = asyncio.Event()
+        self._sounds: _Sounds | None = None
         self._process: EncodeProcess | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._why = ""
@@ -117,6 +139,7 @@ class Copy:
         return [output.track for output in self._outputs if output.track is not None]
 
     async def start(self, program: Path, confinement: Confinement, *, place: int) -> None:
+        self._sounds = _Sounds(place)
         pipes = Pipes()
         command = [str(program), "-hide_banner", "-loglevel", "level+warning", "-protocol_whitelist", "fd,pipe", "-i", "pipe:0"]
         for output, source in zip(self._outputs, ("0:v:0", f"0:a:{place}"), strict=False):
@@ -148,8 +171,15 @@ class Copy:
 
     async def _fed(self, process: EncodeProcess) -> None:
         assert process.input is not None
-        why = await self._fetched.feed(process.input)
+        why = await self._fetched.feed(process.input, until=self._ends)
         self._why = self._why or why
+
+    def _ends(self, piece: bytes) -> int | None:
+        """Where the sound changes. Within fragments it does not say so, and a receiver is told its rate and its channels once."""
+        end = None if self._sounds is None else self._sounds.change(piece)
+        if end is not None:
+            self._why = "the rate or the channels of its sound change, so it begins anew."
+        return end
 
     async def _until_end(self, process: EncodeProcess) -> None:
         try:

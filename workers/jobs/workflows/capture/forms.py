@@ -5,7 +5,6 @@ An MP4 file describes each track once, so a track that changes cannot be copied 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,21 +12,6 @@ from typing import Any, Final
 
 from workers.media.colours import FILM, Colours
 
-WRAP: Final = 2**33 / 90_000
-"""Seconds after which time stamps of MPEG-TS begin again."""
-_PACKET: Final = 188
-_SEEN: Final = 3
-"""Packets of a picture in which its headers are looked for."""
-_BEGINS: Final = re.compile(rb"[\x40-\x7f\xc0-\xff]")
-"""The second byte of a packet in which a picture or some sound begins."""
-_HEADERS: Final[Mapping[int, re.Pattern[bytes]]] = {
-    0x1B: re.compile(rb"\x00\x00\x01[\x07\x27\x47\x67](.{4,}?)(?=\x00\x00[\x00\x01]|$)", re.DOTALL),
-    0x24: re.compile(rb"\x00\x00\x01\x42.(.{4,}?)(?=\x00\x00[\x00\x01]|$)", re.DOTALL),
-    0x02: re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL),
-    0x01: re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL),
-}
-"""What describes a picture of H.264, HEVC and MPEG-2, by the type of its stream in a programme. ISO/IEC 13818-1, 2.4.4.9."""
-_SOUNDS: Final = frozenset({0x03, 0x04, 0x06, 0x0F, 0x81, 0x87})
 _SQUARE: Final = frozenset({"0:1", "N/A", "None", ""})
 
 
@@ -129,135 +113,3 @@ def leading(tracks: Sequence[Coded]) -> Form:
         for form, lasts in one.lasts():
             seconds[form] = seconds.get(form, 0.0) + lasts
     return max(seconds, key=lambda form: seconds[form])
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """A place in a segment from which on a track has other headers. `after` is how many seconds after its first picture that is.
-    `rest` is what is there and after it, with the tables of the stream: a stream of its own."""
-
-    track: str
-    headers: bytes
-    after: float
-    rest: bytes = field(repr=False)
-
-
-class Headers:
-    """The headers of each track of a transport stream, as its segments go by."""
-
-    def __init__(self) -> None:
-        self._tracks: dict[int, tuple[str, int]] = {}
-        self._last: dict[str, bytes] = {}
-
-    def signs(self, data: bytes) -> Iterator[Sign]:
-        """Where the headers of a track in a segment are others than before. The first ones of a track are no change."""
-        tables, begins = self._tables(data), None
-        for place, name, kind, body in self._begun(data):
-            stamp = _stamp(body)
-            begins = stamp if begins is None and name == "v" else begins
-            headers = _headers(kind, body[9 + body[8] :])
-            if headers is None:
-                continue
-            before = self._last.get(name, headers)
-            self._last[name] = headers
-            if headers != before:
-                late = 0.0 if stamp is None or begins is None else (stamp - begins + WRAP / 2) % WRAP - WRAP / 2
-                yield Sign(name, headers, late, tables + data[place:])
-
-    def _begun(self, data: bytes) -> Iterator[tuple[int, str, int, bytes]]:
-        """Where pictures and sounds begin, of which track and type, and their first bytes."""
-        for found in _BEGINS.finditer(data[1::_PACKET]):
-            place = found.start() * _PACKET
-            name, kind = self._tracks.get(_pid(data, place), ("", 0))
-            if name:
-                body = _body(data, place, pid=_pid(data, place), packets=_SEEN if name == "v" else 1)
-                if body[:3] == b"\0\0\1" and len(body) >= 9:
-                    yield place, name, kind, body
-
-    def _tables(self, data: bytes) -> bytes:
-        """The packets of the first tables, from which the tracks are known."""
-        programmes = b""
-        for place in range(0, len(data) - _PACKET + 1, _PACKET):
-            if not data[place + 1] & 0x40:
-                continue
-            pid, packet = _pid(data, place), data[place : place + _PACKET]
-            if pid == 0 and not programmes:
-                programmes = packet
-            elif programmes and pid == _map_pid(programmes):
-                self._tracks = dict(_listed(_payload(packet)))
-                return programmes + packet
-        return b""
-
-
-def _pid(data: bytes, place: int) -> int:
-    return (data[place + 1] & 0x1F) << 8 | data[place + 2]
-
-
-def _payload(packet: bytes) -> bytes:
-    if not packet[3] & 0x10:
-        return b""
-    return packet[5 + packet[4] :] if packet[3] & 0x20 else packet[4:]
-
-
-def _body(data: bytes, place: int, *, pid: int, packets: int) -> bytes:
-    """What begins in a packet, as far as some packets hold it."""
-    body, left = _payload(data[place : place + _PACKET]), packets - 1
-    for other in range(place + _PACKET, min(place + 100 * _PACKET, len(data)), _PACKET):
-        if not left or (_pid(data, other) == pid and data[other + 1] & 0x40):
-            break
-        if _pid(data, other) == pid:
-            body += _payload(data[other : other + _PACKET])
-            left -= 1
-    return body
-
-
-def _map_pid(packet: bytes) -> int:
-    """Where the tracks of the first programme are listed; -1 where the table says none."""
-    table = _payload(packet)
-    table = table[1 + table[0] :] if table else b""
-    for at in range(8, min(len(table) - 4, 3 + ((table[1] & 0x0F) << 8 | table[2]) - 4) if len(table) > 8 else 0, 4):
-        if table[at : at + 2] != b"\0\0":
-            return (table[at + 2] & 0x1F) << 8 | table[at + 3]
-    return -1
-
-
-def _listed(payload: bytes) -> Iterator[tuple[int, tuple[str, int]]]:
-    """The packet identifiers of the first picture and of all sounds of a programme."""
-    table = payload[1 + payload[0] :] if payload else b""
-    if len(table) < 12:
-        return
-    ends = min(3 + ((table[1] & 0x0F) << 8 | table[2]) - 4, len(table))
-    at = 12 + ((table[10] & 0x0F) << 8 | table[11])
-    pictures = sounds = 0
-    while at + 5 <= ends:
-        kind, pid = table[at], (table[at + 1] & 0x1F) << 8 | table[at + 2]
-        if kind in _HEADERS and not pictures:
-            pictures += 1
-            yield pid, ("v", kind)
-        elif kind in _SOUNDS:
-            yield pid, (f"a{sounds}", kind)
-            sounds += 1
-        at += 5 + ((table[at + 3] & 0x0F) << 8 | table[at + 4])
-
-
-def _headers(kind: int, data: bytes) -> bytes | None:
-    """What a decoder must know; None where it is not at the beginning."""
-    if kind in _HEADERS:
-        found = _HEADERS[kind].search(data)
-        return found[1] if found is not None else None
-    if len(data) < 7:
-        return None
-    if data[:2] == b"\x0b\x77":  # ETSI TS 102 366: rate, and coding of the channels
-        return bytes((data[4], data[5] & 0xF8)) if data[5] >> 3 > 10 else bytes((data[4] & 0xC0, data[5] & 0xF8, data[6] & 0xE0))
-    if data[0] == 0xFF and data[1] & 0xF6 == 0xF0:  # ADTS: profile, rate, channels
-        return bytes((data[2] & 0xFD, data[3] & 0xC0))
-    if data[0] == 0xFF and data[1] & 0xE0 == 0xE0:  # MPEG-1 and 2: layer, rate, mono or not
-        return bytes((data[1] & 0x1E, data[2] & 0x0C, data[3] & 0xC0 == 0xC0))
-    return None
-
-
-def _stamp(body: bytes) -> float | None:
-    at = body[9:14]
-    if not body[7] & 0x80 or len(at) < 5:
-        return None
-    return ((at[0] >> 1 & 7) << 30 | at[1] << 22 | (at[2] >> 1) << 15 | at[3] << 7 | at[4] >> 1) / 90_000

@@ -13,7 +13,6 @@ from domain.job.values import Severity
 from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.film import FRAME, HALF, Cut, Made, write_film
-from workers.jobs.workflows.capture.forms import WRAP
 from workers.jobs.workflows.capture.pieces import ADJOINING, Packet, Piece, Run, Workbench, from_key, placed, runs
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.varying import Brought, Coding, at_time, tell
@@ -21,6 +20,7 @@ from workers.jobs.workflows.capture.whole import check_whole
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.renditions import CONVERTED
 from workers.media.file import MediaFile, seconds
+from workers.media.track_headers import WRAP
 
 MOST_PIECES: Final = 500
 _ROOM: Final = 10.0

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.capture.forms import WRAP, Coded, Form, Headers, forms
+from workers.jobs.workflows.capture.forms import Coded, Form, forms
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.segments import Resource, Segment
 from workers.media.file import SECONDS, MediaFile, complaint
+from workers.media.track_headers import WRAP, Headers
 
 _SAME: Final = 0.1
 ADJOINING: Final = 0.25
