@@ -31,7 +31,7 @@ _RUN: Final = (
 )
 _ENCODERS: Final = ("libx264", "aac", "mjpeg", "gif", "rawvideo", "pcm_s16le", "pcm_f32le", "wrapped_avframe")
 _DECODERS: Final = ("h264", "hevc", "mpeg2video", "vp8", "vp9", "mjpeg", "aac", "ac3", "eac3", "mp2", "mp3", "opus", "flac")
-_MUXERS: Final = ("mp4", "mpegts", "adts", "gif", "image2", "nut", "rawvideo", "s16le", "framecrc", "null")
+_MUXERS: Final = ("mp4", "mpegts", "adts", "gif", "image2", "nut", "rawvideo", "s16le", "framecrc", "framehash", "null")
 _DEMUXERS: Final = ("mov", "mpegts", "matroska", "flv", "avi", "mxf", "ogg", "wav", "rawvideo", "s16le")
 _FILTERS: Final = (
     *("alimiter", "ametadata", "apad", "aresample", "asetpts", "aformat", "atrim", "bwdif", "crop", "ebur128", "fps", "hstack"),
@@ -448,6 +448,8 @@ def _further(stage: Stage) -> None:
     even = ("-fps_mode", "cfr", "-r", "25", "-stats_mux_pre:v", "made.txt", "-stats_mux_pre_fmt:v", "{t}")
     stage.do(*reads, "-i", "film.mp4", "-map", "0:v", *video, *even, *rest, *MP4, "twice.mp4")
     stage.do("-i", "film.mp4", "-vn", "-c", "copy", "-f", "adts", "sound.aac")
+    marked = ("-map", "0:a", "-c", "copy", "-disposition:a:0", "default", *MP4, "marked.mp4")
+    stage.do("-i", "film.mp4", *marked, "-map", "0:a", "-c", "copy", "-f", "framehash", "-hash", "md5", "hashes.txt")
     told = ("-show_streams", "-show_chapters", "-show_programs", "-count_packets", "-show_data_hash", "md5", "-of", "json")
     stage.do(*told, "-o", "told.json", "-i", "twice.mp4", program="ffprobe")
     [stream] = loads(stage.path("told.json").read_text())["streams"]
