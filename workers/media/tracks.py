@@ -19,9 +19,9 @@ from workers.media.file import MediaFile, jumps
 from workers.media.source import Source
 
 LEAST: Final = 1.0
-"""Seconds: a shorter hole is not told, and no reason to fail."""
+"""In seconds. A shorter hole is not logged and is no reason to fail."""
 _SHARE: Final = 0.02
-"""Of its length that a track may lack of what its header says."""
+"""A track may lack this share of the length that its header gives."""
 _MOST_LINES: Final = 20
 _EDGE: Final = 0.005
 _NEW_PARAMETERS: Final = "New Extradata"
@@ -34,7 +34,7 @@ class Track:
     times: Sequence[float] = ()
     last: float = 0.0
     changes: bool = False
-    """Whether its container says that its parameters change."""
+    """True if the container says that the parameters of the track change."""
 
     @property
     def begins(self) -> float:
@@ -45,14 +45,14 @@ class Track:
         return self.times[-1] + self.last if self.times else 0.0
 
     def gaps(self, *, until: float | None = None) -> Iterator[tuple[float, float]]:
-        """From when to when there is nothing for longer than `LEAST`, from time 0 on."""
+        """Yield the begin and the end of each hole that is longer than `LEAST`, from time 0 on."""
         ends = [self.ends] if until is None or until <= self.ends else [self.ends, until]
         for before, after in pairwise([0.0, *(time for time in self.times if time > 0), *ends]):
             if after - before > LEAST:
                 yield before, after
 
     def lacks(self, other: Track) -> list[tuple[float, float]]:
-        """From when to when the other track has something for longer than `LEAST` and this one has nothing."""
+        """List the intervals longer than `LEAST` in which the other track has something and this one has nothing."""
         lost: list[tuple[float, float]] = []
         for begin, end in self.gaps(until=other.ends):
             first, after = bisect_left(other.times, begin + _EDGE), bisect_left(other.times, end - _EDGE)
@@ -74,7 +74,7 @@ class Listing:
         return ("-map", f"0:{self.stream}", "-c", "copy", "-f", "framecrc", self._name)
 
     def track(self) -> Track:
-        """What was listed. The file is deleted."""
+        """Read the packets that ffmpeg listed, and delete the file."""
         file = self.folder / self._name
         times: list[float] = []
         last, scale, changes = 0.0, 1.0, False
@@ -99,7 +99,7 @@ class Listing:
 
 
 def decoded(file: Path, *, rate: int = 0) -> Track:
-    """What `Formed.times` lists in a file, which is deleted: times, and of sound, with its `rate`, numbers of samples too."""
+    """Read the file that `Formed.times` wrote, and delete it. It has times, and for sound with a `rate` numbers of samples, too."""
     times: list[float] = []
     last = 0.0
     with file.open() as lines:
@@ -115,14 +115,14 @@ def decoded(file: Path, *, rate: int = 0) -> Track:
 
 
 @dataclass
-class Told:
-    """Writes to the log what is odd about tracks, with times. The first lines of each kind are written, the rest is counted."""
+class Notes:
+    """Writes to the log what is odd about tracks, with times. Each instance writes its first lines and leaves out the rest."""
 
     file: MediaFile
     severity: Severity = Severity.WARN
     _lines: int = field(default=0)
 
-    def say(self, sentence: str) -> None:
+    def add(self, sentence: str) -> None:
         self._lines += 1
         if self._lines <= _MOST_LINES:
             self.file.programs.log(sentence, self.severity)
@@ -130,73 +130,73 @@ class Told:
             self.file.programs.log(f"There is more of this kind in {self.file.name}; it is left out here.", self.severity)
 
 
-def tell(found: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
-    """What the packets of a source show: tracks that begin late, end early, have holes, or a clock that jumps. Fails for a file
-    that is shorter than its headers say."""
-    file = found.file
-    check_whole(found, picture=picture, sounds=sounds)
-    names = [name for name, _ in named(found, sounds)]
-    told = Told(file)
-    ends = max((one.ends for one in (picture, *sounds)), default=0.0)
-    if not found.declared and found.lasts - ends > max(LEAST, found.lasts * _SHARE):
+def log_oddities(source: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
+    """Log which tracks of a source begin late, end early or have holes, and where its clock jumps. Fails for a file that is
+    shorter than its headers say."""
+    file = source.file
+    check_whole(source, picture=picture, sounds=sounds)
+    names = [name for name, _ in sound_names(source, sounds)]
+    notes = Notes(file)
+    ends = max((track.ends for track in (picture, *sounds)), default=0.0)
+    if not source.declared and source.lasts - ends > max(LEAST, source.lasts * _SHARE):
         for moment, jump in jumps(file):
-            told.say(f"The clock of {file.name} jumps by {jump:.1f} s at {moment:.1f} s; the film goes on without a break.")
-    earliest = min((one.begins for one in sounds if one.times), default=0.0)
+            notes.add(f"The clock of {file.name} jumps by {jump:.1f} s at {moment:.1f} s; the film goes on without a break.")
+    earliest = min((sound.begins for sound in sounds if sound.times), default=0.0)
     if earliest < -LEAST:
-        told.say(f"The sound of {file.name} begins {-earliest:.1f} s before the first picture that can be shown.")
+        notes.add(f"The sound of {file.name} begins {-earliest:.1f} s before the first picture that can be shown.")
     for begin, end in picture.gaps():
-        told.say(f"The picture of {file.name} has no frame from {begin:.1f} s to {end:.1f} s: it stands still.")
+        notes.add(f"The picture of {file.name} has no frame from {begin:.1f} s to {end:.1f} s: it stands still.")
     if ends - picture.ends > LEAST:
-        told.say(f"The picture of {file.name} ends at {picture.ends:.1f} s, {ends - picture.ends:.1f} s before the sound.")
+        notes.add(f"The picture of {file.name} ends at {picture.ends:.1f} s, {ends - picture.ends:.1f} s before the sound.")
     for name, sound in zip(names, sounds, strict=True):
         if not sound.times:
-            told.say(f"{name} of {file.name} is empty.")
+            notes.add(f"{name} of {file.name} is empty.")
             continue
         for begin, end in sound.gaps():
-            told.say(f"{name} of {file.name} has nothing from {begin:.1f} s to {end:.1f} s: it is silent.")
+            notes.add(f"{name} of {file.name} has nothing from {begin:.1f} s to {end:.1f} s: it is silent.")
         if ends - sound.ends > LEAST:
-            told.say(f"{name} of {file.name} ends at {sound.ends:.1f} s, {ends - sound.ends:.1f} s before the end.")
+            notes.add(f"{name} of {file.name} ends at {sound.ends:.1f} s, {ends - sound.ends:.1f} s before the end.")
 
 
-def tell_damage(found: Source, *, read: Track, shown: Track, name: str) -> None:
-    """What was read of a track and cannot be decoded."""
-    told = Told(found.file)
+def log_damage(source: Source, *, read: Track, shown: Track, name: str) -> None:
+    """Log which parts of a track were read and cannot be decoded."""
+    notes = Notes(source.file)
     for begin, end in shown.lacks(read):
-        told.say(f"{name} of {found.file.name} is damaged from {begin:.1f} s to {end:.1f} s: it cannot be decoded.")
+        notes.add(f"{name} of {source.file.name} is damaged from {begin:.1f} s to {end:.1f} s: it cannot be decoded.")
 
 
-def check_made(found: Source, *, shown: Track, made: Track, name: str) -> None:
+def check_made(source: Source, *, shown: Track, made: Track, name: str) -> None:
     """Fails where what was made lacks what was decoded."""
     if lost := made.lacks(shown):
         begin, end = lost[0]
-        raise Unusable(f"{name} of {found.file.name} from {begin:.1f} s to {end:.1f} s is not in what was made of it.")
+        raise Unusable(f"{name} of {source.file.name} from {begin:.1f} s to {end:.1f} s is not in what was made of it.")
 
 
-def check_whole(found: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
+def check_whole(source: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
     """Half a file has the headers of the whole one. A track is compared with its own header, where it has one; else all tracks with
     the length of the file, which may be that of a track that is not used."""
-    if not found.declared:
+    if not source.declared:
         return
-    tracks = [(found.picture.ends, picture), *((one.ends, track) for one, track in zip(found.sounds, sounds, strict=True))]
+    tracks = [(source.picture.ends, picture), *((sound.ends, track) for sound, track in zip(source.sounds, sounds, strict=True))]
     for ends, track in tracks:
         if ends is not None and track.times and short(ends, track.ends):
-            raise _not_whole(found, ends, track.ends)
+            raise _not_whole(source, ends, track.ends)
     if any(ends is not None for ends, _ in tracks):
         return
-    longest, said = max(track.ends for _, track in tracks), found.lasts - (found.file.start - found.file.began)
-    if short(said, longest) and short(said, found.file.last_of(found.others, near=said)):
-        raise _not_whole(found, said, longest)
+    longest, said = max(track.ends for _, track in tracks), source.lasts - (source.file.start - source.file.began)
+    if short(said, longest) and short(said, source.file.last_of(source.others, near=said)):
+        raise _not_whole(source, said, longest)
 
 
 def short(said: float, ends: float) -> bool:
     return said - ends > max(LEAST, said * _SHARE)
 
 
-def named(found: Source, sounds: Sequence[Track]) -> list[tuple[str, Track]]:
-    """What tracks of sound are called in the log."""
-    alone = len(found.sounds) == 1
-    return [("The sound" if alone else f"Sound track {number}", one) for number, one in enumerate(sounds, 1)]
+def sound_names(source: Source, sounds: Sequence[Track]) -> list[tuple[str, Track]]:
+    """Pair each sound track with its name in the log."""
+    alone = len(source.sounds) == 1
+    return [("The sound" if alone else f"Sound track {number}", track) for number, track in enumerate(sounds, 1)]
 
 
-def _not_whole(found: Source, said: float, ends: float) -> Unusable:
-    return Unusable(f"{found.file.name} says that it lasts {said:.1f} s and ends after {ends:.1f} s: it is not whole.")
+def _not_whole(source: Source, said: float, ends: float) -> Unusable:
+    return Unusable(f"{source.file.name} says that it lasts {said:.1f} s and ends after {ends:.1f} s: it is not whole.")

@@ -12,7 +12,7 @@ from workers.jobs.context import StepContext
 from workers.jobs.workflows.vod.codecs import progressive_sdr
 from workers.media.filters import RATE, Formed, Stay, Track, fitted, sound_form
 from workers.media.source import Source
-from workers.media.tracks import Listing, check_made, decoded, named, tell, tell_damage
+from workers.media.tracks import Listing, check_made, decoded, log_damage, log_oddities, sound_names
 from workers.media.tracks import Track as Tracks
 
 _SHORTER: Final = 1.0
@@ -57,14 +57,14 @@ class Reading:
         """`made` are the names for `listed`: that of the picture, then those of sounds. `tells`: what is odd about the source is
         told to the log."""
         read = self.read
-        names = ["The picture", *(name for name, _ in named(self.found, read[1:]))]
+        names = ["The picture", *(name for name, _ in sound_names(self.found, read[1:]))]
         if tells:
-            tell(self.found, picture=read[0], sounds=read[1:])
+            log_oddities(self.found, picture=read[0], sounds=read[1:])
         folder = self.context.workspace
         for place, (stream, track, file) in enumerate(zip(self._streams, read, made, strict=True)):
             if stream not in self.copied:
                 frames = decoded(folder / _decoded(stream), rate=RATE if place else 0)
-                tell_damage(self.found, read=track, shown=frames, name=names[place])
+                log_damage(self.found, read=track, shown=frames, name=names[place])
                 check_made(self.found, shown=frames, made=decoded(folder / f"made-{file}.txt"), name=names[place])
 
     @cached_property
