@@ -12,7 +12,10 @@ _USED: Final = ("start", "end", "frameAccurate", "outputDescription")
 
 def job_parameters(playlist: Playlist) -> dict[str, Any]:
     """As the workflow takes it: without what means nothing to it, because parameters are kept short."""
-    return {"name": playlist.name, "looped": playlist.looped, "items": [_item(item) for item in playlist.items]}
+    wanted = playlist.loudness
+    loudness = {} if wanted is None else {"loudness": wanted.model_dump(exclude_none=True)}
+    items = [_item(item) for item in playlist.items]
+    return {"name": playlist.name, "looped": playlist.looped, **loudness, "items": items}
 
 
 def _item(item: Item) -> dict[str, Any]:

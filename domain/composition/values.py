@@ -78,14 +78,24 @@ class Item(BaseModel):
         return found if isinstance(found, str) else None
 
 
+class Loudness(BaseModel):
+    """How loud the sound of a film is to be. `target` is in LUFS; None is that of the profile."""
+
+    model_config = ConfigDict(frozen=True)
+
+    target: float | None = None
+    profile: str = "ebu-r128"
+
+
 class Playlist(BaseModel):
-    """Items in the order in which they are played."""
+    """Items in the order in which they are played. Without `loudness` a film has the usual one."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str = ""
     items: tuple[Item, ...] = ()
     looped: bool = False
+    loudness: Loudness | None = None
 
 
 class CompositionState(IntEnum):

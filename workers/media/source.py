@@ -115,8 +115,9 @@ class Source:
             raise Unusable(f"{self.file.name} says that it lasts {self.lasts:.1f} s and ends after {made:.1f} s: it is not whole.")
 
 
-def source(file: MediaFile) -> Source:
-    """Fails for good for what cannot be packaged, with the reason. The log says which programme is read where there are several."""
+def source(file: MediaFile, *, most_sounds: int = MOST_SOUNDS) -> Source:
+    """The first `most_sounds` audio tracks are used. Fails for good for what cannot be packaged, with the reason. The log says
+    which programme is read where there are several."""
     if len(streams := _objects(file.probed.get("streams", ()))) > MOST_TRACKS:
         raise Unusable(f"{file.name} has {len(streams)} tracks; at most {MOST_TRACKS} are read.")
     if file.chosen is not None and len(file.programmes) > 1:
@@ -126,13 +127,13 @@ def source(file: MediaFile) -> Source:
     if min(picture.width, picture.height) < LEAST_SIDE:
         raise Unusable(f"The picture of {file.name} has less than {LEAST_SIDE} pixels on a side.")
     sounds = tuple(_sound(file, one) for one in file.streams if _known(one, "audio"))
-    if len(sounds) > MOST_SOUNDS:
-        file.programs.log(f"{file.name} has {len(sounds)} audio tracks; the first {MOST_SOUNDS} are used.")
-    used = {picture.index, *(one.index for one in sounds[:MOST_SOUNDS])}
+    if len(sounds) > most_sounds:
+        file.programs.log(f"{file.name} has {len(sounds)} audio tracks; the first {most_sounds} are used.")
+    used = {picture.index, *(one.index for one in sounds[:most_sounds])}
     return Source(
         file,
         picture,
-        sounds[:MOST_SOUNDS],
+        sounds[:most_sounds],
         lasts(file),
         tuple(_subtitle(one) for one in file.streams if _known(one, "subtitle")),
         tuple(one["index"] for one in file.streams if one["index"] not in used),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, StringConstraints
@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from api.kernel.wire import Flag, Instant, Label, NamedInt, Text, Wire
 from api.media.event.requests import JsonText
 from domain.composition.handlers import NewComposition
-from domain.composition.values import MOST_ITEMS, CompositionKind, Item, ItemType, MarkerType, Playlist
+from domain.composition.values import MOST_ITEMS, CompositionKind, Item, ItemType, Loudness, MarkerType, Playlist
 from domain.composition.values import Marker as MarkerValue
 from domain.media_event.changes import EventChanges
 
@@ -92,6 +92,21 @@ class ItemBody(Wire):
             return self.value
 
 
+class LoudnessBody(Wire):
+    """How loud the sound of a film is to be."""
+
+    target: Annotated[float, Field(ge=-40, le=-9)] | None = Field(
+        default=None, description="Integrated loudness in LUFS, -40 to -9. null: that of the profile."
+    )
+    profile: Literal["ebu-r128", "a85"] | None = Field(
+        default=None, description="ebu-r128: -23 LUFS, peaks of -1 dBTP. a85: -24 LUFS, peaks of -2 dBTP. null: ebu-r128."
+    )
+
+    def read(self) -> Loudness:
+        return Loudness(target=self.target, profile=self.profile or "ebu-r128")
+
+
+_LOUDNESS: Final = "How loud its sound is to be. null: as is usual, -23 LUFS where sound is encoded again."
 _ITEMS: Final = f"The items in the order in which they are played, 1 to {MOST_ITEMS}."
 _PLAYLIST_NAME: Final = 'Name of the playlist. null or absent: "".'
 
@@ -103,6 +118,7 @@ class NewFilmPlaylist(Wire):
     live_stream_start: Instant | None = Field(
         default=None, description="When the film is made, if that is ahead; the Event is COMPOSE_WAITING until then. null: at once."
     )
+    loudness: LoudnessBody | None = Field(default=None, description=_LOUDNESS)
     items: list[ItemBody] = Field(description=f"{_ITEMS} Of the type EVENT. Required.")
 
 
@@ -205,7 +221,7 @@ class ComposeFilmRequest(Wire):
         playlist = self.playlist
         return NewComposition(
             kind=CompositionKind.STANDARD,
-            playlist=Playlist(name=playlist.name or "", items=_items(playlist.items)),
+            playlist=Playlist(name=playlist.name or "", items=_items(playlist.items), loudness=_loudness(playlist.loudness)),
             event_id=self.event.id,
             changes=self.event.changes(),
             private=bool(self.event.set_private_after_generation),
@@ -254,6 +270,12 @@ class ReplaceFilmPlaylistRequest(_PlaylistBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_FILM]})
 
+    loudness: LoudnessBody | None = Field(default=None, description=_LOUDNESS)
+
+    def changes(self) -> Mapping[str, Any]:
+        given = {"loudness": _loudness(self.loudness)} if "loudness" in self.model_fields_set else {}
+        return {**super().changes(), **given}
+
 
 class ReplaceEncoderPlaylistRequest(_PlaylistBody):
     """Another playlist for the encoder of an Event, or its first."""
@@ -277,6 +299,10 @@ class CloneQuery(Wire):
     """Which Event gets the copy."""
 
     target_event_id: UUID = Field(description="Id of the Event whose playlist is replaced, or that gets its first. Required.")
+
+
+def _loudness(body: LoudnessBody | None) -> Loudness | None:
+    return None if body is None else body.read()
 
 
 def _items(items: list[ItemBody] | tuple[()]) -> tuple[Item, ...]:

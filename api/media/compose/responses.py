@@ -9,7 +9,7 @@ from pydantic import Field
 
 from api.kernel.wire import Instant, NamedInt, Wire
 from domain.composition.row import CompositionRow
-from domain.composition.values import Item, ItemType, Marker, MarkerType
+from domain.composition.values import Item, ItemType, Loudness, Marker, MarkerType
 
 
 class ComposeMarker(Wire):
@@ -39,6 +39,17 @@ class ComposePlaylistItem(Wire):
         return cls.model_construct(type=item.type, value=item.value, properties=item.properties, markers=markers)
 
 
+class ComposeLoudness(Wire):
+    """How loud the sound of a film is to be."""
+
+    target: float | None = Field(description="Integrated loudness in LUFS; null: that of the profile.")
+    profile: str = Field(description="ebu-r128 or a85.")
+
+    @classmethod
+    def of(cls, loudness: Loudness) -> ComposeLoudness:
+        return cls.model_construct(target=loudness.target, profile=loudness.profile)
+
+
 class ComposePlaylist(Wire):
     """The playlist of an Event."""
 
@@ -46,6 +57,7 @@ class ComposePlaylist(Wire):
     name: str = Field(description='Name of the playlist, or "".')
     items: list[ComposePlaylistItem] = Field(description="The items in the order in which they are played.")
     looped: bool = Field(description="Whether it begins again after its last item.")
+    loudness: ComposeLoudness | None = Field(description="How loud a film is to be; null: as is usual.")
     live_stream_start: Instant | None = Field(description="When the film is, or was, to be made; null: at once.")
 
     @classmethod
@@ -55,5 +67,6 @@ class ComposePlaylist(Wire):
             name=row.playlist.name,
             items=[ComposePlaylistItem.of(item) for item in row.playlist.items],
             looped=row.playlist.looped,
+            loudness=None if row.playlist.loudness is None else ComposeLoudness.of(row.playlist.loudness),
             live_stream_start=row.live_stream_start,
         )

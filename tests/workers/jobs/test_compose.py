@@ -205,6 +205,14 @@ async def test_a_step_of_loudness_has_sound_encoded_again(hosts: StepProcessPool
     assert "its loudness steps before item 2" in str(listener.lines)
 
 
+async def test_the_sound_of_a_film_is_brought_to_the_loudness_of_its_playlist(hosts: StepProcessPool, root: Path) -> None:
+    playlist = {"items": [item(SMALL), item(SMALL)], "loudness": {"target": -19.5}}
+    made = await run(hosts, root, "compose", content_id="film", generation=0, playlist=playlist)
+    assert not isinstance(made, Failed), made
+    assert made["sources"]["sound"] == "encoded again"
+    assert [lufs(root / "film/film.mp4", at, 3.8) for at in (0.1, 4.1)] == pytest.approx([-19.5] * 2, abs=0.6)
+
+
 def breaks_of(text: str) -> list[Any]:
     found = [threefive.Cue(f"0x{code}") for code in findall(r"SCTE35-(?:OUT|IN)=0x(\w+)", text)]
     assert all(one.decode() for one in found)

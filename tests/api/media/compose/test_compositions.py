@@ -79,6 +79,7 @@ class TestFilms:
             "name": "First",
             "items": [{"type": 0, "value": opener, "properties": properties, "markers": [{**marker, "type": 1}]}],
             "looped": False,
+            "loudness": None,
             "liveStreamStart": None,
         }
         made = (await http.get(f"/api/event/{event}")).json()
@@ -113,6 +114,18 @@ class TestFilms:
         assert (changed.json()["name"], changed.json()["liveStreamStart"]) == ("b", LATER)
         assert await jobs(http, event) == []
         assert await history(inner, http, event) == ["composed", "playlist_replaced"]
+
+    async def test_the_loudness_of_a_film_is_a_parameter_of_its_job(self, http: httpx.AsyncClient) -> None:
+        event = await composed(http)
+        answer = await http.put(f"/api/compose/event/{event}", json={"loudness": {"target": -16.5}})
+        assert answer.json()["loudness"] == {"target": -16.5, "profile": "ebu-r128"}
+        assert (await jobs(http, event))[0]["parameters"]["playlist"]["loudness"] == {"target": -16.5, "profile": "ebu-r128"}
+        assert (await http.put(f"/api/compose/event/{event}", json={"loudness": {"profile": "A85"}})).status_code == 400
+        assert (await http.put(f"/api/compose/event/{event}", json={"loudness": {"target": 0}})).status_code == 400
+        assert (await http.put(f"/api/compose/event/{event}", json={"name": "b"})).json()["loudness"]["target"] == -16.5
+        cleared = await http.put(f"/api/compose/event/{event}", json={"loudness": None})
+        assert cleared.json()["loudness"] is None
+        assert "loudness" not in (await jobs(http, event))[0]["parameters"]["playlist"]
 
     async def test_a_changed_playlist_replaces_the_job(self, http: httpx.AsyncClient, inner: Core) -> None:
         event = await composed(http)

@@ -11,7 +11,6 @@ from workers.media.file import MediaFile, seconds
 from workers.media.filters import SOUND_LINE, Formed, Track, sound_form
 from workers.media.loudness import meter, read_meter
 
-WANTED: Final = -23.0
 _EARLY: Final = 1.0
 _FILE: Final = "loudness.txt"
 

@@ -12,6 +12,7 @@ from domain.composition.values import MOST_ITEMS, MOST_MARKERS
 from domain.kernel.errors import Malformed
 from domain.kernel.stream_time import stream_point
 from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.jobs.workflows.vod.sounds import LoudnessTarget
 
 _BOUNDS: Final = ("start", "end")
 _CONFIG: Final = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
@@ -86,6 +87,7 @@ class Playlist(BaseModel):
 
     name: str = ""
     looped: bool = False
+    loudness: LoudnessTarget | None = None
     items: Annotated[tuple[Item, ...], Field(min_length=1, max_length=MOST_ITEMS)]
 
     @field_validator("items")

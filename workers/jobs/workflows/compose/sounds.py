@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.compose.loudness import WANTED, cut, item_loudness, loudness, meter_filter, reading, steady_sound
+from workers.jobs.workflows.compose.loudness import cut, item_loudness, loudness, meter_filter, reading, steady_sound
 from workers.jobs.workflows.compose.plan import Heard, Plan, Planned
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.packets import is_heard
 from workers.jobs.workflows.vod.codecs import LAYOUTS
+from workers.jobs.workflows.vod.sounds import LoudnessTarget, limited
 from workers.media.adts import SAMPLES as AAC_SAMPLES
 from workers.media.adts import frames
 from workers.media.errors import Unreadable
@@ -24,8 +25,6 @@ _BYTES: Final = 2
 _TRIES: Final = 3
 _NEAR: Final = 0.3
 """LU. A limiter takes from the loudness of what is made louder; it is then made louder once more."""
-_LIMITED: Final = "alimiter=limit=0.89:attack=5:release=50:level=false:latency=true"
-"""Peaks stay 1 dB below full scale."""
 _EARLY: Final = 1.0
 
 
@@ -61,18 +60,19 @@ def _encoded(
     begin, lasts = item.begin, plan.time(item.frames)
     first, last = plan.samples(item)
     formed = steady_sound(sound, channels)
+    wanted = context.parameters.playlist.loudness or LoudnessTarget()
     source = loudness(context, file, sound=sound, begin=begin, lasts=lasts, channels=channels)
-    gain = 0.0 if source is None else WANTED - source
+    gain = 0.0 if source is None else wanted.wanted - source
     for _ in range(_TRIES):
-        louder = (f"volume={gain:.3f}dB", *((_LIMITED,) if gain > 0 else ()))
+        louder = (f"volume={gain:.3f}dB", *(limited(wanted.peak) if gain > 0 else ()))
         exact = f"apad=whole_len={last - first},atrim=end_sample={last - first}"
         filters = ",".join((cut(file, formed, begin=begin, lasts=lasts), *louder, meter_filter(), exact))
         output = ("-filter_complex", f"{filters}[made]", "-map", "[made]", "-c:a", "pcm_s16le", "-f", "s16le", piece.name)
         encode(context, file, *reading(file, begin=begin, lasts=lasts), *formed.options(), *output, lasts=0.0)
         made = item_loudness(context)
-        if source is None or made is None or abs(made - WANTED) <= _NEAR:
+        if source is None or made is None or abs(made - wanted.wanted) <= _NEAR:
             return
-        gain += WANTED - made
+        gain += wanted.wanted - made
 
 
 def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, piece: Path) -> None:

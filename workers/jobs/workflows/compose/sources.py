@@ -138,7 +138,7 @@ def plan_film(context: StepContext[Compose]) -> StepResult:
     plan = _steady(context, parts, library)
     if not plan.frames:
         raise StepFailed("The items are shorter than a frame.", final=True)
-    if plan.tracks.copied and _uneven(context, plan, library):
+    if plan.tracks.copied and (context.parameters.playlist.loudness is not None or _uneven(context, plan, library)):
         plan = sound_again(plan)
     found, keys = breaks(plan, [one for number, item in enumerate(items) for one in _markers(library, item, number)])
     file = context.workspace / PLAN_FILE

@@ -45,9 +45,9 @@ def h264(lines: int, *, bit_rate: int, quality: int, keys: Sequence[float] = ())
     return (*coded, *memory, *key_frames(keys), *PICTURE_TIMES)
 
 
-def aac(sound: Sound, place: int = 0) -> tuple[str, ...]:
-    """The codec of the audio track at this place of its output, for what `heard` makes."""
-    return (f"-c:a:{place}", "aac", f"-b:a:{place}", LAYOUTS[channels_of(sound)][1])
+def aac(channels: int, place: int = 0) -> tuple[str, ...]:
+    """The codec of the audio track at this place of its output, for sound of so many channels."""
+    return (f"-c:a:{place}", "aac", f"-b:a:{place}", LAYOUTS[filters.channels_of(channels)][1])
 
 
 def heard(source: str, made: str, *, sound: Sound) -> str:

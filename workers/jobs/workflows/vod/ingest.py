@@ -17,18 +17,19 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.http_fetch_verify import Sha256
 from workers.jobs.workflows.resumable import ResumableDownload
 from workers.jobs.workflows.vod.captions import texts_of
-from workers.jobs.workflows.vod.codecs import aac, h264, heard
+from workers.jobs.workflows.vod.codecs import aac, h264
 from workers.jobs.workflows.vod.package import packaging
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.quality import QUALITY, Quality, measure_film
 from workers.jobs.workflows.vod.reading import Reading, listed, stay
 from workers.jobs.workflows.vod.renditions import CONVERTED, length_of, make_renditions
+from workers.jobs.workflows.vod.sounds import MOST_SOURCE_TRACKS, FilmSounds, SoundParameters, film_sounds
 from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
 from workers.media.changes import Watch
 from workers.media.file import MediaFile, probe_at
 from workers.media.filters import preceded, steady
-from workers.media.outputs import MP4, language
-from workers.media.source import Picture, Sound, Source, source
+from workers.media.outputs import MP4
+from workers.media.source import MOST_SOUNDS, Picture, Sound, Source, source
 
 _DOWNLOADED: Final = "download"
 _BIT_RATE: Final = 40_000_000
@@ -43,7 +44,7 @@ _FRAME_OF_SOUND: Final = 0.05
 """Seconds. Decoders need the frame before the first one that is heard."""
 
 
-class VodIngest(PackageParameters):
+class VodIngest(PackageParameters, SoundParameters):
     """Either `file`, a path below the media root, or `url`."""
 
     model_config = ConfigDict(
@@ -88,19 +89,25 @@ def fetch(context: StepContext[VodIngest]) -> StepResult:
 def convert(context: StepContext[VodIngest]) -> StepResult:
     """Tracks are copied where MP4 and players can have them, and where they stay as they begin; a picture then keeps what it says
     of its rotation. One that is encoded again is turned."""
-    found = _with_black(source(_source_file(context)))
-    copied = _can_be_copied(found)
-    changed = _converted(context, found, copied)
+    wanted = context.parameters
+    joins = wanted.sounds is not None or wanted.stereo_pairs
+    whole = source(_source_file(context), most_sounds=MOST_SOURCE_TRACKS if joins else MOST_SOUNDS)
+    sounds = film_sounds(context, _with_black(whole), wanted=wanted)
+    found, copied = sounds.found, _can_be_copied(sounds)
+    changed = _converted(context, sounds, copied)
     if changed:
         what = " and ".join(name for stream, name in _names(found) if stream in changed)
         context.log(f"The form of {what} of {found.file.name} changes in the middle, so it is encoded again.")
         copied = frozenset() if found.picture.index in changed else copied - changed
-        _converted(context, found, copied)
+        _converted(context, sounds, copied)
     context.keep(context.workspace / CONVERTED, CONVERTED)
     how = "copied" if found.picture.index in copied else "encoded again"
     texts = keep_texts(context, texts_of(context, found.file, lasts=length_of(context, CONVERTED)))
     message = f"The picture of {found.file.name} was {how}"
-    return StepResult(message=message, metadata={"copied": found.picture.index in copied, TEXTS: texts})
+    return StepResult(
+        message=message,
+        metadata={"copied": found.picture.index in copied, "sounds": [one.noted() for one in sounds.tracks], TEXTS: texts},
+    )
 
 
 def _with_black(found: Source) -> Source:
@@ -113,43 +120,45 @@ def _with_black(found: Source) -> Source:
     return source(replace(found.file, early=-earliest))
 
 
-def _can_be_copied(found: Source) -> frozenset[int]:
+def _can_be_copied(sounds: FilmSounds) -> frozenset[int]:
     """The streams. With a picture that is encoded again sound is too: both then begin at time 0."""
+    found = sounds.found
     timed = found.picture.codec in _COPIED_PICTURES and not _TIMED.isdisjoint(found.file.formats)
     if not timed or found.file.early:
         return frozenset()
-    return frozenset({found.picture.index, *(one.index for one in found.sounds if one.codec in _COPIED_SOUNDS)})
+    changed = {part.index for one in sounds.tracks if one.changed for part in one.parts}
+    kept = {one.index for one in found.sounds if one.codec in _COPIED_SOUNDS} - changed
+    return frozenset({found.picture.index, *kept})
 
 
-def _converted(context: StepContext[VodIngest], found: Source, copied: frozenset[int]) -> frozenset[int]:
+def _converted(context: StepContext[VodIngest], sounds: FilmSounds, copied: frozenset[int]) -> frozenset[int]:
     """Makes the film. The streams of copied tracks whose parameters change: the film is then not used."""
-    picture, reading = found.picture, Reading(context, found, copied)
+    found, picture, reading = sounds.found, sounds.found.picture, Reading(context, sounds.found, copied)
     width, height = picture.width // 2 * 2, picture.height // 2 * 2
     formed = reading.formed(width, height)
-    again = [one.stream for one in formed.tracks]
-    graphs, outputs, names = [], [], []
-    for place, (stream, _) in enumerate(_names(found)):
-        label, name = f"track{place}", f"track-{place}"
-        names.append(name)
-        sound = found.sounds[place - 1] if place else None
-        if stream in copied:
-            outputs += ["-map", f"0:{stream}", *(_picture_copied(picture) if sound is None else _sound_copied(sound, place - 1))]
+    labels = {int(one.stream.removeprefix("0:")): formed.label(place) for place, one in enumerate(formed.tracks)}
+    graphs, outputs = [], []
+    if picture.index in copied:
+        outputs += ["-map", f"0:{picture.index}", *_picture_copied(picture)]
+    else:
+        graphs.append(_shown(found, labels[picture.index], "track0", size=(width, height)))
+        outputs += ["-map", "[track0]", *h264(picture.lines, bit_rate=_BIT_RATE, quality=17), *listed("track-0", "0")]
+    for place, track in enumerate(sounds.tracks):
+        sound, label = track.parts[0], f"track{place + 1}"
+        if sound.index in copied:
+            outputs += ["-map", f"0:{sound.index}", *_sound_copied(sound, place)]
         else:
-            decoded = formed.label(again.index(f"0:{stream}"))
-            if sound is not None:
-                graphs.append(heard(decoded, label, sound=sound))
-            else:
-                graphs.append(_shown(found, decoded, label, size=(width, height)))
-            coded = h264(picture.lines, bit_rate=_BIT_RATE, quality=17) if sound is None else aac(sound, place - 1)
-            outputs += ["-map", f"[{label}]", *coded, *listed(name, str(place))]
-        if sound is not None:
-            outputs += language(sound.language, place - 1)
+            graphs.append(sounds.graph(place, labels, made=label))
+            outputs += ["-map", f"[{label}]", *aac(track.channels, place), *listed(f"track-{place + 1}", str(place + 1))]
+        outputs += track.tags(place)
+    names = ["track-0", *(f"track-{sounds.files[one.index] + 1}" for one in found.sounds)]
     headed = not {"mpegts", "aac"}.isdisjoint(found.file.formats)
     watches = [Watch(stream, codec, context.workspace, headed) for stream, codec in _codecs(found) if stream in copied]
     watched = (option for one in watches for option in one.options())
     graph = ("-filter_complex", ";".join(graphs)) if graphs else ()
     made = (*formed.options(), *graph, *outputs, *MP4, CONVERTED, *reading.listings(), *watched)
-    encode(context, found.file, *found.file.input(), *made, lasts=found.lasts)
+    used = (picture.index, *(one.index for one in found.sounds))
+    encode(context, found.file, *found.file.input(used=used), *made, lasts=found.lasts)
     changed = {one.stream for one in watches if one.changed()}
     changed |= {
         stream for (stream, _), track in zip(_names(found), reading.read, strict=True) if track.changes and stream in copied

@@ -30,6 +30,7 @@ from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.quality import QUALITY, REPORT
 from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_renditions
 from workers.jobs.workflows.vod.smil import smil
+from workers.jobs.workflows.vod.sounds import named_in_manifest, named_in_playlist, packaged_roles
 from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
 from workers.media.captions.tracks import TextTrack
 from workers.media.captions.tracks import in_manifest as tracks_in_manifest
@@ -40,8 +41,6 @@ PLAYLIST: Final = "master.m3u8"
 MANIFEST: Final = "manifest.mpd"
 _SECONDS: Final = 6 * 3600.0
 _FAIRPLAY_SCHEME: Final = "cbcs"
-_ROLES: Final = ("main", "alternate", "supplementary", "commentary", "dub", "description", "caption", "subtitle")
-"""Audio tracks of one language are told apart by them; else a player takes them for renditions of one."""
 _IDENTITY: Final = regex(r"#EXT-X-(?:SESSION-)?KEY:.*KEYFORMAT=\"identity\".*\n")
 """What the packager writes for the box that only lists kids. In HLS it names a plain key at an address, and there is none."""
 _DIGITS: Final = regex(r"[0-9A-Fa-f]{16,}")
@@ -125,10 +124,13 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
         raise StepFailed(f"packager: {last}", final=ended.status > 0)
     for playlist in (context.workspace / folder).glob("*.m3u8"):
         text = _IDENTITY.sub("", playlist.read_text())
+        if playlist.name == PLAYLIST:
+            text = named_in_playlist(text, audios)
         marked = breaks and playlist.name != PLAYLIST
         playlist.write_text(in_playlist(text, breaks, duration=duration) if marked else text)
+    manifest = context.workspace / folder / MANIFEST
+    manifest.write_bytes(named_in_manifest(manifest.read_bytes(), audios))
     if breaks:
-        manifest = context.workspace / folder / MANIFEST
         manifest.write_bytes(in_manifest(manifest.read_bytes(), breaks, duration=duration))
 
 
@@ -165,15 +167,15 @@ def _videos(context: StepContext[Any], folder: str, videos: Sequence[Mapping[str
 
 def _audios(context: StepContext[Any], folder: str, audios: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     before: Counter[str] = Counter()
-    for number, audio in enumerate(audios, 1):
-        language = str(audio["language"])
-        name, role = f"audio-{number}", _ROLES[before[language]]
+    roles = packaged_roles(audios)
+    for number, (audio, role) in enumerate(zip(audios, roles, strict=True), 1):
+        language, name = str(audio["language"]), f"audio-{number}"
         before[language] += 1
         spoken = f",language={language}" if language else ""
         label = f"{language or 'audio'}{f' {before[language]}' if before[language] > 1 else ''}"
         yield (
             f"in={_kept(context, audio['file'])},stream=audio,output={folder}/{name}.mp4,playlist_name={name}.m3u8,"
-            f"hls_group_id=audio,hls_name={label},dash_roles={role}{spoken}"
+            f"hls_group_id=audio,hls_name={label},{role}{spoken}"
         )
 
 

@@ -54,18 +54,20 @@ class Reading:
         return tuple(option for one in self._listings for option in one.options())
 
     def check(self, *, made: Sequence[str], tells: bool) -> None:
-        """`made` are the names for `listed`: that of the picture, then those of sounds. `tells`: what is odd about the source is
-        told to the log."""
+        """`made` are the names for `listed`: that of the picture, then those of what sounds became, which may be the same.
+        `tells`: what is odd about the source is told to the log."""
         read = self.read
         names = ["The picture", *(name for name, _ in sound_names(self.found, read[1:]))]
         if tells:
             log_oddities(self.found, picture=read[0], sounds=read[1:])
-        folder = self.context.workspace
+        folder, listed = self.context.workspace, dict[str, Tracks]()
         for place, (stream, track, file) in enumerate(zip(self._streams, read, made, strict=True)):
             if stream not in self.copied:
                 frames = decoded(folder / _decoded(stream), rate=RATE if place else 0)
                 log_damage(self.found, read=track, shown=frames, name=names[place])
-                check_made(self.found, shown=frames, made=decoded(folder / f"made-{file}.txt"), name=names[place])
+                if file not in listed:
+                    listed[file] = decoded(folder / f"made-{file}.txt")
+                check_made(self.found, shown=frames, made=listed[file], name=names[place])
 
     @cached_property
     def read(self) -> tuple[Tracks, ...]:

@@ -6,7 +6,7 @@ repeated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
@@ -16,6 +16,7 @@ from workers.jobs.workflows.vod.codecs import aac, h264, heard
 from workers.jobs.workflows.vod.ladder import Rendition, ladder
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.reading import Reading, listed, stay
+from workers.jobs.workflows.vod.sounds import track_of
 from workers.media.file import MediaFile, probe_at
 from workers.media.filters import Formed, steady
 from workers.media.outputs import TRACKS, language
@@ -52,9 +53,18 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
         metadata={
             "duration": round(lengths[top.file], 3),
             "videos": [{"file": one.file, "width": one.width, "height": one.height, "bitRate": one.bit_rate} for one in renditions],
-            "audios": [{"file": name, "language": sound.language} for name, sound in sounds.items() if name in lengths],
+            "audios": [
+                {"file": name, **noted} for name, noted in zip(sounds, _noted(context, found), strict=True) if name in lengths
+            ],
         },
     )
+
+
+def _noted(context: StepContext[PackageParameters], found: Source) -> list[Mapping[str, str]]:
+    """What the step that made the source has noted of each sound track; else what the source says."""
+    noted: Sequence[Mapping[str, str]] = context.results.get("convert", {}).get("sounds", ())
+    said: list[Mapping[str, str]] = [track_of(one).noted() for one in found.sounds]
+    return [*noted] if len(noted) == len(said) else said
 
 
 def length_of(context: StepContext[Any], name: str) -> float:
@@ -89,4 +99,4 @@ def _video(one: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...
 
 
 def _audio(sound: Sound, number: int, name: str) -> tuple[str, ...]:
-    return ("-map", f"[a{number}]", *aac(sound), *listed(name), *TRACKS, *language(sound.language), name)
+    return ("-map", f"[a{number}]", *aac(sound.channels), *listed(name), *TRACKS, *language(sound.language), name)
