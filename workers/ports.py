@@ -283,10 +283,10 @@ class EncoderStatistics:
 
 @dataclass(frozen=True, slots=True)
 class JudgedStatistics(EncoderStatistics):
-    """Those of an encoder that looks at what it sends."""
+    """The statistics of an encoder that looks at what it sends."""
 
     fault: str = ""
-    """What is wrong with that, in a sentence; it goes on."""
+    """A sentence on what is wrong with the output. The encoder goes on."""
 
 
 class RunningEncoder(Protocol):

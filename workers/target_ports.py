@@ -35,8 +35,8 @@ class UploadSource:
 
 @dataclass(frozen=True, slots=True)
 class PublicationOrder:
-    """What is to be published. `options` are the other members of the publication; they may hold secrets. `ending` is that of the
-    name of the file."""
+    """A film that is to be published. `options` are the other members of the publication, and may hold secrets. `ending` is that
+    of the name of the file."""
 
     id: UUID
     content_id: str

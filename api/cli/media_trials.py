@@ -135,7 +135,7 @@ class Stage:
         return found if isinstance(found, dict) else {}
 
     def measure(self, name: str, *, seconds: int, sound: str | None = None) -> None:
-        """Whether flashes and beeps are where they should be, at every second second."""
+        """Fail unless the flashes and the beeps are where they should be, at every second second."""
         expected = [float(time) for time in range(0, seconds, 2)]
         said = self.do("-i", name, "-map", "0:v:0", "-vf", "scale=2:2,format=gray,showinfo", "-f", "null", "-", quiet=False)
         bright = [(float(one[1]), int(one[2]) > 128) for one in _SHOWN.finditer(said.stderr.decode(errors="replace"))]
@@ -476,7 +476,7 @@ TRIALS: Final[Sequence[Trial]] = (
 
 
 def extras(stage: Stage) -> Sequence[str]:
-    """What the programs can do that the product does not need."""
+    """List what the programs can do that the product does not need."""
     try:
         return [name for kind, wanted in _EXTRAS.items() for name in sorted(set(wanted) & names(stage, kind))]
     except TrialFailed:

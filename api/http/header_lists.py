@@ -49,7 +49,7 @@ def entity_tags(header: bytes) -> Iterator[bytes]:
 
 
 def strong_tags(header: bytes) -> Iterator[bytes]:
-    """What is between the quotes of each tag that is not weak."""
+    """Yield what is between the quotes of each tag that is not weak."""
     return (found[1] for found in _TAG.finditer(header) if not found[0].startswith(b"W/"))
 
 

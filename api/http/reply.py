@@ -72,7 +72,7 @@ def _is_coded(response: Response, request: Request, headers: list[tuple[bytes, b
 
 
 def _is_known(request: Request, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Whether If-None-Match names what would be sent."""
+    """True if If-None-Match names what would be sent."""
     sent = whole(request.scope["headers"], IF_NONE_MATCH)
     return is_any(sent) or next(value for name, value in headers if name == b"etag")[1:-1] in entity_tags(sent)
 

@@ -44,7 +44,7 @@ class Response:
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = JSON_TYPE
     settled: bool = False
-    """Whether `etag` alone identifies the body: it shows nothing that changes without it, such as the names of other records. The
+    """True if `etag` alone identifies the body: it shows nothing that changes without it, such as the names of other records. The
     tag of another body that is read has its checksum behind it."""
     reason: bytes | None = None
     """The words of the status line, where they are others than those of the status."""

@@ -71,7 +71,7 @@ class FilmQualitySound(Wire):
 
 
 class FilmQuality(Wire):
-    """What the last check of the film has found. The full report is the file `quality.json` of the content."""
+    """The result of the last check of the film. The full report is the file `quality.json` of the content."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -133,7 +133,7 @@ async def get_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHand
 
 @routes.get("/{id}/quality", READ, response_model=FilmQuality)
 async def get_film_quality(request: Request, id: UUID, events: EventQueries) -> Response:
-    """What the last check of the film of an Event has found: its verdict by a profile, and the main measures."""
+    """Return the result of the last check of the film of an Event: its verdict by a profile, and the main measures."""
     row = await events.by_id(id)
     if row is None:
         raise NotFound(MediaEvent.KIND, str(id))

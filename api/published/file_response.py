@@ -82,7 +82,7 @@ def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Aw
 
 
 def _is_other(request: Request, opened: OpenMedia) -> bool:
-    """Whether the caller wants another version only. An entity tag counts before a date: RFC 9110, 13.2.2."""
+    """True if the caller wants another version only. An entity tag counts before a date: RFC 9110, 13.2.2."""
     if IF_MATCH in request.headers:
         tags = whole(request.scope["headers"], IF_MATCH)
         return not (is_any(tags) or opened.etag.encode() in strong_tags(tags))

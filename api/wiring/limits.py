@@ -44,6 +44,6 @@ def step_places(settings: Settings) -> Places:
 
 
 def media_programs(home: Path) -> Mapping[str, Path]:
-    """Those that are there, by their names."""
+    """Map the names of the media programs that are installed to their paths."""
     found = {name: find(name, verdicts=Verdicts(home)) for name in MEDIA_PROGRAMS}
     return {name: program for name, program in found.items() if program is not None}

@@ -33,7 +33,7 @@ _VOD_FILES: Final = (".ism", ".mp4")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCaption:
-    """What a client sends: one of `content`, `file` (a path below the media root) and `url`."""
+    """A request of a client for captions: it has one of `content`, `file` (a path below the media root) and `url`."""
 
     event_id: UUID
     language: str

@@ -40,8 +40,8 @@ def other_path(content_id: str, stem: str, *, kind: AssetType, key: UUID) -> str
 
 
 def caption_path(content_id: str, *, name: str, language: str, kind: CaptionKind, key: UUID | None = None) -> str:
-    """Of a text: playlists and manifests name it, so it has nothing that an address would have to encode. With `key` it is one that
-    no other caption gets."""
+    """Name the file of a text. Playlists and manifests name it too, so it has nothing that an address would have to encode. With
+    `key` no other caption gets the same path."""
     parts = [_NO_WORD.sub("-", name)[:60].strip("-").lower() or "text", language, kind.value]
     suffix = "" if key is None else f"-{key.hex[:_SUFFIX]}"
     return f"{content_id}/{CAPTIONS}/{'.'.join(parts)}{suffix}{EXTENSIONS[AssetType.CAPTION]}"

@@ -23,8 +23,8 @@ class AssetType(IntEnum):
 
 
 class CaptionKind(StrEnum):
-    """For whom a text track is: `captions` also tell sounds, for those who cannot hear; `descriptions` tell what is seen; `forced`
-    ones translate only what is foreign in the film, and are shown unasked."""
+    """The audience of a text track: `captions` also tell sounds, for those who cannot hear; `descriptions` tell what is seen;
+    `forced` ones translate only what is foreign in the film, and are shown unasked."""
 
     CAPTIONS = "captions"
     SUBTITLES = "subtitles"

@@ -340,7 +340,7 @@ class MediaEvent(EncodedEvent):
             self._withhold(at=at)
 
     def _note_quality(self, quality: Quality | None, *, at: datetime) -> bool:
-        """Whether it was not known before."""
+        """Keep the quality, and return True if it was not known before."""
         present = self.details.quality
         before = None if present is None else present.model_copy(update={"measured_at": None})
         if quality != before:

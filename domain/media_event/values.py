@@ -150,8 +150,8 @@ class QualityOfSound(BaseModel):
 
 
 class Quality(BaseModel):
-    """What the check of a film has found, by the profile of this name. `job` is its job. `keep_private`: a film that fails does not
-    become public."""
+    """The result of the check of a film by the profile of this name. `job` is the job that checked it. `keep_private`: a film that
+    fails does not become public."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -166,7 +166,7 @@ class Quality(BaseModel):
 
     @property
     def withholds(self) -> bool:
-        """Whether the film must not be public."""
+        """True if the film must not be public."""
         return self.keep_private and self.verdict is QualityVerdict.FAIL
 
 

@@ -78,7 +78,7 @@ class AssetQueries:
         return _row(found) if found else None
 
     async def captions(self, event_id: UUID) -> Sequence[AssetRow]:
-        """Those of an Event that have a text, in the order in which they were added."""
+        """List the captions of an Event that have a text, in the order in which they were added."""
         rows = await self._database.rows(_COLUMNS + _SHOWN_CAPTIONS, (event_id, AssetType.CAPTION))
         return [_row(found) for found in rows]
 

@@ -54,7 +54,8 @@ def find(program: str, *, path: str | None = None, verdicts: Verdicts | None = N
 
 
 def _is_left_aside(program: Path, verdicts: Verdicts | None) -> bool:
-    """What says no version, or does not run, is used: the checks tell what is wrong with it."""
+    """True if the program failed its trials, or, untried, is of another release. A program without a version is used, and the
+    checks report it."""
     said = version(program)
     verdict = None if verdicts is None else verdicts.of(program, version=said)
     if verdict is not None:
@@ -64,7 +65,7 @@ def _is_left_aside(program: Path, verdicts: Verdicts | None) -> bool:
 
 
 def version(program: Path) -> str:
-    """What it says of itself and of its libraries, empty where it says nothing."""
+    """Return the versions of the program and of its libraries as it prints them; empty if it prints none."""
     return _said(str(program), program.stat().st_mtime_ns)
 
 

@@ -1,4 +1,4 @@
-"""What aiohttp lacks for answers of strangers: a bound on what is not the body, and an end of the answer where it ends.
+"""Adds to aiohttp what answers of strangers need: a bound on what is not the body, and an end of the answer where it ends.
 
 aiohttp skips informational responses (1xx), however many a server sends, puts every response that it finds in the bytes that have
 come into a queue without a limit, and reads sizes and extensions of chunks of any length. A server that sends nothing else takes a
@@ -27,7 +27,7 @@ _PARSED: Final = 8_192
 _BLANK: Final = regex(rb"(?<![^\n])\r?\n")
 """An empty line, or the rest of a line at the start of what came: the head ends in one of them."""
 _ENDS: Final = (b"\n\r\n", b"\n\n")
-"""Of a head, and of a body in chunks."""
+"""The bytes that end a head, and a body in chunks."""
 _BODILESS: Final = frozenset({204, *range(100, 200)})
 """Statuses whose answers have no body, and none that could be told of. That of 304 would come with another status."""
 
@@ -88,7 +88,7 @@ class BoundedResponses(ResponseHandler):
         return self._body is not None and self._body.is_eof()
 
     def _next(self, data: bytes, start: int) -> int:
-        """Where what is parsed next ends: with a head, and with a body whose length is known."""
+        """Return the end of what is parsed next, which is that of a head, or of a body whose length is known."""
         end = min(start + _PARSED, len(data))
         if self._body is None:
             blank = _BLANK.search(data, start, end)
@@ -102,7 +102,7 @@ class BoundedResponses(ResponseHandler):
             self.transport.abort()
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
-        """What breaks a response within its body is told to whoever reads that."""
+        """Pass on an error within the body of a response to whoever reads that body."""
         super().set_exception(exc, *cause)
         if self._body is not None and not self._body.is_eof():
             self._body.set_exception(exc)

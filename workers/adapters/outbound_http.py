@@ -322,7 +322,7 @@ async def _read(content: aiohttp.StreamReader, into: bytearray, *, most: int) ->
 
 
 async def _read_what_comes(content: aiohttp.StreamReader, into: bytearray, *, most: int, bound: asyncio.Timeout) -> None:
-    """As much of it as comes in time."""
+    """Read as much of the body as comes in time."""
     when = bound.when()
     bound.reschedule(None)
     with suppress(aiohttp.ClientError, http_exceptions.HttpProcessingError, OSError):

@@ -1,4 +1,5 @@
-"""What the trials of media programs found on this machine: `medialedger doctor --media` writes it for whoever looks for a program.
+"""Keeps the results of the trials of media programs on this machine. `medialedger doctor --media` writes them, and the search for a
+program reads them.
 
 A verdict holds for the very file that was tried, and for the libraries that it said it was linked with.
 """
@@ -30,7 +31,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Those of a home. A file that cannot be read holds none."""
+    """The verdicts that a home keeps. A file that cannot be read counts as empty."""
 
     home: Path
 

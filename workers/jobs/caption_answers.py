@@ -1,4 +1,4 @@
-"""What steps ask their worker about captions: the text that a client has sent, and the tracks of a film."""
+"""Answers the questions of steps about captions: the text that a client has sent, and the tracks of a film."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TRACKS: Final = "caption_tracks"
 _GONE: Final = "The text that was sent is not kept any more: send it again."
 
 FindTracks = Callable[[str], Awaitable[Sequence[TextTrack]]]
-"""By the id of a content."""
+"""Finds the text tracks of the content with this id."""
 
 _log = logging.getLogger(__name__)
 
 
 async def no_tracks(content_id: str) -> Sequence[TextTrack]:
-    """Where there are no captions."""
+    """Find nothing: for workers without captions."""
     return ()
 
 
@@ -38,7 +38,7 @@ class CaptionAnswers:
         self._assets = assets
 
     async def tracks(self, content_id: str) -> Sequence[TextTrack]:
-        """Those that clients have added to a film."""
+        """Ask the worker for the text tracks that clients have added to a film."""
         try:
             event = UUID(content_id)
         except ValueError:
@@ -58,7 +58,7 @@ class CaptionAnswers:
 
 
 async def answer(find: FindTracks, content_id: str) -> Mapping[str, Any]:
-    """What a step is told that asks for the tracks of its content."""
+    """Make the answer for a step that asks for the tracks of its content."""
     try:
         found = await find(content_id)
     except Exception as fault:  # whatever it is: the step would wait for ever

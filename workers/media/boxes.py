@@ -26,7 +26,7 @@ class Box:
 
 
 class Place(NamedTuple):
-    """Where a box lies. Its body begins at `begins`, after the header, and it ends at `end`."""
+    """The place of a box. Its body begins at `begins`, after the header, and it ends at `end`."""
 
     kind: bytes
     at: int
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 def places(data: memoryview | bytes | mmap, *, most: int = MOST_BOXES) -> Iterator[Place]:
-    """Where the boxes within a box, or a file, lie. They fill it. Raises `Unreadable`."""
+    """Yield the places of the boxes within a box, or a file, which they fill. Raises `Unreadable`."""
     at, count, total = 0, 0, len(data)
     while at < total:
         size, kind, header = head(data[at : at + LONGEST_HEAD])
@@ -70,7 +70,7 @@ def head(data: memoryview | bytes) -> tuple[int, bytes, int]:
 
 
 def has_head(data: bytearray) -> bool:
-    """Whether the head of a box is there. Eight bytes are enough for all but the largest boxes."""
+    """True if the head of a box is there. Eight bytes are enough for all but the largest boxes."""
     return len(data) >= LONGEST_HEAD or (len(data) >= _HEADER.size and data[:4] != b"\0\0\0\1")
 
 
@@ -85,7 +85,7 @@ def child(data: memoryview, *path: bytes) -> memoryview | None:
 
 
 def needed(data: memoryview, *path: bytes) -> memoryview:
-    """As `child`. Raises `Unreadable` where there is none."""
+    """Return the body of the box that `child` finds. Raises `Unreadable` if there is none."""
     found = child(data, *path)
     if found is None:
         raise Unreadable(f"it has no {path[-1].decode('latin-1')}")
@@ -125,7 +125,7 @@ class Fields:
         return int.from_bytes(self.take(size), "big", signed=signed)
 
     def take(self, size: int) -> memoryview:
-        """So many bytes. Raises `Unreadable`."""
+        """Take the next `size` bytes. Raises `Unreadable` if there are fewer."""
         end = self._at + size
         if end > len(self._body):
             raise Unreadable("a box is too short")

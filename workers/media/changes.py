@@ -38,7 +38,7 @@ class Watch:
         return ()
 
     def changed(self) -> bool:
-        """Whether the parameters changed. The files are deleted."""
+        """Return True if the parameters changed, and delete the files."""
         if not self.options():
             return False
         seen = {key for key in (self._heads() if self._has_headers else self._sets()) if key}
@@ -78,7 +78,7 @@ class Watch:
 
 
 def parameters(codec: str, head: bytes) -> tuple[int, ...]:
-    """What the header of a frame of sound says of its rate and channels; nothing where it is none."""
+    """Return the rate and the channels in the header of a frame of sound; nothing if it is no such header."""
     if len(head) < _HEADER:
         return ()
     if codec in ("ac3", "eac3"):

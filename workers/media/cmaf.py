@@ -41,7 +41,7 @@ class Fragment:
     data: bytes = field(repr=False)
     samples: Sequence[Sample] = field(repr=False)
     media: int = 0
-    """Where in `data` the first sample begins."""
+    """The place in `data` at which the first sample begins."""
 
     @property
     def key(self) -> bool:
@@ -67,7 +67,7 @@ class Header:
 
 
 def header(data: bytes) -> Header:
-    """Of ftyp and moov, with one track of H.264 or AAC. Raises `Unreadable`."""
+    """Read ftyp and moov, which have one track of H.264 or AAC. Raises `Unreadable`."""
     track, *others = read_init(data).media
     if others or not track.codec.startswith(_CODECS) or not track.configuration:
         raise Unreadable("its header is not that of one track of H.264 or AAC")

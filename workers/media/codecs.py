@@ -23,7 +23,7 @@ def inner_at(kind: bytes) -> int:
 
 
 def codec_name(kind: bytes, entry: memoryview) -> str:
-    """Of a sample entry. Raises `Unreadable` for a codec that is not known: no player could be told of it."""
+    """Return the name of the codec of a sample entry. Raises `Unreadable` for a codec that players could not be told."""
     name = _VIDEO.get(kind) or _SOUND.get(kind)
     if name is None:
         raise Unreadable("its codec is not supported")
@@ -32,7 +32,7 @@ def codec_name(kind: bytes, entry: memoryview) -> str:
 
 
 def decoder_configuration(kind: bytes, entry: memoryview) -> bytes:
-    """What a decoder of H.264 or AAC is given before the media; empty for other codecs. Raises `Unreadable`."""
+    """Return what a decoder of H.264 or AAC needs before the media; empty for other codecs. Raises `Unreadable`."""
     inner = {box.kind: box.body for box in boxes(entry[inner_at(kind) :])}
     if kind in (b"avc1", b"avc3"):
         return bytes(_config(inner, b"avcC").rest())

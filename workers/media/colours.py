@@ -15,9 +15,10 @@ from typing import Any, Final
 BT709: Final = "bt709"
 _BT601: Final = frozenset({"smpte170m", "bt470bg"})
 _MATRICES: Final = _BT601 | {BT709}
-"""Those that films keep. Players take the primaries of both kinds of BT.601 for those of BT.709, so nothing is converted there."""
+"""The matrices that films keep. Players take the primaries of both kinds of BT.601 for those of BT.709, so nothing is converted
+there."""
 _TRANSFERS: Final = frozenset({BT709, "smpte170m", "iec61966-2-1"})
-"""Those that films keep. Players show them, and the others of standard dynamic range, alike."""
+"""The transfers that films keep. Players show them, and the others of standard dynamic range, alike."""
 _NUMBERS: Final = {BT709: 1, "bt470bg": 5, "smpte170m": 6, "iec61966-2-1": 13}
 """ITU-T H.273."""
 _NAMED_MATRICES: Final = _MATRICES | {"fcc", "smpte240m", "bt2020nc", "bt2020c", "ycgco", "ictcp"}
@@ -42,7 +43,7 @@ _USUAL_PEAK: Final = 1000.0
 """cd/m², where a source does not say how bright its brightest parts are. It is that of HLG too."""
 _PQ_PEAK: Final = 10_000.0
 _GAMMA: Final = 2.4
-"""Of a display of standard dynamic range, Recommendation ITU-R BT.1886."""
+"""The gamma of a display of standard dynamic range, Recommendation ITU-R BT.1886."""
 _M1, _M2, _C1, _C2, _C3 = 2610 / 16384, 2523 / 32, 3424 / 4096, 2413 / 128, 2392 / 128
 """The constants of PQ, SMPTE ST 2084."""
 _A, _B, _C = 0.17883277, 0.28466892, 0.55991073
@@ -101,7 +102,7 @@ class Colours:
 
     @property
     def is_film(self) -> bool:
-        """Whether a picture of these colours can be a part of a film as it is."""
+        """True if a picture of these colours can be a part of a film as it is."""
         return self.yuv and replace(self, named=True, peak=_USUAL_PEAK) == self.film
 
     def converted(self) -> tuple[str, ...]:
@@ -124,7 +125,7 @@ class Colours:
 
     @property
     def coded(self) -> str:
-        """What `sized` does, but the size and the shape of pixels, as the end of a filter `scale`."""
+        """The end of a filter `scale` that does what `sized` does, except for the size and the shape of pixels."""
         return f"out_color_matrix={self.matrix}:out_range=tv,format=yuv420p,{self.names}"
 
     @property
@@ -148,9 +149,9 @@ class Colours:
 FILM: Final = Colours()
 """The colours of most films: BT.709."""
 UNNAMED: Final = Colours(named=False)
-"""Those of BT.709, where the frames do not say so: raw pictures."""
+"""The colours of BT.709 for frames that do not say so, such as raw pictures."""
 DRAWN: Final = Colours("smpte170m", BT709, "smpte170m", named=False)
-"""Those of pictures that ffmpeg draws."""
+"""The colours of pictures that ffmpeg draws."""
 JPEG: Final = "scale=out_color_matrix=bt601:out_range=pc:flags=bicubic+accurate_rnd+full_chroma_int,format=yuvj420p"
 """The filters that bring a picture to the colours of JPEG files: those of JFIF."""
 

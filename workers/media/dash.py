@@ -20,7 +20,7 @@ from workers.media.resources import Part, Resource, joined
 Kind = Literal["main", "audio"]
 
 MOST_ENTRIES: Final = 100_000
-"""Of one manifest."""
+"""The most segments of one manifest."""
 _IDENTIFIER: Final = regex(r"\$(?:(RepresentationID|Number|Time|Bandwidth)(?:%0(\d{1,2})d)?)?\$")
 _RANGE: Final = regex(r"(\d{1,18})-(\d{1,18})")
 _LONGEST_WINDOW: Final = 24 * 3600.0
@@ -115,7 +115,7 @@ class _Reader:
         return Mpd(not self._dynamic, self._clock is not None, update, tracks, self._texts())
 
     def _texts(self) -> list[TextSet]:
-        """What of them cannot be read is left out."""
+        """List the sets of text. A set that cannot be read is left out."""
         found: dict[tuple[str, str, str], TextSet] = {}
         for period in self._periods():
             for one in _children(period.element, "AdaptationSet"):

@@ -73,7 +73,7 @@ class AudioTrack:
 
 @dataclass(frozen=True, slots=True)
 class VideoTrack:
-    """As of sound."""
+    """Its fields mean what those of `AudioTrack` mean. `width` and `height` are in pixels."""
 
     index: int
     width: int
@@ -208,14 +208,14 @@ class MediaFile:
 
     @cached_property
     def streams(self) -> tuple[dict[str, Any], ...]:
-        """What ffprobe says of the tracks of the programme."""
+        """The tracks of the programme, as ffprobe shows them."""
         streams = [one for one in _objects(self.probed.get("streams")) if isinstance(one.get("index"), int)]
         chosen = self.chosen
         return tuple(one for one in streams if chosen is None or one["index"] in chosen.tracks)
 
     @cached_property
     def programmes(self) -> tuple[Programme, ...]:
-        """Those of a transport stream, in its order. Files of one programme need not say so."""
+        """The programmes of a transport stream, in its order. Files of one programme need not say so."""
         return programmes_of(self.probed)
 
     @cached_property
@@ -274,7 +274,7 @@ class MediaFile:
         return self._shown(self._frames((at,)), at, what=what)
 
     def frames(self, first: float, last: float, *, what: tuple[str, str]) -> tuple[Frame, Frame]:
-        """Those at two times, looked up at once. The later one is judged first."""
+        """Find the frames at two times with one look. The later one is judged first."""
         found = self._frames((first, last))
         later = self._shown(found, last, what=what[1])
         return self._shown(found, first, what=what[0]), later
@@ -303,8 +303,8 @@ class MediaFile:
         )  # two intervals may begin at one key frame
 
     def packets(self, *intervals: tuple[float, float]) -> list[Packet]:
-        """Of the video between two times, or several such, from the key frame before each interval, in the order in which they are
-        decoded. Intervals rise and do not overlap."""
+        """List the packets of the video in each interval, from the key frame before it, in the order in which they are decoded. The
+        intervals rise and do not overlap."""
         entries = "packet=pts_time,dts_time,duration_time,flags"
         show = ("-select_streams", str(self.video.index), "-show_entries", entries, "-of", "json")
         read = ("-read_intervals", ",".join(self._interval(begin, end) for begin, end in intervals))
@@ -372,7 +372,7 @@ def complaint(ended: Ended, path: Path, *, name: str, program: str) -> str:
 
 
 def seconds(time: float) -> str:
-    """As ffmpeg reads it."""
+    """Write a time as ffmpeg reads it."""
     return f"{time:.6f}"
 
 
@@ -392,7 +392,7 @@ def _asked(programs: Programs, path: Path, *arguments: str, name: str) -> dict[s
 
 
 def programmes_of(probed: Mapping[str, Any]) -> tuple[Programme, ...]:
-    """Those of a transport stream, in its order, by what ffprobe says of it."""
+    """List the programmes of a transport stream, in its order, from what ffprobe says of it."""
     return tuple(
         Programme(
             _whole(one, "program_num"),
@@ -422,7 +422,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def is_picture(stream: Mapping[str, Any]) -> bool:
-    """Whether it is a picture that is not attached to sound."""
+    """True if the stream is a picture that is not attached to sound."""
     return stream.get("codec_type") == "video" and not _object(stream.get("disposition")).get("attached_pic")
 
 

@@ -22,7 +22,7 @@ RATE: Final = 48_000
 KEY_SECONDS: Final = 2
 """Between two key frames. Segments begin with them."""
 TIME_BASE: Final = 360_000
-"""Of pictures: the frames of all usual rates begin at whole numbers of it, also those of 23.976 and 59.94."""
+"""The time base of pictures. Frames of all usual rates begin at whole numbers of it, also those of 23.976 and 59.94."""
 PICTURE_TIMES: Final = (
     *("-fps_mode", "vfr", "-enc_time_base", f"1:{TIME_BASE}"),
     *("-bsf:v", f"setts=pts=PTS:dts=DTS:duration=if(gt(DURATION\\,0)\\,DURATION\\,{TIME_BASE // 25})"),
@@ -39,11 +39,11 @@ _NEAR: Final = 0.004
 _HARD: Final = 0.02
 """Seconds: sound that is so much too late or too early is moved, with silence or a cut. Less is how containers round times."""
 LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1"}
-"""What sound is encoded as, by the number of channels."""
+"""The layout in which sound is encoded, for each number of channels."""
 
 
 def channels_of(channels: int) -> int:
-    """How many of so many channels are encoded."""
+    """Return how many channels are encoded of sound that has `channels`."""
     return max(known for known in LAYOUTS if known <= max(channels, 1))
 
 

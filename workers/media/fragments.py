@@ -17,17 +17,17 @@ from workers.media.errors import Unreadable
 NOT_SYNC: Final = 0x10000
 """The flag of a sample that needs others to be decoded."""
 MOST_SAMPLES: Final = 100_000
-"""Of one `trun`."""
+"""The most samples of one `trun`."""
 MOST_TRACKS: Final = 8
 _MOST_IN_FILE: Final = 100_000
 """Boxes on the top level of a file."""
 _LONGEST: Final = 600.0
 _PER_SAMPLE: Final = (0x100, 0x200, 0x400, 0x800)
-"""Of a `trun`: each sample has a duration, a size, flags, an offset, of four bytes each, in this order."""
+"""The flags of a `trun` that mean that each sample has a duration, a size, flags or an offset: four bytes each, in this order."""
 
 
 class Defaults(NamedTuple):
-    """What samples of a track have that say nothing else. `number` is that of the track."""
+    """The values of samples that give none of their own. `number` is that of the track."""
 
     number: int = 0
     duration: int = 0
@@ -84,7 +84,7 @@ class Fragment:
 
 
 def read_init(data: bytes) -> Init:
-    """Of a file that begins with `ftyp` and `moov`. Raises `Unreadable`."""
+    """Read the header of a file that begins with `ftyp` and `moov`. Raises `Unreadable`."""
     moov = needed(memoryview(data), b"moov")
     found = [_trex(one.body) for one in boxes(child(moov, b"mvex") or memoryview(b"")) if one.kind == b"trex"]
     defaults = {one.number: one for one in found}
@@ -156,7 +156,7 @@ def _trex(body: memoryview) -> Defaults:
 
 
 def read_fragment(moof: memoryview, init: Init) -> Fragment:
-    """Of the body of a `moof`. Raises `Unreadable`."""
+    """Read the body of a `moof`. Raises `Unreadable`."""
     main = init.main
     for one in boxes(moof):
         if one.kind == b"traf":
@@ -245,7 +245,7 @@ def read_runs(traf: memoryview) -> list[Run]:
 
 
 def read_fragments(data: Sequence[memoryview], init: Init) -> Fragment:
-    """What several fragments are together."""
+    """Read several fragments as a single fragment."""
     found = [read_fragment(one, init) for one in data]
     if not found:
         raise Unreadable("it has no fragment")
@@ -273,7 +273,7 @@ class Subsegment(NamedTuple):
 
 
 def read_index(data: bytes, *, begins: int) -> list[Subsegment]:
-    """What the first `sidx` box lists. `begins` is where `data` lies in its file. Raises `Unreadable`."""
+    """List the subsegments of the first `sidx` box. `begins` is where `data` lies in its file. Raises `Unreadable`."""
     place = next((one for one in places(data, most=_MOST_IN_FILE) if one.kind == b"sidx"), None)
     if place is None:
         raise Unreadable("it has no index of its segments (sidx)")

@@ -50,7 +50,7 @@ class Variant(NamedTuple):
 
 
 class Rendition(NamedTuple):
-    """What EXT-X-MEDIA tells of, such as a sound. `uri` is empty where it is in the same segments as the picture."""
+    """A rendition that EXT-X-MEDIA declares, such as a sound. `uri` is empty where it is in the same segments as the picture."""
 
     type: str
     group: str
@@ -100,14 +100,14 @@ def text_of(body: bytes) -> str:
 
 
 def read(text: str, *, most: int, newest: int | None = None) -> Playlist:
-    """Of at most `most` entries or renditions. `newest`: so many entries are read, and those before are counted. Raises
+    """Read a playlist of at most `most` entries or renditions. With `newest`, older entries than so many are only counted. Raises
     `Unreadable`."""
     return _Reader(most).read(lines_of(text), newest=newest)
 
 
 def lines_of(text: str) -> list[str]:
-    """Those that are not empty, without the first. A line ends with LF or CRLF, never with another sign that Unicode takes for the
-    end of one: titles may have them. Raises `Unreadable`."""
+    """List the lines that are not empty, without the first. A line ends with LF or CRLF, never with another sign that Unicode takes
+    for the end of a line: titles may have them. Raises `Unreadable`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") > MOST_LINES:
         raise Unreadable(f"it has more than {MOST_LINES} lines")
@@ -269,7 +269,7 @@ class _Reader:
 
 
 def attributes(line: str) -> dict[str, str]:
-    """Of a tag, without quotes. What is no attribute is left out, up to the next comma. Raises `Unreadable`."""
+    """Read the attributes of a tag, without quotes. What is no attribute is left out, up to the next comma. Raises `Unreadable`."""
     text = within(line).partition(":")[2]
     said: dict[str, str] = {}
     at = 0
@@ -307,5 +307,5 @@ def time_of_day(text: str) -> float | None:
 
 
 def date_time(moment: float) -> str:
-    """What EXT-X-PROGRAM-DATE-TIME says of seconds since 1970."""
+    """Write seconds since 1970 as EXT-X-PROGRAM-DATE-TIME does."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

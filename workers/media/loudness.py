@@ -1,4 +1,4 @@
-"""How loud sound is, by EBU R 128 and ITU-R BS.1770: the meter of ffmpeg, and what it has found.
+"""Measures the loudness of sound by EBU R 128 and ITU-R BS.1770 with the meter of ffmpeg.
 
 A meter begins anew when the form of the sound changes: sound is brought to one form before it.
 """
@@ -23,8 +23,9 @@ _LARGEST: Final = (_MOMENTARY, _SHORT_TERM)
 
 @dataclass(frozen=True, slots=True)
 class Loudness:
-    """Of a track, in LUFS; `range` in LU, `true_peak` in dBTP. `momentary` and `short_term` are the largest ones. None: it is
-    silent, or too short to tell: 0.4 s are needed, 3 s for `short_term`. Without `peaks` only `integrated` is measured."""
+    """The loudness of a track in LUFS; `range` in LU, `true_peak` in dBTP. `momentary` and `short_term` are the largest values. A
+    value is None if the track is silent, or too short: 0.4 s are needed, 3 s for `short_term`. Without `peaks` only `integrated` is
+    measured."""
 
     integrated: float | None = None
     range: float | None = None
@@ -42,7 +43,7 @@ def meter(file: str, *, peaks: bool = False) -> str:
 
 
 def read_meter(file: Path) -> Loudness:
-    """What the meter has written. Nothing, where no sound reached it."""
+    """Read what the meter has written. The values are None if no sound reached it."""
     last: dict[str, float] = {}
     largest: dict[str, float] = {}
     with suppress(FileNotFoundError), file.open() as lines:

@@ -24,5 +24,5 @@ def jpeg(*, quality: int, several: bool = False) -> tuple[str, ...]:
 
 
 def language(name: str, track: int = 0) -> tuple[str, ...]:
-    """What an audio track of the output says of its language, nothing where it is not known."""
+    """Options that write the language of an audio track to the output; none if it is not known."""
     return (f"-metadata:s:a:{track}", f"language={name}") if name else ()

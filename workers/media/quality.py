@@ -31,7 +31,7 @@ _BLACK: Final = 0.5
 _STILL: Final = 2.0
 _SILENT: Final = 1.0
 _STEADY: Final = 0.9
-"""So much of a film has frames at one distance, where it has a rate."""
+"""A film has a rate if at least this share of its frames has the same distance."""
 _LONGEST_GAP: Final = 1.0
 """Seconds between two frames of a film without a rate."""
 _MOST_LISTED: Final = 100
@@ -44,7 +44,7 @@ class Verdict(StrEnum):
 
 
 class Check(StrEnum):
-    """What a profile may limit."""
+    """A measure that a profile may limit."""
 
     LOUDNESS = "loudness"
     TRUE_PEAK = "true_peak"
@@ -147,7 +147,7 @@ class Reason(BaseModel):
 
 
 class Report(BaseModel):
-    """What `quality.json` has."""
+    """The contents of `quality.json`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -179,7 +179,7 @@ def sound_file(track: int) -> str:
 
 
 def read_picture(folder: Path, *, colours: Colours) -> PictureMeasures | None:
-    """What was found in the picture. None: nothing of it could be decoded."""
+    """Read the measures of the picture. None means that nothing of it could be decoded."""
     times, lasts = _frame_times(folder / FRAMES)
     if not times:
         return None
@@ -204,7 +204,7 @@ def read_picture(folder: Path, *, colours: Colours) -> PictureMeasures | None:
 
 
 def read_sound(folder: Path, track: int, *, end: float, language: str, channels: int) -> SoundMeasures:
-    """What was found in an audio track. `end` is how long the picture lasts."""
+    """Read the measures of an audio track. `end` is how long the picture lasts."""
     file = folder / sound_file(track)
     loud = read_meter(file)
     silent = _spans(file, "lavfi.silence_start", "lavfi.silence_end", end=end, least=_SILENT)
@@ -298,7 +298,7 @@ def _values(file: Path, *names: str) -> Iterator[tuple[str, str]]:
 
 
 def _spans(file: Path, begin: str, end_name: str, *, end: float, least: float) -> list[Span]:
-    """What has begun and not ended lasts until the end."""
+    """Read spans from a file of a detector. A span that has begun and not ended lasts until `end`."""
     found: list[Span] = []
     began: float | None = None
     for name, value in _values(file, begin, end_name):
@@ -326,7 +326,7 @@ def _frame_times(file: Path) -> tuple[list[float], float]:
 
 
 def _gaps(times: Sequence[float]) -> list[Span]:
-    """Where frames are missing: in a film with a rate between two whose distance is half as long again, else from a second on."""
+    """List where frames are missing. In a film with a rate that is a distance half as long again, else one from a second on."""
     between = [after - before for before, after in pairwise(times)]
     if not between:
         return []

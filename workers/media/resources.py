@@ -1,4 +1,4 @@
-"""What one request gets of a stream: a file, or a range of its bytes."""
+"""The resource of a stream that one request gets: a file, or a range of its bytes."""
 
 from __future__ import annotations
 

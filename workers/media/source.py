@@ -22,7 +22,7 @@ MOST_TRACKS: Final = 64
 MOST_SOUNDS: Final = 8
 LEAST_SIDE: Final = 16
 MOST_PIXELS: Final = 8192 * 8192
-"""Of a picture: it is decoded into memory."""
+"""The most pixels of a picture, which is decoded into memory."""
 _INTERLACED: Final = frozenset({"tt", "bb", "tb", "bt"})
 _LANGUAGE: Final = regex(r"[a-z]{3}")
 _NO_LANGUAGE: Final = frozenset({"und", "mis", "zxx"})
@@ -44,9 +44,9 @@ class Picture:
     rate: float
     interlaced: bool
     square: bool = True
-    """Whether the pixels of its track are."""
+    """True if the pixels of the track are square."""
     turned: int = 0
-    """By how many degrees the track says that it is to be turned."""
+    """The degrees by which players must turn the picture, as the track says."""
     colours: Colours = FILM
     pixels: str = ""
     """The pixel format."""
@@ -142,7 +142,7 @@ def source(file: MediaFile, *, most_sounds: int = MOST_SOUNDS) -> Source:
 
 
 def lasts(file: MediaFile) -> float:
-    """How many seconds a file says that it is."""
+    """Return the length that a file gives for itself, in seconds."""
     return _number(_object(file.probed.get("format")).get("duration")) or 0.0
 
 
@@ -240,7 +240,8 @@ def _language(stream: Mapping[str, Any]) -> str:
 
 
 def _name(stream: Mapping[str, Any]) -> str:
-    """What an editor called it. Matroska has a title; MP4 a name, or a handler, which most programs fill with their own."""
+    """Return the name that an editor gave to a track. Matroska has a title; MP4 a name, or a handler, which most programs fill with
+    their own."""
     tags = _tags(stream)
     return str(tags.get("title") or tags.get("name") or "")
 

@@ -24,7 +24,7 @@ _HEADERS: Final[Mapping[int, re.Pattern[bytes]]] = {
     0x02: re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL),
     0x01: re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL),
 }
-"""What describes a picture of H.264, HEVC and MPEG-2, by the type of its stream in a programme. ISO/IEC 13818-1, 2.4.4.9."""
+"""The headers that describe a picture of H.264, HEVC and MPEG-2, by the type of the stream. ISO/IEC 13818-1, 2.4.4.9."""
 _SOUNDS: Final = frozenset({0x03, 0x04, 0x06, 0x0F, 0x81, 0x87})
 
 
@@ -49,7 +49,7 @@ class Headers:
         self._last: dict[str, bytes] = {}
 
     def signs(self, data: bytes) -> Iterator[Sign]:
-        """Where the headers of a track in a segment are others than before. The first ones of a track are no change."""
+        """Yield where the headers of a track in a segment differ from those before. The first headers of a track are no change."""
         tables, begins = self._tables(data), None
         for place, name, kind, body in self._begun(data):
             stamp = _stamp(body)
@@ -64,7 +64,7 @@ class Headers:
                 yield Sign(name, headers, late, place, tables + data[place:])
 
     def _begun(self, data: bytes) -> Iterator[tuple[int, str, int, bytes]]:
-        """Where pictures and sounds begin, of which track and type, and their first bytes."""
+        """Yield where each picture and sound begins, its track, its type and its first bytes."""
         for found in _BEGINS.finditer(data[1::PACKET]):
             place = found.start() * PACKET
             name, kind = self._tracks.get(_pid(data, place), ("", 0))
@@ -99,7 +99,7 @@ def _payload(packet: bytes) -> bytes:
 
 
 def _body(data: bytes, place: int, *, pid: int, packets: int) -> bytes:
-    """What begins in a packet, as far as some packets hold it."""
+    """Return what begins in a packet, up to the end of the given number of packets."""
     body, left = _payload(data[place : place + PACKET]), packets - 1
     for other in range(place + PACKET, min(place + 100 * PACKET, len(data)), PACKET):
         if not left or (_pid(data, other) == pid and data[other + 1] & 0x40):
@@ -111,7 +111,7 @@ def _body(data: bytes, place: int, *, pid: int, packets: int) -> bytes:
 
 
 def _map_pid(packet: bytes) -> int:
-    """Where the tracks of the first programme are listed; -1 where the table says none."""
+    """Return the PID of the packets that list the tracks of the first programme; -1 if the table has none."""
     table = _payload(packet)
     table = table[1 + table[0] :] if table else b""
     for at in range(8, min(len(table) - 4, 3 + ((table[1] & 0x0F) << 8 | table[2]) - 4) if len(table) > 8 else 0, 4):
@@ -140,7 +140,7 @@ def _listed(payload: bytes) -> Iterator[tuple[int, tuple[str, int]]]:
 
 
 def _headers(kind: int, data: bytes) -> bytes | None:
-    """What a decoder must know; None where it is not at the beginning."""
+    """Return the headers that a decoder needs; None if the data do not begin with them."""
     if kind in _HEADERS:
         found = _HEADERS[kind].search(data)
         return found[1] if found is not None else None

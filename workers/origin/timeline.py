@@ -39,7 +39,7 @@ class Track:
     peak: float
     longest: float
     captions: CaptionServices = NO_CAPTIONS
-    """Those that its pictures had in any part."""
+    """The captions that the pictures of the track had in any part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class TrackIndex:
     peak: float = 0.0
     """Bits per second of the largest segment for its length."""
     captions: CaptionServices = NO_CAPTIONS
-    """Those that its pictures had in any segment."""
+    """The captions that the pictures of the track had in any segment."""
     began: float = float("inf")
     """When the first segment came, a Unix time; that of removed ones too, as the two above."""
     _read: int = 0
@@ -147,7 +147,7 @@ class TrackWriter:
         self._write(*(asdict(one) for one in segments))
 
     def captions(self, found: CaptionServices) -> None:
-        """Those of a segment. Nothing is written where they are known."""
+        """Keep the captions of a segment. Nothing is written if they are known."""
         if (every := self._index.captions | found) != self._index.captions:
             self._write({"captions": every})
 

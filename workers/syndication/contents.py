@@ -73,7 +73,7 @@ class TargetContents:
 
 
 async def _texts_removed(target: PublishingTarget, order: PublicationOrder, details: Mapping[str, Any]) -> None:
-    """Those that went along with the film."""
+    """Remove the texts that went along with the film."""
     texts = details.get(TEXTS)
     if isinstance(texts, list) and TEXTS in target.capabilities and isinstance(target, TextTarget):
         for one in texts:

@@ -97,7 +97,7 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 
 def caption_packages(context: WorkerContext) -> CaptionPackages:
-    """What makes the packages of a film agree with its captions."""
+    """Make the object that brings the packages of films into agreement with their captions."""
     from workers.assets.caption_packages import CaptionPackages
     from workers.jobs.caption_answers import CaptionAnswers
 

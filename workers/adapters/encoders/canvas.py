@@ -66,5 +66,5 @@ class Canvas:
 
     @property
     def sound_filter(self) -> str:
-        """For sound that keeps its form to the end: from time 0 on, without gaps."""
+        """The filter for sound that keeps its form to the end. Its output begins at time 0 and has no gaps."""
         return f"{SOUND_LINE},aformat=sample_fmts=s16:channel_layouts=stereo"

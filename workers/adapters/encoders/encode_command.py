@@ -54,7 +54,7 @@ class Input:
     """Width by height of its picture as it is shown at first. None: its picture keeps its size to the end."""
     picture: str = "0:v:0"
     colours: Colours = UNNAMED
-    """Of its picture."""
+    """The colours of the picture of the input."""
 
 
 def encode_command(

@@ -134,7 +134,7 @@ class RunningFfmpeg:
         self._progress = _Progress()
         self._rate: deque[tuple[float, int]] = deque()
         self._watches: dict[str, SyncWatch] = {}
-        """By the sound that is compared with the first picture."""
+        """Each key is the name of the sound that is compared with the first picture."""
         self._stopping = False
         self._playout = source.playout
         self._ends = self._playout is None and settings.source.type == "file" and not settings.source.loop

@@ -46,8 +46,8 @@ _SHOWN: Final = "first_shown"
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """What an item has. Its time begins with the first picture that is shown, `begins` seconds after the beginning of its file.
-    `length` is in seconds; None where it says none."""
+    """The tracks and the length of an item. Its time begins with the first picture that is shown, `begins` seconds after the
+    beginning of its file. `length` is in seconds; it is None if the item gives none."""
 
     picture: int | None
     sound: int | None
@@ -56,7 +56,7 @@ class Streams:
     rate: float | None = None
     """Pictures a second, in the mean."""
     indexed: bool = True
-    """Whether its key frames can be sought."""
+    """True if ffmpeg can seek the key frames of the item."""
     colours: Colours = FILM
 
     @classmethod
@@ -155,8 +155,8 @@ class ItemDecoder:
         return self._taken(self._canvas.samples(frame) * SAMPLE)
 
     def bridged(self, frame: int) -> Slot:
-        """What was shown last, with its sound where it has come, else with none. The picture, or both, are left out when they come:
-        the item ends when it is due to."""
+        """Return what was shown last, with the sound of the frame if it has come. What comes late is left out, so the item ends
+        when it is due to."""
         size = self._canvas.samples(frame) * SAMPLE
         if not self._owed and self._sounds is not None and self._pictures is not None and self._sounds.pull(size):
             return self._stands_still(size)
@@ -222,7 +222,7 @@ class ItemDecoder:
         return Slot(self._last, heard + bytes(sound - len(heard)))
 
     def _shows(self) -> bool:
-        """Whether the next picture is there."""
+        """True if the next picture is there."""
         pictures, size = self._pictures, self._canvas.picture_bytes
         while pictures is not None and pictures.pull(size):
             if not self._held:
@@ -240,19 +240,19 @@ class ItemDecoder:
 
     @property
     def _far_behind(self) -> bool:
-        """So much sound waits for a picture that it is not waited for any more."""
+        """True if so much sound waits for the next picture that the item goes on without it."""
         return self._sounds is not None and self._sounds.size >= _AHEAD_SOUND
 
     def _too_far_ahead(self, shows: bool) -> bool:
-        """So many pictures wait for a sound that it is not waited for any more."""
+        """True if so many pictures wait for sound that the item goes on without it."""
         return shows and self._pictures is not None and self._pictures.size >= self._limit(self._pictures)
 
 
 async def looked_at(
     program: Path, item: OpenedItem, *, confinement: Confinement, known: dict[tuple[int, ...], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """What ffprobe shows of the item, and when its first picture is shown; of a file that has not changed it is `known`. Raises
-    `Unplayable`."""
+    """Return what ffprobe shows of the item, and when its first picture is shown. `known` keeps that by the version of the file,
+    and an unchanged file is not read again. Raises `Unplayable`."""
     status = os.fstat(item.descriptor)
     version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     if version not in known:

@@ -1,4 +1,4 @@
-"""Whether the sound of an encode runs away from its picture: seen by how much of each has come, without decoding.
+"""Detects, without decoding, that the sound of an encode runs away from its picture, from how much of each has come.
 
 An encoder holds back frames of the picture, and fragments come in steps. So what counts is how far the distance is from that of the
 first seconds, and for how long. A picture that stands still, or a sound that is gone for a while, is no fault."""
@@ -18,11 +18,11 @@ _LONG: Final = 30.0
 
 @dataclass(slots=True)
 class SyncWatch:
-    """Of a sound and the picture. `fault` is a sentence once it has run away for long, and stays."""
+    """Compares a sound with the picture. `fault` is a sentence once it has run away for long, and stays."""
 
     fault: str = ""
     _ends: dict[bool, tuple[float, float]] = field(default_factory=dict)
-    """By whether it is the picture: where it ends in the time of the media, and when that came."""
+    """For the picture (True) and the sound (False): where it ends in the time of the media, and when that came."""
     _began: float = 0.0
     _usual: float | None = None
     _since: float | None = None

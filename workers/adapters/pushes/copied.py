@@ -111,7 +111,7 @@ class _Sounds:
         self._rest = b""
 
     def change(self, piece: bytes) -> int | None:
-        """How many bytes of the piece are before a change; None where there is none."""
+        """Return the number of bytes of the piece before a change, or None if nothing changes."""
         before, data = len(self._rest), self._rest + piece
         if not begins_packets(data):
             return None
@@ -175,7 +175,7 @@ class Copy:
         self._why = self._why or why
 
     def _ends(self, piece: bytes) -> int | None:
-        """Where the sound changes. Within fragments it does not say so, and a receiver is told its rate and its channels once."""
+        """Return where the sound changes. Fragments do not say so, and a receiver learns the rate and the channels once."""
         end = None if self._sounds is None else self._sounds.change(piece)
         if end is not None:
             self._why = "the rate or the channels of its sound change, so it begins anew."

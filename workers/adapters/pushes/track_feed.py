@@ -27,7 +27,7 @@ class TrackFeed:
         self._moof = b""
 
     def feed(self, piece: bytes) -> Iterator[Queued]:
-        """Those that are complete now. Raises `Unreadable`."""
+        """Yield the fragments that the piece completes. Raises `Unreadable`."""
         for kind, box in self._boxes.feed(piece):
             if kind == b"moof":
                 self._moof = box

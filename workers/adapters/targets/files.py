@@ -1,4 +1,4 @@
-"""What targets that keep a file as it is have in common: it is there, or it is not, and nothing can be done with it.
+"""The common part of targets that keep a file as it is: it is there, or it is not, and nothing can be done with it.
 
 Texts of a film are files beside it."""
 
