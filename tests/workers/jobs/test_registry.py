@@ -23,7 +23,7 @@ BROKEN: tuple[Workflow, ...] = ()
 NO_WORKFLOW = "a text"
 BUILT_IN = (
     *("asset_gif", "asset_image", "asset_video", "captions", "compose", "http_fetch_verify", "probe_media"),
-    *("publication_upload", "vod_capture", "vod_ingest", "vod_package"),
+    *("publication_upload", "quality_check", "vod_capture", "vod_ingest", "vod_package"),
 )
 CLASHING = (Workflow("fine", JobParameters, STEPS), Workflow("probe_media", JobParameters, STEPS))
 
