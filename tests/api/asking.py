@@ -149,7 +149,7 @@ def fields_of(answer: httpx.Response) -> list[str]:
 
 
 def version_of(answer: httpx.Response) -> int:
-    """What its ETag begins with."""
+    """Return the version with which the ETag of an answer begins."""
     return int(answer.headers["etag"].strip('"').partition(".")[0])
 
 

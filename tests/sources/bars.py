@@ -67,7 +67,7 @@ def _compressed(light: float, peak: float) -> float:
 
 
 def _shown(light: Rgb, *, peak: float) -> Rgb:
-    """What of light in the primaries of BT.2020, in cd/m², a display of standard range shows."""
+    """Return what a display of standard range shows of light in the primaries of BT.2020, in cd/m²."""
     narrow = _by(_BACK, _each(lambda part: _compressed(part, peak), light))
     return _each(lambda part: 255 * min(max(part, 0), 1) ** (1 / 2.4), narrow)
 
@@ -188,7 +188,7 @@ def rgb_bars(path: Path, *, lines: int = 108) -> Path:
 
 
 JFIF = "scale=in_color_matrix=bt601:in_range=pc"
-"""What viewers of JPEG files do, whatever else a file says."""
+"""The conversion of viewers of JPEG files, whatever else a file says."""
 
 
 def shown_stream(path: Path) -> dict[str, Any]:

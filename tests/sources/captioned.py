@@ -163,7 +163,7 @@ def _tags(flv: bytes, data: Sequence[bytes], codec: str) -> bytes:
 
 
 def _coded(body: bytes, codec: str) -> int | None:
-    """Where the units of a picture begin in a video tag; None: it has no picture."""
+    """Return where the units of a picture begin in a video tag, or None if it has no picture."""
     if body[0] & 0x80:  # with the four letters of its codec
         return {1: 8, 3: 5}.get(body[0] & 0x0F)
     return 5 if body[1] == 1 else None

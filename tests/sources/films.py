@@ -28,7 +28,7 @@ _TABLES: Final = (0, 0x11, 0x1000)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a part of a film is like. `rate` is in frames a second, `sample_rate` in Hz; `sar` is the shape of a pixel."""
+    """The form of a part of a film. `rate` is in frames a second, `sample_rate` in Hz; `sar` is the shape of a pixel."""
 
     size: tuple[int, int] = (320, 180)
     rate: str = "25"

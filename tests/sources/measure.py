@@ -22,7 +22,7 @@ _RATE: Final = 48_000
 _BRIGHT: Final = 128
 _LOUD: Final = 6_000
 _SOFT: Final = 150
-"""Of 32,767: a beep is louder than the first, the hum than the second."""
+"""Levels, at most 32,767: a beep is louder than the first, the hum louder than the second."""
 _WIDTH, _HEIGHT = 32, 18
 
 
@@ -112,7 +112,7 @@ def box(path: Path | str, at: float, *, track: str = "v:0") -> tuple[int, int, i
 
 
 def apart(flashes: Sequence[float], beeps: Sequence[float]) -> float:
-    """How far the farthest pair of a flash and its beep is apart. Both must be as many."""
+    """Return the largest distance between a flash and its beep. There must be as many of both."""
     assert len(flashes) == len(beeps), (flashes, beeps)
     return max((abs(flash - beep) for flash, beep in zip(flashes, beeps, strict=True)), default=0.0)
 

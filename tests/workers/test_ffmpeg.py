@@ -86,7 +86,7 @@ def test_the_operators_own_is_left_aside_where_it_is_not_of_release_8(public: Pa
 
 @pytest.mark.parametrize("library", ["57. 28.100", "60.  8.100"])
 def test_a_verdict_counts_more_than_the_release(public: Path, tmp_path: Path, library: str) -> None:
-    """For the very program that was tried."""
+    """It counts for the very program that was tried."""
     own, verdicts = script(public, f"echo 'libavutil      {library}'"), Verdicts(tmp_path)
     others = find("ffmpeg", path="/nowhere")
     verdicts.note(own, version=version(own), faults=[])

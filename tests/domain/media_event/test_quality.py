@@ -1,4 +1,4 @@
-"""What the check of a film means to its Event: what it shows of it, and that a film that fails may not become public."""
+"""An Event shows the result of the check of its film, and a film that fails may not become public."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What an encode makes of sources that change in the middle, begin anywhere, stand still or jump: measured on its decoded pictures
-and sounds. The source is read as fast as ffmpeg can."""
+"""Encodes of sources that change in the middle, begin anywhere, stand still or jump, measured on their decoded pictures and
+sounds. The source is read as fast as ffmpeg can."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def aged(folder: Path, seconds: float) -> Path:
 
 
 def cut(path: Path, begin: float) -> Path:
-    """What comes after a time, with the times that it has there."""
+    """Write the part of a file after a time, with the times that it has there."""
     made = path.with_name(f"cut-{path.name}")
     films.ffmpeg("-ss", f"{begin:g}", "-i", str(path), "-c", "copy", "-avoid_negative_ts", "disabled", str(made))
     return made

@@ -28,7 +28,7 @@ class Studio:
     streamed: Streamed
     listener: Listener = field(default_factory=Listener)
     texts: dict[str, Path] = field(default_factory=dict)
-    """Of the last capture, by their names."""
+    """The texts of the last capture, by their names."""
 
     def files(self, *names: str) -> dict[str, Any]:
         return {path: body for name in names for path, body in self.streamed.files(name).items()}

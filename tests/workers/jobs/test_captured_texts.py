@@ -58,7 +58,7 @@ def cues(studio: Studio, name: str = "English") -> list[tuple[float, float, str]
 
 
 def expected(begin: float, end: float) -> list[Any]:
-    """What is shown between two times, as it is after a cut."""
+    """List the texts that are shown between two times, as they are after a cut."""
     shown = [(max(at + 0.1, begin) - begin, min(at + 0.9, end) - begin, text) for at, text in EVERY]
     return [(pytest.approx(at, abs=0.003), pytest.approx(until, abs=0.003), text) for at, until, text in shown if at < until]
 
@@ -141,7 +141,7 @@ def texts_of_second(numbers: Sequence[int]) -> bytes:
 
 
 def segmented(folder: Path, whole: bytes, form: str) -> dict[str, Body]:
-    """Of WebVTT by Shaka Packager; of TTML by ffmpeg."""
+    """Make segments: of WebVTT with Shaka Packager, of TTML with ffmpeg."""
     (folder / "en.vtt").write_bytes(whole)
     if form == "wvtt":
         text = "in=en.vtt,stream=text,init_segment=text-i.mp4,segment_template=text-$Number$.m4s"

@@ -90,7 +90,7 @@ async def test_a_film_and_its_pictures_show_the_colours_of_the_source(
 
 
 def _decoded(film: Path) -> str:
-    """How a player takes a film, which names all that is to be known for it."""
+    """Return the filter that decodes a film as a player does. The film must name all that is needed for it."""
     said = shown_stream(film)
     assert {"unknown", None}.isdisjoint(said.get(f"color_{what}") for what in ("space", "primaries", "transfer", "range"))
     return f"scale=in_color_matrix={said['color_space']}:in_range=tv"

@@ -19,7 +19,7 @@ from workers.kernel.forked import ForkServer
 
 PLAIN, CHANGING, NARROW, EARLY_SOUND, LATE_PICTURE, LATE_SOUND, SHORT_SOUND, STILL, SLIDES = range(1, 10)
 GAIN: Final = 8.0
-"""Of the measure: films that are composed are much softer."""
+"""The gain of the measure: films that are composed are much softer."""
 FRAME: Final = 0.045
 """A frame at 25 frames in a second, and how times are rounded."""
 

@@ -160,7 +160,7 @@ async def test_subtitles_of_pictures_are_told_and_not_kept(hosts: StepProcessPoo
 
 
 async def test_line_21_becomes_text_too(hosts: StepProcessPool, root: Path) -> None:
-    """What the pictures carry stays there, and is a track for players that show none of that."""
+    """The pictures keep their captions, and players that do not show those get a track."""
     made = await run(hosts, root, "vod_ingest", content_id="cc", file="in/captioned.mov", caption_languages={"CC1": "en"})
     assert not isinstance(made, Failed), made
     [track] = made["captions"]["tracks"]
@@ -183,7 +183,7 @@ async def test_a_film_that_is_packaged_again_keeps_its_tracks(hosts: StepProcess
 
 @pytest.mark.parametrize("accurate", [True, False])
 async def test_captions_follow_a_clip(hosts: StepProcessPool, root: Path, accurate: bool) -> None:
-    """As text tracks inside its file, at its times. The copy begins at the only key frame before, that of 1.2 s."""
+    """They are text tracks inside the clip, at its times. The copy begins at the only key frame before, that of 1.2 s."""
     made = await run(hosts, root, "vod_ingest", content_id="cut", file="in/five.mkv")
     assert not isinstance(made, Failed), made
     span: dict[str, Any] = {"source": "cut.mp4", "start": "00:00:01.600", "end": "00:00:03.600", "name": f"{accurate}.mp4"}

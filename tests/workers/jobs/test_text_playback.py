@@ -98,7 +98,7 @@ class Screening:
         self.runner = web.AppRunner(app, shutdown_timeout=0.1)
 
     async def watch(self, player: str, *, home: Path) -> dict[str, Any]:
-        """What a page tells that shows all languages, or all of them where each has a page of its own."""
+        """Return the report of a page that shows all languages, or the reports of all pages if each language has its own."""
         languages = [[language] for language in LANGUAGES] if player == "dash" else [list(LANGUAGES)]
         told = [await self._watched(player, shows, home=home / shows[0]) for shows in languages]
         return {**told[0], "texts": {name: texts for one in told for name, texts in one.get("texts", {}).items()}}

@@ -117,7 +117,7 @@ async def test_only_what_changes_is_encoded_again(studio: Studio, tmp_path: Path
 
 
 def hashes(path: Path) -> list[str]:
-    """Of the decoded pictures."""
+    """List the hashes of the decoded pictures."""
     command = [tool("ffmpeg"), "-v", "error", "-i", str(path), "-map", "0:v", "-fps_mode", "passthrough", "-f", "framemd5", "-"]
     said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     return [line.rpartition(",")[2] for line in said.splitlines() if not line.startswith("#")]
@@ -169,7 +169,7 @@ async def test_sound_that_ends_early_and_a_hole_are_told_with_times(studio: Stud
 
 
 async def test_a_clock_that_is_set_back_an_hour_leaves_nothing_out(studio: Studio) -> None:
-    """As the dates of an encoder at the end of daylight saving time."""
+    """The dates of an encoder do that at the end of daylight saving time."""
     dates = {4: f"#EXT-X-PROGRAM-DATE-TIME:{moment(4 - 3600)}", 0: f"#EXT-X-PROGRAM-DATE-TIME:{moment(0)}"}
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8), began=None, tags=dates)}) as origin:
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(1), moment(7), frame_accurate=True)
@@ -188,7 +188,7 @@ PERIOD = """<Period id="{number}" start="PT{start}S" duration="PT4S">
 
 @pytest.mark.parametrize("accurate", [True, False])
 async def test_periods_of_another_form_are_in_the_film(studio: Studio, tmp_path: Path, accurate: bool) -> None:
-    """Of a DASH manifest, whose sound is in segments of its own."""
+    """The periods are those of a DASH manifest, whose sound is in segments of its own."""
     for number, form in enumerate((PROGRAMME, ADVERTISEMENT, PROGRAMME)):
         names = (
             "-init_seg_name",

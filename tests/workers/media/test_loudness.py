@@ -97,7 +97,7 @@ def test_the_range_is_that_of_ebu_tech_3342(tmp_path: Path) -> None:
 
 
 def test_pyloudnorm_has_the_same_opinion(tmp_path: Path) -> None:
-    """Of noise that comes and goes, with a tone in one channel."""
+    """The sound is noise that comes and goes, with a tone in one channel."""
     left = "(random(0)-0.5)*0.3*(0.6+0.4*sin(2*PI*0.2*t))+0.1*sin(2*PI*90*t)"
     right = "(random(1)-0.5)*0.05+0.2*sin(2*PI*6000*t)*lt(mod(t\\,4)\\,1)"
     sound = _made(tmp_path, [left, right], layout="stereo", seconds=15)

@@ -1,4 +1,4 @@
-"""What a track lacks of another one, and what the headers of sound say."""
+"""Tracks are compared with each other, and headers of sound are read."""
 
 from __future__ import annotations
 

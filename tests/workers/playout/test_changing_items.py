@@ -99,7 +99,7 @@ def _begins(values: Sequence[bool], *, step: float, apart: float = 0.0) -> list[
 
 
 def _quiet(heard: Sequence[int]) -> list[float]:
-    """Where nothing is heard for a tenth of a second, from the first sound to the last."""
+    """List the times at which nothing is heard for a tenth of a second, from the first sound to the last."""
     loud = [place for place, value in enumerate(heard) if abs(value) > 100]
     return [round(one / SAMPLE_RATE, 2) for one, after in pairwise(loud) if after - one > SAMPLE_RATE / 10]
 

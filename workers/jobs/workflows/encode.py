@@ -23,7 +23,7 @@ ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fm
 EVEN_SIZE: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
 """H.264 has no odd sizes in this form of colours."""
 ANY_PICTURE: Final = ("-max_error_rate", "1")
-"""What can be decoded is used, however much is damaged: the step looks at what it got."""
+"""Makes ffmpeg use all that can be decoded, however much is damaged. The step looks at what it got."""
 SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 """Frames keep the times that they have in the source."""
 

@@ -40,7 +40,8 @@ def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: flo
 
 
 def is_heard(context: StepContext[Any], file: MediaFile, *, track: int, begin: float, lasts: float) -> bool:
-    """Whether a track of sound, by the index of its stream, has anything between two times. It nearly always has at once."""
+    """Return True if a track of sound, by the index of its stream, has packets in an interval. Nearly always it begins with
+    some."""
     return _heard(context, file, track, begin, min(lasts, _AT_ONCE)) or _heard(context, file, track, begin, lasts)
 
 

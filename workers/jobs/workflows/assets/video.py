@@ -30,7 +30,7 @@ _HALF: Final = 0.001
 _MARGIN: Final = 2.0
 """Seconds that are read after the end: what is decoded last need not be shown last."""
 _Options = tuple[tuple[str, ...], tuple[str, ...]]
-"""Of the input and of the output. What the output moves, it moves of its texts too."""
+"""The options of the input and of the output. If those of the output move times, they move the texts too."""
 
 
 def _readable(expression: str) -> str:
@@ -61,7 +61,7 @@ class AssetVideo(ClipParameters):
 
 @dataclass(frozen=True, slots=True)
 class _Tracks:
-    """Those that are in the clip."""
+    """The tracks that are in the clip."""
 
     videos: Sequence[VideoTrack]
     audios: Sequence[AudioTrack]
@@ -111,7 +111,7 @@ def _chosen(source: MediaFile, wanted: AssetVideo) -> _Tracks:
 
 
 def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) -> bool:
-    """Whether the picture is not the same in all of the clip as at the beginning of the file."""
+    """True if the picture changes its form between the beginning of the file and the end of the clip."""
     at = change(context, source, codec=picture_of(source).codec, begin=clip.first.key, end=clip.end) if source.is_mp4 else None
     if at is not None:
         context.log(f"{source.name} is another picture from {at:.3f} s on, so the clip is encoded again.")

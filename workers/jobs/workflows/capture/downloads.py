@@ -45,7 +45,7 @@ class Downloads:
         self._look_at = 0
         self._count = 0
         self.latest: dict[str, Text] = {}
-        """What came last from the addresses of `kept`."""
+        """The texts that came last from the addresses of `kept`."""
         self.kept: frozenset[str] = frozenset()
 
     async def text(self, url: str) -> Text:

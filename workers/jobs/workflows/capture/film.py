@@ -21,9 +21,10 @@ from workers.media.outputs import MP4
 HALF: Final = 0.0005
 FRAME: Final = 0.001
 _FORWARD: Final = "select='isnan(prev_selected_t)+gt(t,prev_selected_t)'"
-"""Where sources with other key frames adjoin, the last frames of one may be those that others were predicted from."""
+"""Selects frames whose times rise. Where sources with other key frames adjoin, the last frames of a source may be there only
+because others were predicted from them."""
 _H264: Final = ("libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p")
-"""As good as the source to the eye."""
+"""To the eye the result is as good as the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,9 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How the film is made. `origin` is the place that has the time stamp 0 in the files. `accurate`: all tracks are encoded again.
-    `varying` are tracks that change on their way, with the form that they get; `picture` is the form of the picture, whether it
-    changes or not, and `converted` are filters that its colours need."""
+    """The way in which the film is made. `origin` is the place that has the time stamp 0 in the files. `accurate`: all tracks are
+    encoded again. `varying` are tracks that change on their way, with the form that they get; `picture` is the form of the picture,
+    whether it changes or not, and `converted` are filters that its colours need."""
 
     cut: Cut
     origin: float

@@ -1,4 +1,4 @@
-"""How the tracks of a recording are coded, and where that changes: at the beginning of an advertisement, or without any sign.
+"""Finds how the tracks of a recording are coded, and where that changes: at the beginning of an advertisement, or without any sign.
 
 An MP4 file describes each track once, so a track that changes cannot be copied to it.
 """
@@ -60,7 +60,7 @@ Form = Picture | Sound
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """How one track of a piece is coded, from each moment on. `ends` is when the piece does."""
+    """The form of a track of a piece from each moment on. `ends` is the end of the piece."""
 
     forms: tuple[tuple[float, Form], ...]
     ends: float
@@ -72,7 +72,7 @@ class Coded:
 
 
 def forms(probed: Mapping[str, Any]) -> dict[str, Form]:
-    """By `v` and by `a0`, `a1` and so on, from what ffprobe shows of the streams of a file."""
+    """Map `v`, `a0`, `a1` and so on to the forms of the tracks, from what ffprobe shows of the streams of a file."""
     found: dict[str, Form] = {}
     for one in probed.get("streams", ()):
         profile = str(one.get("profile", "")).replace("unknown", "")

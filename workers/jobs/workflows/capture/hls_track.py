@@ -144,8 +144,8 @@ class HlsTrack:
         return found
 
     def _is_jump(self, seconds: float, entry: Entry) -> bool:
-        """Of the clock, not of the stream: time does not go back, and no outage lasts half hours to the second. One that takes back
-        an earlier jump is one, too."""
+        """True if the clock jumps, and not the stream: time does not go back, and no outage lasts half hours to the second. A jump
+        that takes back an earlier jump counts, too."""
         halves = round(seconds / _HALF_HOUR)
         zone = halves > 0 and abs(seconds - halves * _HALF_HOUR) <= _EXACT and not entry.breaks
         back = seconds <= -max(_BACK, entry.lasts / 2)

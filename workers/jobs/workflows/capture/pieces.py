@@ -119,7 +119,7 @@ class Workbench:
                 self._recording.copy(name, file)
 
     def coded(self, run: Run, *, transport_stream: bool) -> dict[str, Coded]:
-        """How each of its tracks is coded, and where within it that changes."""
+        """Find how each track of a run is coded, and where within the run that changes."""
         found = self._forms(run, run.segments[0])
         line: dict[str, list[tuple[float, Form]]] = {name: [(run.begin, form)] for name, form in found.items()}
         if transport_stream:

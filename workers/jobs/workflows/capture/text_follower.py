@@ -55,7 +55,7 @@ class RecordedTexts:
     inits: dict[str, bytes] = field(default_factory=dict)
 
     def told(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the members of the JSON object that a recording keeps."""
         return {
             "tracks": self.tracks,
             "inits": {digest: b64encode(body).decode() for digest, body in self.inits.items()},
@@ -148,7 +148,7 @@ class TextFollower:
         return found
 
     async def _taken(self, number: int, track: HlsTrack, done: set[str], *, complete: bool) -> int:
-        """How many of the new segments cannot be had."""
+        """Take the new segments, and return how many of them cannot be had."""
         missing = 0
         base = track.segments[0].at if complete and track.segments else None
         for segment in track.segments:

@@ -38,7 +38,7 @@ _WRAP: Final = 2**33 / 90_000
 
 
 def keep_recorded_texts(context: StepContext[Any], found: RecordedTexts) -> None:
-    """For the step that joins the recording."""
+    """Keep the texts for the step that joins the recording."""
     file = context.workspace / _FILE
     file.write_text(json.dumps(found.told()))
     context.keep(file, _FILE)
@@ -148,7 +148,7 @@ def _of_segments(context: StepContext[Any], body: bytes) -> _Cues | None:
 
 
 def _offset(body: bytes) -> float | None:
-    """What X-TIMESTAMP-MAP adds to times. None: there is none."""
+    """Return what X-TIMESTAMP-MAP adds to times, or None without one."""
     said = _MAP.search(body[:4096])
     if said is None:
         return None

@@ -21,10 +21,11 @@ _ENCODERS: Final = {
     "ac3": ("ac3", "-b:a", "640k"),
     "eac3": ("eac3", "-b:a", "640k"),
 }
-"""Of parts in another codec than the rest of their track, which is encoded once more when the film is made. MPEG-TS holds them, and
-frames keep their times in them. A track of several codecs that is mostly in none of these is brought to the usual one."""
+"""The encoders of parts in another codec than the rest of their track, which is encoded once more when the film is made. MPEG-TS
+holds them, and frames keep their times in them. A track of several codecs that is mostly in none of these is brought to the usual
+one."""
 _HELD: Final = frozenset({*_ENCODERS, "mpeg2video", "mpeg1video", "mp3"})
-"""What MPEG-TS holds."""
+"""The codecs that MPEG-TS can carry."""
 _USUAL: Final = {"v": "h264", "a": "aac"}
 _MOST_TOLD: Final = 20
 
@@ -56,7 +57,7 @@ class Line:
 
 
 class Coding:
-    """How the pieces of all files of tracks are coded. `joined`: they are brought together as MPEG-TS."""
+    """The coding of the pieces of all files of tracks. `joined`: they are brought together as MPEG-TS."""
 
     def __init__(self, workbench: Workbench, files: Sequence[Sequence[Run]], *, joined: bool, transport_stream: bool) -> None:
         runs = dict.fromkeys(run for file in files for run in file)

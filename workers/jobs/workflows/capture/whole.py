@@ -1,4 +1,4 @@
-"""Whether a film has all that was recorded, track by track, and where a track begins late, ends early or jumps.
+"""Checks that a film has all that was recorded, track by track, and logs where a track begins late, ends early or jumps.
 
 A muxer that drops packets is silent about it, and so is an encoder that stopped sending sound. Packets are counted, not decoded.
 """
@@ -60,7 +60,8 @@ def check_whole(
 
 
 def _compare(context: StepContext[Any], name: str, *, recorded: Sequence[float], film: Sequence[float], copied: bool) -> None:
-    """What is encoded again may lack what cannot be decoded; of what is copied nothing may be missing."""
+    """Compare a track of the film with the recording. A track that is encoded again may lack what cannot be decoded; a copied
+    track must be complete."""
     had, has = _seconds(recorded), _seconds(film)
     if had - has <= max(_LEAST, had * _LOST):
         return
@@ -71,7 +72,7 @@ def _compare(context: StepContext[Any], name: str, *, recorded: Sequence[float],
 
 
 def _seconds(times: Sequence[float]) -> float:
-    """How long a track is, without its holes."""
+    """Return the length of a track without its holes."""
     return sum(min(after - before, _SILENT) for before, after in pairwise(times))
 
 
@@ -88,7 +89,7 @@ def _within(times: Sequence[float], *, first: float, end: float) -> Sequence[flo
 
 
 def _times(context: StepContext[Any], path: Path, *, moved: float) -> Times:
-    """Of a file of the workspace. Tracks are called `v`, and `a0`, `a1` and so on."""
+    """List the times of the tracks in a file of the workspace. Tracks are called `v`, and `a0`, `a1` and so on."""
     found: dict[int, array[float]] = defaultdict(lambda: array("d"))
     kinds: dict[int, str] = {}
 

@@ -46,7 +46,7 @@ def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
 
 
 def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
-    """What is not shown in it is left out. In a film of several headers each piece says what its colours are."""
+    """Copy the shown part of an item. In a film of several headers each piece says what its colours are."""
     file, part = found.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
     seek = max(part.begin - _BEFORE_KEY, 0.0)

@@ -35,7 +35,7 @@ from workers.media.source import Source, source
 QUALITY: Final = "quality"
 REPORT: Final = "quality.json"
 MOST_REASONS: Final = 20
-"""What an Event keeps of them; the report has all."""
+"""An Event keeps so many reasons; the report has all."""
 ProfileName = Annotated[
     RelativePath,
     Field(
@@ -45,7 +45,7 @@ ProfileName = Annotated[
 
 
 class Quality(BaseModel):
-    """What is wanted of the quality of a film."""
+    """The check of quality that a client asks for."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
@@ -109,7 +109,7 @@ def measure(context: StepContext[Any], file: MediaFile, *, profile: Profile) -> 
 
 
 def _decoded(context: StepContext[Any], found: Source) -> int:
-    """How many errors the decoders have found. A source may change in its middle: it is brought to one form first."""
+    """Count the errors that the decoders find. A source may change in its middle: it is brought to one form first."""
     picture = found.picture
     shown = Track(f"0:{picture.index}", f"{fitted(picture.width, picture.height)},format=yuv420p", True)
     formed = Formed((shown, *(Track(f"0:{one.index}", sound_form(one.channels), False) for one in found.sounds)))
@@ -148,7 +148,7 @@ def _summary(report: Report) -> str:
 
 
 def noted_by_event(context: StepContext[Any], report: Report) -> dict[str, Any]:
-    """What the Event keeps of a report."""
+    """Return the part of a report that the Event keeps."""
     sounds = [one.model_dump(exclude={"silence", "momentary", "short_term"}) for one in report.sounds]
     reasons = [one.model_dump(mode="json") for one in report.reasons[:MOST_REASONS]]
     return {

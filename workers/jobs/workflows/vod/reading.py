@@ -1,5 +1,4 @@
-"""A source while ffmpeg reads it for a step: which tracks are brought to their one form, and the comparison of what was made with
-what was read."""
+"""Reads a source for a step: brings each track to its one form, and compares what was made with what was read."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def listed(name: str, track: str = "0") -> tuple[str, ...]:
 
 
 def stay(found: Source, lines: int) -> Stay | None:
-    """For a picture that ends long before the sound, as the headers of the tracks say."""
+    """Hold a picture that, by the headers of the tracks, ends long before the sound."""
     until = max((one.ends for one in found.sounds if one.ends is not None), default=0.0)
     ends = found.picture.ends
     return Stay(until, lines) if ends is not None and until - ends > _SHORTER else None

@@ -46,7 +46,7 @@ class SubtitleTrack:
 
 
 def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[SubtitleTrack, ...]:
-    """Those whose text can be had. The log tells the others."""
+    """List the subtitle tracks whose text can be had, and log the others."""
     streams = [one for one in file.streams if _is_subtitle(one)]
     found: list[SubtitleTrack] = []
     for stream in streams:
@@ -118,7 +118,7 @@ def _kind(disposition: dict[str, Any], *, captions: bool) -> str:
 
 
 def _extracted(context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]) -> bool:
-    """Whether ffmpeg has read the file through for them. Sparse tracks make no progress that could be watched."""
+    """Return True if ffmpeg has read the file to its end for the tracks. Sparse tracks make no progress that could be watched."""
     outputs = [option for track in tracks for option in _output(track)]
     source = file.input(used=[track.index for track in tracks])
     ended = context.run("ffmpeg", "-nostdin", "-v", "error", "-y", *source, *outputs, seconds=LONGEST)

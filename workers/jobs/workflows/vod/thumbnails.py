@@ -25,7 +25,7 @@ _USUAL: Final = 100
 _MOST: Final = 2_000
 _LONGEST_STEP: Final = 10
 _QUALITY: Final = 3
-"""Of JPEG."""
+"""The quality of the JPEG files, as ffmpeg counts it."""
 _TIMES: Final = "times.txt"
 
 
