@@ -14,7 +14,7 @@ from typing import Any, Final
 from domain.kernel.clock import iso
 from faults.asking import Answered, Asking
 from faults.on_air_log import LIVE, STOPPED
-from faults.on_air_verdict import Told
+from faults.on_air_verdict import AnsweredRequest
 from faults.publishing_points import POINTS, PublishingPoints
 from faults.stage import KEY
 
@@ -37,7 +37,7 @@ class AirTally(Answered):
     """The answers. `channels` names the channel of each Event, `names` the channels by their ids; `scheduled`: the times of Events
     that only the schedule starts and stops."""
 
-    told: list[Told] = field(default_factory=list)
+    told: list[AnsweredRequest] = field(default_factory=list)
     channels: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     scheduled: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class AirLoad:
         await asyncio.sleep(self._dice.uniform(0, self._stays[0]))
         sent = time.time()
         await self._asking.answer("DELETE", f"/api/event/{event}", headers=_HEADERS, fine=(404,))
-        self.tally.told.append(Told(event, channel, None, sent, time.time()))
+        self.tally.told.append(AnsweredRequest(event, channel, None, sent, time.time()))
 
     async def _on_air(self) -> None:
         await asyncio.sleep(self._dice.uniform(*self._stays))
@@ -203,7 +203,7 @@ class AirLoad:
             await self._ask("PUT", f"/api/event/forcestop/{event}")
         else:
             await self._ask("PUT", f"/api/event/state/{event}", {"state": state})
-        self.tally.told.append(Told(event, self.tally.channels[event], state, sent, time.time()))
+        self.tally.told.append(AnsweredRequest(event, self.tally.channels[event], state, sent, time.time()))
 
     async def _ask(self, method: str, path: str, body: Any = None, *, once: bool = False) -> Any:
         """`once`: carried out once, however often it is sent."""

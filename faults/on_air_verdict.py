@@ -60,7 +60,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnsweredRequest:
     """A request that a client sent, and that was answered. `state` is what the Event was in then; None: deleted."""
 
     event: str
@@ -97,7 +97,7 @@ class Found:
     log: AirLog
     writes: Sequence[Write]
     draws: Sequence[Draw]
-    told: Sequence[Told]
+    told: Sequence[AnsweredRequest]
     over: float
     scheduled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     disturbances: Sequence[Disturbance] = ()
@@ -264,7 +264,7 @@ def _schedule(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
 
 
 def _answers(found: Found) -> Iterator[tuple[Kind, str]]:
-    last: dict[str, Told] = {}
+    last: dict[str, AnsweredRequest] = {}
     for told in found.told:
         last[told.event] = told
     for event, told in last.items():

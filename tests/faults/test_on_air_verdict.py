@@ -10,7 +10,19 @@ import pytest
 
 from domain.media_event import events
 from faults.on_air_log import LIVE, AirLog
-from faults.on_air_verdict import Disturbance, Draw, Found, Kind, Limits, Told, judged, last_writes, overlaps, starts, takeovers
+from faults.on_air_verdict import (
+    AnsweredRequest,
+    Disturbance,
+    Draw,
+    Found,
+    Kind,
+    Limits,
+    judged,
+    last_writes,
+    overlaps,
+    starts,
+    takeovers,
+)
 from faults.publishing_points import UNNUMBERED, Write
 
 LIMITS = Limits(start=10.0, together=1.0, late=1000, stop=5.0, drawn=1.0)
@@ -39,9 +51,9 @@ class World:
         self.send(9, 302, 331)
         draws = [Draw("c0", number, at) for number, at in ((7, 101.0), (8, 154.0), (9, 301.0))]
         told = [
-            Told("put", "c0", 1, 99.9, 100.1),
-            Told("put", "c0", 4, 199.9, 200.1),
-            Told("brief", "c0", None, 400.9, 401.1),
+            AnsweredRequest("put", "c0", 1, 99.9, 100.1),
+            AnsweredRequest("put", "c0", 4, 199.9, 200.1),
+            AnsweredRequest("brief", "c0", None, 400.9, 401.1),
         ]
         disturbances = (Disturbance("kill sessions", 150.5, 150.5), Disturbance("receiver down", 120, 125, frozenset({0})))
         self.found = Found(
@@ -169,11 +181,11 @@ PLANTED: dict[str, tuple[Kind, Callable[[World], object]]] = {
     "a number that is drawn twice": (Kind.NUMBERS, lambda world: world.draw(9, 310)),
     "a stop that the log does not have": (
         Kind.LOST,
-        lambda world: world.now(told=[*world.found.told, Told("planned", "c0", 1, 340, 340.1)]),
+        lambda world: world.now(told=[*world.found.told, AnsweredRequest("planned", "c0", 1, 340, 340.1)]),
     ),
     "a deletion that the log does not have": (
         Kind.LOST,
-        lambda world: world.now(told=[*world.found.told, Told("put", "c0", None, 340, 340.1)]),
+        lambda world: world.now(told=[*world.found.told, AnsweredRequest("put", "c0", None, 340, 340.1)]),
     ),
 }
 

@@ -31,7 +31,7 @@ _DEFAULT_UPDATE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedSegment:
     """A segment. `index`: it is none yet but a file whose index lists the segments, which begin at `at`."""
 
     epoch: int
@@ -50,7 +50,7 @@ class TextSet:
     language: str
     kind: str
     name: str
-    segments: list[Listed] = field(default_factory=list)
+    segments: list[ListedSegment] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Mpd:
     ended: bool
     clocked: bool
     update: float
-    tracks: Mapping[Kind, Sequence[Listed]]
+    tracks: Mapping[Kind, Sequence[ListedSegment]]
     texts: Sequence[TextSet] = ()
 
 
@@ -103,7 +103,7 @@ class _Reader:
         self._window = min(_duration(root.get("timeShiftBufferDepth")) or _LONGEST_WINDOW, _LONGEST_WINDOW)
 
     def read(self) -> Mpd:
-        tracks: dict[Kind, list[Listed]] = {}
+        tracks: dict[Kind, list[ListedSegment]] = {}
         for period in self._periods():
             for kind, sets in self._chosen(period).items():
                 self._add(tracks.setdefault(kind, []), self._segments(period, sets))
@@ -129,7 +129,7 @@ class _Reader:
                     self._add(text.segments, self._text(period, [self._root, period.element, one, representation]))
         return list(found.values())
 
-    def _text(self, period: _Period, chain: list[etree._Element]) -> Iterator[Listed]:
+    def _text(self, period: _Period, chain: list[etree._Element]) -> Iterator[ListedSegment]:
         if "mp4" in _either(chain, "mimeType"):
             yield from self._segments(period, chain)
             return
@@ -137,9 +137,9 @@ class _Reader:
         for element in chain:
             base = joined(base, next((one.text or "" for one in _children(element, "BaseURL")), "").strip())
         begins = (self._clock or 0.0) + period.start
-        yield Listed(round(period.start * 1000), Resource(base), begins, period.lasts or 0.0, None)
+        yield ListedSegment(round(period.start * 1000), Resource(base), begins, period.lasts or 0.0, None)
 
-    def _add(self, track: list[Listed], segments: Iterator[Listed]) -> None:
+    def _add(self, track: list[ListedSegment], segments: Iterator[ListedSegment]) -> None:
         """A line of the MPD can list as many segments as all may be, each with an address as long as the MPD is."""
         for one in segments:
             self._addresses += len(one.resource.url)
@@ -193,7 +193,7 @@ class _Reader:
             found["audio"] = max(audios, key=lambda one: one[0])[1]
         return found
 
-    def _segments(self, period: _Period, chain: list[etree._Element]) -> Iterator[Listed]:
+    def _segments(self, period: _Period, chain: list[etree._Element]) -> Iterator[ListedSegment]:
         if any(True for element in chain for _ in _children(element, "ContentProtection")):
             raise Unreadable("the stream is encrypted; only a clear one is captured")
         if "mp4" not in _either(chain, "mimeType", "video/mp4"):
@@ -211,7 +211,7 @@ class _Reader:
 
     def _template(
         self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedSegment]:
         given = {name: value for layer in layers for name, value in layer.attrib.items()}
         representation, bandwidth = chain[-1].get("id") or "", chain[-1].get("bandwidth") or ""
         if "media" not in given:
@@ -221,29 +221,29 @@ class _Reader:
             init = Resource(joined(base, _filled(str(given["initialization"]), representation=representation, bandwidth=bandwidth)))
         for number, time, at, lasts in self._times(period, layers):
             name = _filled(str(given["media"]), representation=representation, bandwidth=bandwidth, number=number, time=time)
-            yield Listed(round(period.start * 1000), Resource(joined(base, name)), begins + at, lasts, init)
+            yield ListedSegment(round(period.start * 1000), Resource(joined(base, name)), begins + at, lasts, init)
 
     def _list(
         self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedSegment]:
         init = _initialization(layers, base)
         urls = [one for layer in layers for one in _children(layer, "SegmentURL")]
         if len(urls) > MOST_ENTRIES:
             raise _too_many()
         for one, (_, _, at, lasts) in zip(urls, self._times(period, layers, most=len(urls)), strict=False):
             resource = Resource(joined(base, one.get("media") or ""), _byte_range(one.get("mediaRange")))
-            yield Listed(round(period.start * 1000), resource, begins + at, lasts, init)
+            yield ListedSegment(round(period.start * 1000), resource, begins + at, lasts, init)
 
     def _base(
         self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedSegment]:
         given = {name: value for layer in layers for name, value in layer.attrib.items()}
         index = _byte_range(str(given["indexRange"]) if "indexRange" in given else None)
         if index is None:
             raise Unreadable("the MPD does not say where the index of a file lies (indexRange)")
         offset = whole(given.get("presentationTimeOffset")) / (whole(given.get("timescale")) or 1)
         init = _initialization(layers, base)
-        yield Listed(round(period.start * 1000), Resource(base), begins - offset, 0.0, init, Resource(base, index))
+        yield ListedSegment(round(period.start * 1000), Resource(base), begins - offset, 0.0, init, Resource(base, index))
 
     def _times(
         self, period: _Period, layers: list[etree._Element], *, most: int | None = None

@@ -44,7 +44,7 @@ _AROUND: Final = 10.0
 """Seconds before a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
 
 
-class Ended(Protocol):
+class ProgramResult(Protocol):
     """A program that has ended, with the beginning of its output and the end of its errors."""
 
     @property
@@ -58,7 +58,7 @@ class Ended(Protocol):
 class Programs(Protocol):
     """Runs ffprobe and ffmpeg, and keeps a log: the context of a step."""
 
-    def run(self, program: str, *args: str, seconds: float) -> Ended: ...
+    def run(self, program: str, *args: str, seconds: float) -> ProgramResult: ...
     def log(self, message: str, severity: Severity = Severity.INFO) -> None: ...
 
 
@@ -364,7 +364,7 @@ def jumps(file: MediaFile) -> list[tuple[float, float]]:
     return found
 
 
-def complaint(ended: Ended, path: Path, *, name: str, program: str) -> str:
+def complaint(ended: ProgramResult, path: Path, *, name: str, program: str) -> str:
     """The last line of its errors, without paths of this machine."""
     lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
     last = lines[-1] if lines else f"it ended with status {ended.status}"

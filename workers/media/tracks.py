@@ -1,8 +1,6 @@
-"""Compares each track of a source with itself: what was read, what was decoded and what was made of it.
-
-While a step reads a source, ffmpeg lists the packets of each track (`Listing`) and the times of its decoded frames (`Formed`).
-All times count from the first picture. Nothing is read or decoded for the comparison alone.
-"""
+"""Compares each track of a source with itself: what was read, what was decoded and what was made of it.  While a step reads a
+source, ffmpeg lists the packets of each track (`Listing`) and the times of its decoded frames (`FormedTracks`). All times count
+from the first picture. Nothing is read or decoded for the comparison alone."""
 
 from __future__ import annotations
 
@@ -99,7 +97,8 @@ class Listing:
 
 
 def decoded(file: Path, *, rate: int = 0) -> Track:
-    """Read the file that `Formed.times` wrote, and delete it. It has times, and for sound with a `rate` numbers of samples, too."""
+    """Read the file that `FormedTracks.times` wrote, and delete it. It has times, and for sound with a `rate` numbers of samples,
+    too."""
     times: list[float] = []
     last = 0.0
     with file.open() as lines:

@@ -11,7 +11,7 @@ import pytest
 from tests.sources.films import AAC, AC3, CHANGES, H264, MPEG2, OPUS, VP8, Form, changing, film, late, slides, still
 from tests.sources.measure import Picture, Sound, apart, box, picture, sound
 from tests.workers.jobs.counted import probed, tool
-from workers.media.filters import PICTURE_TIMES, SOUND_LINE, Formed, Stay, Track, fitted, key_frames, sound_form, steady
+from workers.media.filters import PICTURE_TIMES, SOUND_LINE, FormedTracks, Stay, Track, fitted, key_frames, sound_form, steady
 
 EVEN = (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 FRAME = 0.042
@@ -20,7 +20,7 @@ FRAME = 0.042
 
 def made(source: Path, *, stay: Stay | None = None) -> Path:
     """Both tracks, encoded."""
-    formed = Formed(
+    formed = FormedTracks(
         (Track("0:v:0", fitted(320, 180), is_picture=True), Track("0:a:0", sound_form(2), is_picture=False)),
     )
     graph = f"{steady(formed.label(0), 'shown', stay=stay)};[{formed.label(1)}]{SOUND_LINE}[heard]"

@@ -20,7 +20,7 @@ from workers.media.tracks import Listing
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProgramResult:
     status: int
     output: bytes
     errors: bytes
@@ -32,9 +32,9 @@ class Programs:
 
     lines: list[str] = field(default_factory=list)
 
-    def run(self, program: str, *args: str, seconds: float) -> Ended:
+    def run(self, program: str, *args: str, seconds: float) -> ProgramResult:
         done = subprocess.run([tool(program), *args], capture_output=True, check=False, timeout=seconds, stdin=subprocess.DEVNULL)
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return ProgramResult(done.returncode, done.stdout, done.stderr)
 
     def log(self, message: str, severity: Severity = Severity.INFO) -> None:
         self.lines.append(message)

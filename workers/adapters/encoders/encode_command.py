@@ -14,7 +14,7 @@ from domain.configuration.encoder_settings import SAMPLE_RATE, EncodeSettings, R
 from domain.media_event.values import AudioInput
 from workers.adapters.encoders.tracks import TrackPlan
 from workers.media.colours import DRAWN, UNNAMED, Colours
-from workers.media.filters import Formed, Track, fitted, key_frames, sound_form, sound_line
+from workers.media.filters import FormedTracks, Track, fitted, key_frames, sound_form, sound_line
 
 TEST_FPS: Final = 25.0
 BITS: Final = 16
@@ -69,7 +69,7 @@ def encode_command(
     command += [*_JUMPS, *source.arguments]
     rate = int(settings.encode.get("-ar", SAMPLE_RATE))
     form = sound_form(int(settings.encode.get("-ac", 2)), rate=rate)
-    formed = Formed(tuple(Track(stream, form, is_picture=False) for stream in source.streams))
+    formed = FormedTracks(tuple(Track(stream, form, is_picture=False) for stream in source.streams))
     line = sound_line(rate=rate, stretch=_STRETCH, hard=_HARD)
     command += formed.options() if source.streams else ()
     command += ["-filter_complex", _pictures(source, settings.renditions)]

@@ -20,7 +20,7 @@ from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.raw_pipes import RawReader, pipe, readable
 from workers.kernel.confinement import Confinement
 from workers.media.colours import FILM, Colours
-from workers.media.filters import Formed, Track, sound_form
+from workers.media.filters import FormedTracks, Track, sound_form
 from workers.playout_ports import OpenedItem, Unplayable
 from workers.ports import EncoderFailed
 
@@ -319,7 +319,7 @@ def _command(program: Path, item: OpenedItem, *, streams: Streams, canvas: Canva
     command += [*(("-ss", f"{seek:.6f}") if seek else ()), *(("-t", f"{ends + 1:.6f}") if ends is not None else ())]
     command += [*_WHITELIST, "-fd", str(item.descriptor), "-i", "fd:"]
     if sounds is not None:
-        formed = Formed((Track(f"0:{streams.sound}", sound_form(CHANNELS), is_picture=False),))
+        formed = FormedTracks((Track(f"0:{streams.sound}", sound_form(CHANNELS), is_picture=False),))
         command += [*formed.options(), "-filter_complex", f"[{formed.label(0)}]{canvas.sound_filter}{_part('a', begins, ends)}[a]"]
     if pictures is not None:
         # The filter chooses frames of a fast source evenly. It gives none before it has the next, which a slow one may give late.

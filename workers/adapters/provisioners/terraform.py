@@ -21,7 +21,7 @@ from domain.kernel.known_tokens import MASK, without_tokens
 from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
-from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
+from workers.adapters.provisioners.terraform_json import Change, Lock, State, TerraformProgress, changes, lock_in
 from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, UNSAVED, Ending, OnLine, Running, Workdir, keys_below
 from workers.ports import HALT_SECONDS, Halt, ProvisionProgress
 
@@ -166,7 +166,7 @@ class _Run:
         self._program = terraform.program()
         self._secrets = terraform.credentials()
         self._environment = self._variables()
-        self._told = Told()
+        self._told = TerraformProgress()
         self._lock: Sequence[str] = (f"-lock-timeout={terraform.limits.lock}s",)
 
     async def provide(self) -> Provided:

@@ -117,7 +117,7 @@ def _by_name(output: object) -> dict[str, dict[str, Any]]:
     return {}
 
 
-class Told:
+class TerraformProgress:
     """What Terraform told while it worked: what began and did not end, and its errors."""
 
     def __init__(self) -> None:

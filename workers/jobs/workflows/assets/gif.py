@@ -14,7 +14,7 @@ from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import ANY_PICTURE, encode
 from workers.jobs.workflows.vod.codecs import still
 from workers.media.file import MediaFile, seconds
-from workers.media.filters import Formed, Track
+from workers.media.filters import FormedTracks, Track
 from workers.media.outputs import GIF
 from workers.media.source import picture_of
 
@@ -56,7 +56,7 @@ def make(context: StepContext[AssetGif]) -> StepResult:
         raise StepFailed(f"The GIF would have more than {MOST_FRAMES} frames.", final=True)
     frames = max(round(lasts * wanted.fps), 1)
     picture = picture_of(source)
-    formed = Formed((Track(f"0:{picture.index}", ",".join(still(picture)), is_picture=True),))
+    formed = FormedTracks((Track(f"0:{picture.index}", ",".join(still(picture)), is_picture=True),))
     shown = _shown(wanted, source, clip, label=formed.label(0), frames=frames)
     read = (*ANY_PICTURE, "-t", seconds(clip.end - clip.first.seek + _MARGIN), *source.stamped(clip.first.seek))
     palette, made = context.workspace / "palette.raw", context.workspace / "clip.gif"

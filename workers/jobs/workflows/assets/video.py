@@ -21,7 +21,7 @@ from workers.jobs.workflows.encode import ENCODED, encode
 from workers.jobs.workflows.packets import change, is_heard
 from workers.jobs.workflows.vod.codecs import film
 from workers.media.file import AudioTrack, MediaFile, VideoTrack, seconds
-from workers.media.filters import LAYOUTS, PICTURE_TIMES, RATE, Formed, Track, channels_of, sound_form
+from workers.media.filters import LAYOUTS, PICTURE_TIMES, RATE, FormedTracks, Track, channels_of, sound_form
 from workers.media.outputs import MP4, language
 from workers.media.source import picture_of
 
@@ -127,7 +127,7 @@ def _accurate(context: StepContext[Any], source: MediaFile, clip: Span, tracks: 
     shapes = [picture_of(source, one) for one in tracks.videos]
     pictures = [Track(f"0:{one.index}", ",".join(film(one)), is_picture=True) for one in shapes]
     sounds = [Track(f"0:{one.index}", sound_form(layouts[one.index]), is_picture=False) for one in heard]
-    formed = Formed((*pictures, *sounds))
+    formed = FormedTracks((*pictures, *sounds))
     graphs = [
         f"[{formed.label(place)}]{clip.filters(source.start)}[cut-{place}];"
         f"{clip.steady(f'cut-{place}', f'track-{one.index}', name=f'steady-{place}', lines=2 * ceil(shown.height / 2))}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from workers.jobs.workflows.capture.segments import LONGEST, Kind, Resource, Segment, SourceFault
-from workers.media.dash import Listed
+from workers.media.dash import ListedSegment
 
 _APART = 0.5
 
@@ -27,7 +27,7 @@ class DashTrack:
         self.clocked = clocked
         self._known = {(one.epoch, one.resource) for one in self.segments}
 
-    def update(self, listed: Iterable[Listed], *, clocked: bool) -> bool:
+    def update(self, listed: Iterable[ListedSegment], *, clocked: bool) -> bool:
         self.clocked = clocked
         before = len(self.segments)
         for one in listed:
@@ -36,7 +36,7 @@ class DashTrack:
                 self._add(one)
         return len(self.segments) > before
 
-    def _add(self, one: Listed) -> None:
+    def _add(self, one: ListedSegment) -> None:
         if one.lasts > LONGEST:
             raise SourceFault(f"A segment lasts more than {LONGEST:g} s.", final=True)
         last = self.segments[-1] if self.segments else None

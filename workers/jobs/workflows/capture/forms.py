@@ -59,7 +59,7 @@ Form = Picture | Sound
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class TrackForms:
     """The form of a track of a piece from each moment on. `ends` is the end of the piece."""
 
     forms: tuple[tuple[float, Form], ...]
@@ -100,13 +100,13 @@ def forms(probed: Mapping[str, Any]) -> dict[str, Form]:
     return found
 
 
-def changes(tracks: Sequence[Coded]) -> list[tuple[float, Form, Form]]:
+def changes(tracks: Sequence[TrackForms]) -> list[tuple[float, Form, Form]]:
     """When the form of a track changes, from what to what."""
     line = [entry for one in tracks for entry in one.forms]
     return [(moment, before, after) for (_, before), (moment, after) in pairwise(line) if before != after]
 
 
-def leading(tracks: Sequence[Coded]) -> Form:
+def leading(tracks: Sequence[TrackForms]) -> Form:
     """The form that most of a track has."""
     seconds: dict[Form, float] = {}
     for one in tracks:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.capture.forms import Coded, Form, forms
+from workers.jobs.workflows.capture.forms import Form, TrackForms, forms
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.segments import Resource, Segment
@@ -118,7 +118,7 @@ class Workbench:
             for name in ([run.init.url] if run.init is not None else []) + names:
                 self._recording.copy(name, file)
 
-    def coded(self, run: Run, *, transport_stream: bool) -> dict[str, Coded]:
+    def coded(self, run: Run, *, transport_stream: bool) -> dict[str, TrackForms]:
         """Find how each track of a run is coded, and where within the run that changes."""
         found = self._forms(run, run.segments[0])
         line: dict[str, list[tuple[float, Form]]] = {name: [(run.begin, form)] for name, form in found.items()}
@@ -126,7 +126,7 @@ class Workbench:
             for moment, name, form in self._changes(run):
                 if name in line and line[name][-1][1] != form:
                     line[name].append((max(moment, line[name][-1][0]), form))
-        return {name: Coded(tuple(each), run.end) for name, each in line.items()}
+        return {name: TrackForms(tuple(each), run.end) for name, each in line.items()}
 
     def _changes(self, run: Run) -> Iterator[tuple[float, str, Form]]:
         headers, known = Headers(), dict[tuple[str, bytes], Form | None]()

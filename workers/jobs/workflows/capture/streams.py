@@ -13,7 +13,7 @@ from workers.jobs.workflows.capture.dash_track import DashTrack
 from workers.jobs.workflows.capture.downloads import Downloads, Text
 from workers.jobs.workflows.capture.hls_track import ClockJump, HlsTrack
 from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault
-from workers.media.dash import Listed
+from workers.media.dash import ListedSegment
 
 _KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
 PATIENCE: Final = 2.0
@@ -213,12 +213,12 @@ class DashStream:
             self._tracks[kind].restore([one for one in self._known if one.kind == kind], clocked=clocked)
         return self._tracks[kind]
 
-    async def _listed(self, entry: Listed) -> list[Listed]:
+    async def _listed(self, entry: ListedSegment) -> list[ListedSegment]:
         if entry.index is None or entry.index.part is None:
             return [entry]
         data = await self._downloads.piece(entry.index)
         url = entry.resource.url
         return [
-            Listed(entry.epoch, type(entry.resource)(url, part), entry.at + time, lasts, entry.init)
+            ListedSegment(entry.epoch, type(entry.resource)(url, part), entry.at + time, lasts, entry.init)
             for part, time, lasts in indexed(data, begins=entry.index.part.first)
         ]

@@ -54,7 +54,7 @@ class RecordedTexts:
     parts: list[TextPart] = field(default_factory=list)
     inits: dict[str, bytes] = field(default_factory=dict)
 
-    def told(self) -> dict[str, Any]:
+    def members(self) -> dict[str, Any]:
         """Return the members of the JSON object that a recording keeps."""
         return {
             "tracks": self.tracks,

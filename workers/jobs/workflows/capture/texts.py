@@ -40,21 +40,21 @@ _WRAP: Final = 2**33 / 90_000
 def keep_recorded_texts(context: StepContext[Any], found: RecordedTexts) -> None:
     """Keep the texts for the step that joins the recording."""
     file = context.workspace / _FILE
-    file.write_text(json.dumps(found.told()))
+    file.write_text(json.dumps(found.members()))
     context.keep(file, _FILE)
 
 
 def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: Cut, keep_gaps: bool) -> list[Text]:
-    told = json.loads(context.job_file(_FILE).read_text())
-    parts = [TextPart(track, at, base, init, b64decode(body)) for track, at, base, init, body in told["parts"]]
+    stored = json.loads(context.job_file(_FILE).read_text())
+    parts = [TextPart(track, at, base, init, b64decode(body)) for track, at, base, init, body in stored["parts"]]
     if not parts:
         return []
-    inits = {digest: b64decode(body) for digest, body in told["inits"].items()}
+    inits = {digest: b64decode(body) for digest, body in stored["inits"].items()}
     wraps = recording.container == "mpegts"
     pieces = placed(list(runs(recording.plans["main"])), Workbench(context, recording), keep_gaps=keep_gaps, wraps=wraps)
     line = _Line(pieces, cut_at)
     found = []
-    for number, track in enumerate(told["tracks"]):
+    for number, track in enumerate(stored["tracks"]):
         cues: dict[Cue, None] = {}
         faults = 0
         for one in _sources(context, [part for part in parts if part.track == number], inits):

@@ -9,7 +9,7 @@ from typing import Any, Final
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.film import shaped, uniform
-from workers.jobs.workflows.capture.forms import Coded, Form, Picture, changes, leading
+from workers.jobs.workflows.capture.forms import Form, Picture, TrackForms, changes, leading
 from workers.jobs.workflows.capture.pieces import Run, Workbench
 from workers.jobs.workflows.capture.segments import shown_time
 
@@ -38,9 +38,9 @@ Brought = tuple[str, ...]
 class Line:
     """One file of tracks, piece by piece: how each track of each piece is coded."""
 
-    pieces: Sequence[Mapping[str, Coded]]
+    pieces: Sequence[Mapping[str, TrackForms]]
 
-    def track(self, name: str) -> list[Coded]:
+    def track(self, name: str) -> list[TrackForms]:
         return [one[name] for one in self.pieces if name in one]
 
     def varying(self, kinds: str, *, joined: bool) -> dict[str, Form]:

@@ -8,7 +8,7 @@ from workers.jobs.context import StepContext
 from workers.jobs.workflows.compose.plan import Heard
 from workers.jobs.workflows.encode import encode
 from workers.media.file import MediaFile, seconds
-from workers.media.filters import SOUND_LINE, Formed, Track, sound_form
+from workers.media.filters import SOUND_LINE, FormedTracks, Track, sound_form
 from workers.media.loudness import meter, read_meter
 
 _EARLY: Final = 1.0
@@ -45,12 +45,12 @@ def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
     return ("-t", seconds(begin - seek + lasts + _EARLY), *file.stamped(seek))
 
 
-def steady_sound(sound: Heard, channels: int) -> Formed:
+def steady_sound(sound: Heard, channels: int) -> FormedTracks:
     """The track in one form, whatever it changes to."""
-    return Formed((Track(f"0:{sound.index}", sound_form(channels), is_picture=False),))
+    return FormedTracks((Track(f"0:{sound.index}", sound_form(channels), is_picture=False),))
 
 
-def cut(file: MediaFile, formed: Formed, *, begin: float, lasts: float) -> str:
+def cut(file: MediaFile, formed: FormedTracks, *, begin: float, lasts: float) -> str:
     """From the time until so much later. Sound that begins late, or has holes, has silence there."""
     moved = f"asetpts=PTS-{seconds(begin + file.start)}/TB"
     return f"[{formed.label(0)}]{moved},{SOUND_LINE},atrim=end={seconds(lasts)}"

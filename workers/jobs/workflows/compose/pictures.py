@@ -14,7 +14,7 @@ from workers.jobs.workflows.compose.plan import Plan, Planned
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.codecs import h264, progressive_sdr
 from workers.media.file import SECONDS, seconds
-from workers.media.filters import Formed, Track, fitted
+from workers.media.filters import FormedTracks, Track, fitted
 from workers.media.outputs import CLEAN
 from workers.media.source import Source
 
@@ -62,7 +62,7 @@ def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sou
     """The whole picture in the size of the film, with bars where its shape is another one, on the grid of the film."""
     file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
     form = (*progressive_sdr(found.picture), fitted(plan.width, plan.height, coded=plan.film.coded))
-    formed = Formed((Track(f"0:{found.picture.index}", ",".join(form), is_picture=True),))
+    formed = FormedTracks((Track(f"0:{found.picture.index}", ",".join(form), is_picture=True),))
     cut = f"trim=start={seconds(begin + file.start - _HALF)}:end={seconds(after + file.start - _HALF)}"
     slowest = max(Fraction(*item.part.shown.rate), Fraction(1))
     spare = ceil(Fraction(*plan.rate) * (Fraction(item.part.stands) + 1 / slowest)) + 1

@@ -16,7 +16,7 @@ from workers.jobs.workflow import JobParameters, Step, Workflow
 from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import ANY_PICTURE, encode
 from workers.media.file import MediaFile, probe_at
-from workers.media.filters import Formed, Track, fitted, sound_form
+from workers.media.filters import FormedTracks, Track, fitted, sound_form
 from workers.media.quality import (
     FRAMES,
     LARGEST_PROFILE,
@@ -112,7 +112,7 @@ def _decoded(context: StepContext[Any], found: Source) -> int:
     """Count the errors that the decoders find. A source may change in its middle: it is brought to one form first."""
     picture = found.picture
     shown = Track(f"0:{picture.index}", f"{fitted(picture.width, picture.height)},format=yuv420p", True)
-    formed = Formed((shown, *(Track(f"0:{one.index}", sound_form(one.channels), False) for one in found.sounds)))
+    formed = FormedTracks((shown, *(Track(f"0:{one.index}", sound_form(one.channels), False) for one in found.sounds)))
     frames = (
         "-map",
         "[frames]",

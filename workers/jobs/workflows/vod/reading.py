@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workers.jobs.context import StepContext
 from workers.jobs.workflows.vod.codecs import progressive_sdr
-from workers.media.filters import RATE, Formed, Stay, Track, fitted, sound_form
+from workers.media.filters import RATE, FormedTracks, Stay, Track, fitted, sound_form
 from workers.media.source import Source
 from workers.media.tracks import Listing, check_made, decoded, log_damage, log_oddities, sound_names
 from workers.media.tracks import Track as Tracks
@@ -38,7 +38,7 @@ class Reading:
     found: Source
     copied: Collection[int] = ()
 
-    def formed(self, width: int, height: int) -> Formed:
+    def formed(self, width: int, height: int) -> FormedTracks:
         """The tracks that are decoded: the picture in this size, then the sounds."""
         picture = self.found.picture
         shown = ",".join((*progressive_sdr(picture), fitted(width, height, coded=picture.colours.film.coded)))
@@ -47,7 +47,7 @@ class Reading:
             *(Track(f"0:{one.index}", sound_form(one.channels), is_picture=False) for one in self.found.sounds),
         )
         used = [(index, one) for index, one in zip(self._streams, tracks, strict=True) if index not in self.copied]
-        return Formed(tuple(one for _, one in used), tuple(_decoded(index) for index, _ in used))
+        return FormedTracks(tuple(one for _, one in used), tuple(_decoded(index) for index, _ in used))
 
     def listings(self) -> tuple[str, ...]:
         return tuple(option for one in self._listings for option in one.options())

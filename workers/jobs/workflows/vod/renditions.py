@@ -18,7 +18,7 @@ from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.reading import Reading, listed, stay
 from workers.jobs.workflows.vod.sounds import track_of
 from workers.media.file import MediaFile, probe_at
-from workers.media.filters import Formed, steady
+from workers.media.filters import FormedTracks, steady
 from workers.media.outputs import TRACKS, language
 from workers.media.source import Sound, Source, lasts, source
 
@@ -84,7 +84,7 @@ def source_file(context: StepContext[PackageParameters]) -> MediaFile:
     return probe(context, f"{context.job.content_id}.mp4")
 
 
-def _filters(found: Source, formed: Formed, renditions: tuple[Rendition, ...]) -> str:
+def _filters(found: Source, formed: FormedTracks, renditions: tuple[Rendition, ...]) -> str:
     split = "".join(f"[s{number}]" for number in range(len(renditions)))
     sizes = (f"scale={one.width}:{one.height}:flags=bicubic,setsar=1" for one in renditions)
     scaled = (f"[s{number}]{size}[v{number}]" for number, size in enumerate(sizes))

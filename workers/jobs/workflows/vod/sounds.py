@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.encode import encode
 from workers.media import filters
-from workers.media.filters import RATE, SOUND_LINE, Formed, Track, sound_form
+from workers.media.filters import RATE, SOUND_LINE, FormedTracks, Track, sound_form
 from workers.media.loudness import meter, read_meter
 from workers.media.outputs import language
 from workers.media.quality import PROFILES
@@ -323,7 +323,7 @@ def _levelled(context: StepContext[Any], sounds: FilmSounds, wanted: LoudnessTar
 def _measured(context: StepContext[Any], found: Source, tracks: Sequence[FilmSound]) -> list[float | None]:
     """The integrated loudness of each track in LUFS, None where it is silent."""
     used = {part.index: part for one in tracks for part in one.parts}
-    formed = Formed(tuple(Track(f"0:{index}", sound_form(part.channels), is_picture=False) for index, part in used.items()))
+    formed = FormedTracks(tuple(Track(f"0:{index}", sound_form(part.channels), is_picture=False) for index, part in used.items()))
     labels = {index: formed.label(place) for place, index in enumerate(used)}
     graphs = [
         one.graph([labels[part.index] for part in one.parts], f"level{place}", behind=meter(_level_file(place)))
