@@ -1,10 +1,12 @@
-"""Filters of ffmpeg for sources that do not stay as they begin.  ffmpeg makes a filter graph anew whenever the size, pixel format,
-sample rate or sound layout of decoded frames changes. A filter with a memory of "the start" then begins again:
-`setpts=PTS-STARTPTS` goes back to 0, `aresample=first_pts=0` puts in silence for all the time that has passed, `fps` repeats
-frames. So there are two graphs (ADR 0106):  1. `FormedTracks` brings every track to its one form: one size, one pixel format, one
-layout and rate. Its filters have no memory, so it does not matter that they are made anew. What comes out goes on in the same
-process, uncompressed. 2. What reads it never sees a change, and may remember: `SOUND_LINE` fills silence, `steady` repeats a
-picture that stands still.
+"""Filters of ffmpeg for sources that do not stay as they begin.
+
+ffmpeg makes a filter graph anew whenever the size, pixel format, sample rate or sound layout of decoded frames changes. A filter
+with a memory of "the start" then begins again: `setpts=PTS-STARTPTS` goes back to 0, `aresample=first_pts=0` puts in silence for
+all the time that has passed, `fps` repeats frames. So there are two graphs (ADR 0106):
+
+1. `FormedTracks` brings every track to its one form: one size, one pixel format, one layout and rate. Its filters have no memory,
+   so it does not matter that they are made anew. What comes out goes on in the same process, uncompressed.
+2. What reads it never sees a change, and may remember: `SOUND_LINE` fills silence, `steady` repeats a picture that stands still.
 
 Times are absolute: `MediaFile.input` makes them count from the first picture. Nothing here subtracts a start.
 """

@@ -1,6 +1,8 @@
-"""Compares each track of a source with itself: what was read, what was decoded and what was made of it.  While a step reads a
-source, ffmpeg lists the packets of each track (`Listing`) and the times of its decoded frames (`FormedTracks`). All times count
-from the first picture. Nothing is read or decoded for the comparison alone."""
+"""Compares each track of a source with itself: what was read, what was decoded and what was made of it.
+
+While a step reads a source, ffmpeg lists the packets of each track (`Listing`) and the times of its decoded frames
+(`FormedTracks`). All times count from the first picture. Nothing is read or decoded for the comparison alone.
+"""
 
 from __future__ import annotations
 
