@@ -100,14 +100,14 @@ class Wire(BaseModel):
 
     @classmethod
     def optional(cls) -> frozenset[str]:
-        """Every accepted name, in lower case, of a field that may be absent."""
+        """Return every accepted name, in lower case, of a field that may be absent."""
         fields = cls.model_fields
         named = {wire_names(cls, name)[0]: field for name, field in fields.items()}
         return frozenset(spelling for spelling, name in cls._spellings.items() if not named[name].is_required())
 
     @classmethod
     def sent_files(cls) -> frozenset[str]:
-        """Every accepted name, in lower case, of a field that may be a file of a form."""
+        """Return every accepted name, in lower case, of a field that may be a file of a form."""
         named = {wire_names(cls, name)[0] for name, one in cls.model_fields.items() if SentFile in get_args(one.annotation)}
         return frozenset(spelling for spelling, name in cls._spellings.items() if name in named)
 

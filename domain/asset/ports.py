@@ -60,5 +60,5 @@ class CaptionTexts(Protocol):
     """Texts that clients have sent, until their jobs have read them."""
 
     async def store(self, key: UUID, content: bytes) -> None:
-        """Nothing happens when there is one with this key."""
+        """Store a text, unless there is a text with this key."""
         ...

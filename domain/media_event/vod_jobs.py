@@ -182,7 +182,7 @@ def _result(key: str, outcome: JobOutcome) -> VodResult | None:
 
 
 def _quality(told: object, job: int) -> Quality | None:
-    """None: the job has not checked the film of the Event."""
+    """Read the quality that a job reports, or None if the job has not checked the film of the Event."""
     if not isinstance(told, dict):
         return None
     try:

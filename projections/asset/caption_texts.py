@@ -25,7 +25,7 @@ class CaptionTexts:
         return None if found is None else bytes(found[0])
 
     async def forget(self, key: UUID) -> None:
-        """Its job has made WebVTT of it."""
+        """Delete a text once its job has made WebVTT of it."""
         await self._database.execute("DELETE FROM caption_texts WHERE id = %s", (key,))
 
 

@@ -41,7 +41,7 @@ def _by(rows: tuple[Rgb, Rgb, Rgb], colour: Rgb) -> Rgb:
 
 
 def _wide(colour: Rgb) -> Rgb:
-    """Its light in the primaries of BT.2020."""
+    """Return the light of a colour in the primaries of BT.2020."""
     return _by((_RED, _GREEN, _BLUE), _each(lambda part: (part / 255) ** 2.4, colour))
 
 

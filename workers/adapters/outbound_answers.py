@@ -38,7 +38,7 @@ class BoundedResponses(ResponseHandler):
     _responses = 0
     _received = 0
     _body: Any = None
-    """That of the response to the request, once its head has come, and the length that it tells; None for another end."""
+    """The body of the response to the request, once its head has come. `_length` is the length that the head gives, or None."""
     _length: int | None = None
 
     def set_response_params(self, **given: Any) -> None:

@@ -12,7 +12,8 @@ _LONGEST: Final = 0xFFFF
 
 
 def configuration(sample: bytes | memoryview, before: bytes) -> bytes:
-    """That of a sample whose units begin with lengths of four bytes: the one `before`, unless it has other parameter sets."""
+    """Return the configuration for a sample whose units begin with lengths of four bytes. It is that of `before`, unless the sample
+    has other parameter sets."""
     sets = [bytes(unit) for unit in _units(memoryview(sample)) if unit[0] & 0x1F in (_SEQUENCE, _PICTURE)]
     sequences = [one for one in dict.fromkeys(sets) if one[0] & 0x1F == _SEQUENCE and len(one) > 3]
     pictures = [one for one in dict.fromkeys(sets) if one[0] & 0x1F == _PICTURE]

@@ -226,7 +226,7 @@ def _from_hlg() -> tuple[str, ...]:
 
 
 def _to_bt709(primaries: str) -> tuple[str, ...]:
-    """From linear light of these primaries to the signal of BT.709. What BT.709 has no colour for is clipped."""
+    """Filters that convert linear light of these primaries to the signal of BT.709. Colours that BT.709 lacks are clipped."""
     chromaticities = _CHROMATICITIES.get(primaries, _CHROMATICITIES[BT709])
     rows = _product(_inverse(_to_xyz(_CHROMATICITIES[BT709])), _to_xyz(chromaticities))
     gains = ":".join(f"{out}{into}={rows[i][j]:.6f}" for i, out in enumerate("rgb") for j, into in enumerate("rgb"))

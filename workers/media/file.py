@@ -111,7 +111,7 @@ class Frame:
 
     @property
     def begin(self) -> float:
-        """Half a frame before it, since times are rounded."""
+        """The time half a frame before the frame, since times are rounded."""
         return self.at - (self.after - self.at) / 2 - _HALF if self.before is None else (self.before + self.at) / 2
 
     @property
@@ -189,7 +189,7 @@ class MediaFile:
 
     @cached_property
     def videos(self) -> tuple[VideoTrack, ...]:
-        """Without pictures that are attached to sound."""
+        """The tracks of pictures, without pictures that are attached to sound."""
         tracks = tuple(
             VideoTrack(_whole(one, "index"), _whole(one, "width"), _whole(one, "height"), _whole(one, "bit_rate"), _language(one))
             for one in self.streams

@@ -211,7 +211,7 @@ class Run:
         self._table = fields.take(self.count * 4 * sum(self._told))
 
     def lasts(self, defaults: Defaults) -> int:
-        """In ticks."""
+        """Return the duration of the run in ticks."""
         if not self._told[0]:
             return self.count * defaults.duration
         words = sum(self._told)
@@ -237,7 +237,7 @@ class Run:
 
 
 def read_runs(traf: memoryview) -> list[Run]:
-    """All of a track. Raises `Unreadable` where there is none."""
+    """Read all runs of a track. Raises `Unreadable` if there is none."""
     runs = [Run(one.body) for one in boxes(traf) if one.kind == b"trun"]
     if not runs:
         raise Unreadable("a fragment has no samples, or lasts too long")

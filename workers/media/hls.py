@@ -295,7 +295,7 @@ def whole(text: str) -> int | None:
 
 
 def seconds(text: str) -> float | None:
-    """None: it is no number of seconds."""
+    """Read a number of seconds, or return None for other text."""
     return float(text) if _SECONDS.fullmatch(text.strip()) else None
 
 

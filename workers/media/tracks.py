@@ -174,8 +174,8 @@ def check_made(source: Source, *, shown: Track, made: Track, name: str) -> None:
 
 
 def check_whole(source: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
-    """Half a file has the headers of the whole one. A track is compared with its own header, where it has one; else all tracks with
-    the length of the file, which may be that of a track that is not used."""
+    """Fail if the source is only the beginning of a file, whose headers are those of the whole file. A track is compared with its
+    own header, if it has one; else all tracks with the length of the file, which may be that of a track that is not used."""
     if not source.declared:
         return
     tracks = [(source.picture.ends, picture), *((sound.ends, track) for sound, track in zip(source.sounds, sounds, strict=True))]

@@ -226,7 +226,7 @@ class EncoderSession:
         await asyncio.sleep(self._look_every)
 
     async def _tell_fault(self, kept: _Kept) -> None:
-        """In the log of the Event, once."""
+        """Write a fault of an encoder to the log of the Event, once."""
         found = kept.running.statistics() if kept.running is not None else None
         fault = found.fault if isinstance(found, JudgedStatistics) else ""
         if fault and fault != kept.fault:

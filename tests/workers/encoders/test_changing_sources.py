@@ -209,7 +209,7 @@ def _of_pictures(path: Path) -> list[tuple[float, bytes]]:
 
 @pytest.mark.parametrize("fps", [None, 24, 60])
 def test_captions_in_the_pictures_are_carried(tmp_path: Path, fps: int | None) -> None:
-    """At the rate of the source, and at those for which CEA-708 says how many captions a picture has."""
+    """They are carried at the rate of the source, and at rates for which CEA-708 says how many captions a picture has."""
     source = tmp_path / "source.ts"
     spoken = captioned.Line21("CC1").pop_on(40, "HELLO").pop_on(80, "WORLD")
     data = captioned.triples(120, spoken, services={20: captioned.dtvcc((1, "HELLO"))})

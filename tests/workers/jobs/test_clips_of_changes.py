@@ -118,7 +118,7 @@ async def test_a_clip_of_a_picture_that_stands_still_lasts_as_long_as_was_wanted
 
 
 async def test_a_clip_is_of_one_programme(hosts: StepProcessPool, root: Path) -> None:
-    """That of the largest picture, with its own sound."""
+    """It is the programme of the largest picture, with its own sound."""
     for mezzanine in (False, True):
         times: dict[str, Any] = {"start": "00:00:01.000", "end": "00:00:05.000"}
         clip = await made(hosts, root, "asset_video", source="two.ts", **times, frame_accurate=True, mezzanine=mezzanine)

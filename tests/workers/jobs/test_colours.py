@@ -23,7 +23,7 @@ from workers.kernel.forked import ForkServer
 
 CLIP: dict[str, Any] = {"start": "00:00:00.400", "end": "00:00:01.200"}
 CHROMIUM = 12
-"""Without a graphics processor it is so far off with BT.709, of which its coefficients are rounded."""
+"""Chromium without a graphics processor is so far off with BT.709, since it rounds the coefficients."""
 PAGE = """<!doctype html><script>
 async function read(name) {
   const video = document.createElement("video");

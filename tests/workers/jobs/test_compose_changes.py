@@ -121,8 +121,8 @@ async def test_what_is_copied_does_not_change(hosts: StepProcessPool, root: Path
 async def test_sound_goes_with_the_picture(
     hosts: StepProcessPool, root: Path, number: int, flashes: list[float], beeps: list[float], lasts: float
 ) -> None:
-    """Before and behind another item, so that each begins where the film is on, and to the end. Where a source has no sound, the
-    film is silent."""
+    """The item stands between two others, so it begins within the film and not with it, and it is shown to its end. Where a source
+    has no sound, the film is silent."""
     path, _ = await composed(hosts, root, f"sync-{number}", item(NARROW), item(number), item(NARROW))
     shown, heard = picture(path), sound(path, gain=GAIN)
     around = [0, 2], [4 + lasts, 6 + lasts]

@@ -99,7 +99,7 @@ async def made(hosts: StepProcessPool, root: Path, workflow: str, **wanted: Any)
 
 
 def clock(frame: int) -> str:
-    """In the middle of a frame, counted from the first one."""
+    """Return the time of the middle of a frame. Frames count from the first."""
     return f"00:00:{(frame + 0.5) / RATE:06.3f}"
 
 
@@ -124,7 +124,7 @@ async def test_an_accurate_clip_has_the_frames_that_a_player_shows(hosts: StepPr
 
 @pytest.mark.parametrize("name", COPIED)
 async def test_a_copied_clip_has_the_frames_that_a_player_shows(hosts: StepProcessPool, root: Path, name: str) -> None:
-    """From the key frame before its start. Keys are every 30 frames."""
+    """The clip begins with the key frame before its start. Keys are every 30 frames."""
     first = SOURCES[name][1]
     clip = await made(hosts, root, "asset_video", source=name, start=clock(50 - first), end=clock(65 - first))
     shown = numbers(clip)

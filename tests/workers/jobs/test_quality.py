@@ -118,7 +118,7 @@ async def test_a_house_has_a_profile_of_its_own(hosts: StepProcessPool, root: Pa
 
 
 async def test_a_source_that_changes_is_measured_as_a_whole(hosts: StepProcessPool, root: Path) -> None:
-    """In size, shape, rate, pixel format, sample rate and layout, twice. Flashes are 1.9 s apart, on black."""
+    """It changes its size, shape, rate, pixel format, sample rate and layout, twice. Flashes are 1.9 s apart, on black."""
     (root / "changing").mkdir()
     changing(root / "changing" / "film.ts")
     made = await run(hosts, root, "quality_check", content_id="changing", file="film.ts")

@@ -51,8 +51,8 @@ def srt(word: str) -> str:
 
 
 def shown(word: str) -> Sequence[tuple[float, str]]:
-    """At times near the borders of cues. The second cue is shown over the border of two segments. Where nothing is shown is looked
-    at after its segment is known to be there."""
+    """List what is shown at times near the borders of cues. The second cue is shown over the border of two segments. A time at
+    which nothing is shown comes after one that proves that its segment is there."""
     return (
         *((1.1, f"{word} 1"), (1.9, f"{word} 1"), (2.1, ""), (0.9, "")),
         *((5.6, f"{word} 2"), (6.4, f"{word} 2"), (6.6, ""), (5.4, ""), (7.1, f"{word} 3"), (6.9, "")),

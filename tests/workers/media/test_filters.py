@@ -19,7 +19,7 @@ FRAME = 0.042
 
 
 def made(source: Path, *, stay: Stay | None = None) -> Path:
-    """Both tracks, encoded."""
+    """Encode both tracks of the source."""
     formed = FormedTracks(
         (Track("0:v:0", fitted(320, 180), is_picture=True), Track("0:a:0", sound_form(2), is_picture=False)),
     )

@@ -35,7 +35,7 @@ def film(folder: Path, data: Sequence[bytes], name: str, *, codec: str = "h264")
     ("codec", "name"), [("h264", "a.mp4"), ("hevc", "a.mp4"), ("h264", "a.ts"), ("hevc", "a.ts"), ("mpeg2video", "a.ts")]
 )
 def test_captions_of_a_segment_are_found_in_every_form(tmp_path: Path, codec: str, name: str) -> None:
-    """With pictures that are coded in another order than they are shown in."""
+    """The pictures are coded in another order than they are shown in."""
     path = film(tmp_path, triples(75, *SPOKEN, services=SERVICE), name, codec=codec)
     init = read_init(path.read_bytes()) if name.endswith(".mp4") else None
     assert segment_captions(path, init) == CaptionServices(("CC1", "CC3"), (1, 2))

@@ -113,7 +113,7 @@ async def read(pieces: Sequence[bytes], *, head: bool = False) -> tuple[int, boo
 
 
 def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """In pieces of these sizes, over and over."""
+    """Cut data into pieces of these sizes, over and over."""
     pieces, at, number = [], 0, 0
     while at < len(data):
         pieces.append(data[at : at + sizes[number % len(sizes)]])

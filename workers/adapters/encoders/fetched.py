@@ -50,7 +50,7 @@ class Fetched:
         return self._head
 
     async def feed(self, writer: StreamWriter, *, until: Callable[[bytes], int | None] = lambda piece: None) -> str:
-        """Until the stream or the process ends, or `until` gives how much of a piece is still written."""
+        """Write the stream to the process until one of them ends, or `until` gives how much of a piece is still written."""
         try:
             piece, self._head = self._head, b""
             while piece:

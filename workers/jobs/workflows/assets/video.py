@@ -26,9 +26,9 @@ from workers.media.outputs import MP4, language
 from workers.media.source import picture_of
 
 _HALF: Final = 0.001
-"""Less than half a frame: times are rounded."""
+"""A tolerance in seconds, less than half a frame, since times are rounded."""
 _MARGIN: Final = 2.0
-"""Seconds that are read after the end: what is decoded last need not be shown last."""
+"""Seconds that are read after the end, since the frame that is decoded last need not be shown last."""
 _Options = tuple[tuple[str, ...], tuple[str, ...]]
 """The options of the input and of the output. If those of the output move times, they move the texts too."""
 

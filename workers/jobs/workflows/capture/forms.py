@@ -30,7 +30,7 @@ class Picture:
 
     @property
     def size(self) -> tuple[int, int]:
-        """With square pixels, and even."""
+        """The size with square pixels, in even numbers."""
         across, _, down = self.shape.partition(":")
         shape = int(across) / int(down) if across.isdigit() and down.isdigit() and int(down) else 1.0
         width = round(self.width * shape) if 1 / 4 <= shape <= 4 else self.width  # else it is an error of the stream

@@ -36,7 +36,7 @@ class HlsTrack:
         self.clocked = False
         self.restarts = 0
         self.jumps: list[ClockJump] = []
-        """That were found since somebody asked last."""
+        """The jumps of the clock that were found since somebody last asked for them."""
         self._at: dict[int, float] = {}
         """When the segments of the present epoch begin, by sequence."""
         self._jumped = 0.0

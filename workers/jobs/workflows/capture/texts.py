@@ -115,7 +115,7 @@ def _unwrapped(difference: float) -> float:
 
 
 def _sources(context: StepContext[Any], parts: Sequence[TextPart], inits: dict[str, bytes]) -> Iterator[_Cues | None]:
-    """None: a part cannot be read."""
+    """Yield the cues of each part, or None for a part that cannot be read."""
     for part in parts:
         if part.init:
             continue

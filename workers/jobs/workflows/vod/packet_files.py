@@ -20,8 +20,8 @@ def copied_packets(name: str, *selected: str) -> tuple[str, ...]:
 
 
 def packets(place: Path) -> Iterator[Sample]:
-    """In the order in which they are decoded. `place` is the path of the two files, without their suffixes. Of a packet the first
-    million bytes are given."""
+    """Yield the packets in the order in which they are decoded. `place` is the path of the two files without their suffixes. A
+    packet is cut after a million bytes."""
     data, times = place.with_suffix(".bytes"), place.with_suffix(".times")
     if not (data.is_file() and times.is_file()):
         return
