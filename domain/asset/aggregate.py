@@ -15,7 +15,7 @@ from domain.kernel.event import DomainEvent
 PATH: Final = "asset.path"
 """The scope in which each asset claims its path."""
 CAPTION: Final = "asset.caption"
-"""The scope in which each caption claims its Event, language, kind and name."""
+"""The scope in which each caption that a client has added claims its Event, language, kind and name."""
 
 
 class Asset(AggregateRoot):
@@ -69,6 +69,23 @@ class Asset(AggregateRoot):
     def discover(cls, key: UUID, *, event_id: UUID, name: str, path: str, size: int, modified: datetime, at: datetime) -> Self:
         return cls._begin(events.Discovered, key, at, event_id=event_id, name=name, path=path, size=size, modified=modified)
 
+    @classmethod
+    def discover_caption(
+        cls,
+        key: UUID,
+        *,
+        event_id: UUID,
+        name: str,
+        path: str,
+        language: str,
+        kind: CaptionKind,
+        size: int,
+        modified: datetime,
+        at: datetime,
+    ) -> Self:
+        facts = {"event_id": event_id, "name": name, "path": path, "language": language, "kind": kind}
+        return cls._begin(events.CaptionDiscovered, key, at, **facts, size=size, modified=modified)
+
     def complete(self, job: int, *, job_version: int, size: int | None, at: datetime) -> None:
         """`size` is that of the file; None: the job has published no file at this path."""
         if not self._is_news(job, job_version) or self.state is AssetState.COMPLETED:
@@ -117,9 +134,12 @@ class Asset(AggregateRoot):
         if name != self.name:
             self._trigger(events.Renamed, at=at, name=name)
 
-    def change_file(self, *, size: int, modified: datetime, at: datetime) -> None:
+    def change_file(self, *, size: int, modified: datetime, name: str | None, at: datetime) -> None:
+        """`name` is the one by which the film lists a caption now."""
         if not self.removed and (size, modified) != (self.size, self.modified):
             self._trigger(events.FileChanged, at=at, size=size, modified=modified)
+        if not self.removed and name is not None and name != self.name:
+            self._trigger(events.Renamed, at=at, name=name)
 
     def remove(self, *, running_job: int | None, at: datetime) -> None:
         """`running_job` is the job that is broken off in the same append."""
@@ -169,6 +189,12 @@ class Asset(AggregateRoot):
         self.state = AssetState.COMPLETED
         self.size, self.modified = event.size, event.modified
 
+    def _when_caption_discovered(self, event: events.CaptionDiscovered) -> None:
+        self.event_id, self.type, self.name, self.path = event.event_id, AssetType.CAPTION, event.name, event.path
+        self.language, self.kind = event.language, event.kind
+        self.state = AssetState.COMPLETED
+        self.size, self.modified = event.size, event.modified
+
     def _when_completed(self, event: events.Completed) -> None:
         self.state, self.reason, self.size, self.followed = AssetState.COMPLETED, "", event.size, event.job_version
 
@@ -194,7 +220,7 @@ class Asset(AggregateRoot):
 
     def claims(self) -> frozenset[Claim]:
         claims = {Claim(PATH, self.path, self.id)} if self.holds_path else set[Claim]()
-        if self.type is AssetType.CAPTION and not self.removed:
+        if self.type is AssetType.CAPTION and self.jobs and not self.removed:
             claims.add(Claim(CAPTION, f"{self.event_id}/{self.kind}/{self.language}/{self.name}", self.id))
         return frozenset(claims) if claims else NO_CLAIMS
 
@@ -226,3 +252,4 @@ _PLAIN: Final = ("name", "path", "jobs", "followed", "reason", "size", "removed"
 events.Requested.AGGREGATE = Asset
 events.CaptionRequested.AGGREGATE = Asset
 events.Discovered.AGGREGATE = Asset
+events.CaptionDiscovered.AGGREGATE = Asset

@@ -114,6 +114,38 @@ class DiscoverAsset(_AssetCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DiscoverCaption(_AssetCommand):
+    """The film has a text track of its source that belongs to no asset."""
+
+    event_id: UUID
+    name: str
+    path: str
+    language: str
+    caption_kind: CaptionKind
+    size: int
+    modified: datetime
+
+    @property
+    def creates(self) -> bool:
+        return True
+
+    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
+        if root is not None:
+            return root
+        return Asset.discover_caption(
+            self.key,
+            event_id=self.event_id,
+            name=self.name,
+            path=self.path,
+            language=self.language,
+            kind=self.caption_kind,
+            size=self.size,
+            modified=self.modified,
+            at=at,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompleteAsset(_AssetCommand):
     """The job has ended. `sizes` are those of the files that it has published, by their paths."""
 
@@ -174,11 +206,14 @@ class RenameAsset(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeAssetFile(_AssetCommand):
+    """`name` is the one by which the film lists a caption now."""
+
     size: int
     modified: datetime
+    name: str | None = None
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.change_file(size=self.size, modified=self.modified, at=at)
+        root.change_file(size=self.size, modified=self.modified, name=self.name, at=at)
 
 
 @dataclass(frozen=True, kw_only=True)

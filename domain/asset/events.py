@@ -55,6 +55,21 @@ class Discovered(FirstEvent):
     modified: datetime
 
 
+class CaptionDiscovered(FirstEvent):
+    """A synchronisation has found a text track that the step of a job found in the source of the film. `language` is a tag of
+    BCP 47, `und` where the source does not tell it."""
+
+    TOPIC: ClassVar[str] = "asset.caption_discovered"
+
+    event_id: UUID
+    name: str
+    path: str
+    language: str
+    kind: CaptionKind
+    size: int
+    modified: datetime
+
+
 class Completed(DomainEvent):
     """`job_version` is the version of the job at which it has ended: an earlier one is then no news."""
 
@@ -115,6 +130,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     Requested,
     CaptionRequested,
     Discovered,
+    CaptionDiscovered,
     CaptionReplaced,
     Completed,
     Failed,

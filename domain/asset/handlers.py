@@ -17,6 +17,7 @@ from domain.asset.commands import (
     ChangeAssetFile,
     CompleteAsset,
     DiscoverAsset,
+    DiscoverCaption,
     FailAsset,
     ForgetAsset,
     GoOnWithAsset,
@@ -25,10 +26,11 @@ from domain.asset.commands import (
     RequestAsset,
     RestartAsset,
 )
+from domain.asset.found_captions import FoundCaption, found_captions
 from domain.asset.ports import UNASKED, AssetFilter, AssetLookup
 from domain.asset.row import AssetRow
 from domain.asset.times import asked_time, check_span, from_start, written
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import FOUND, AssetState, AssetType
 from domain.job.commands import EndJob
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
@@ -42,6 +44,7 @@ from domain.kernel.parts import delete_in_parts
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.kernel.stream_time import StreamPoint
+from domain.media_event import metadata_file
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.ports import EventLookup
 from domain.media_event.row import EventRow
@@ -143,7 +146,8 @@ class AssetHandlers:
 
     async def sync(self, event_id: UUID, *, invocation: Invocation) -> Outcome[Asset]:
         """Make the assets agree with the files of the content: new files become SYSTEM assets, and what has lost its file is
-        removed. The result has `changed` (whether the VOD file differs from the last time), `created`, `deleted` and `path`."""
+        removed. Text tracks of the source become captions; one that the film has no more is removed with its files. The result has
+        `changed` (whether the VOD file differs from the last time), `created`, `deleted` and `path`."""
 
         async def plan() -> Plan:
             event = await self._known_event(event_id)
@@ -155,22 +159,33 @@ class AssetHandlers:
             if len(found) > MOST_AT_ONCE:
                 raise Refused(f"the folder of the content has more than {MOST_AT_ONCE} files")
             parts = {part for row in rows.values() if row.type is AssetType.CAPTION for part in file_names.caption_parts(row.path)}
-            new = [_discovery(event.id, file) for file in found if file.path not in rows and file.path not in parts]
+            texts = await self._texts_of(content)
+            new = [
+                _discovery(event.id, file, texts)
+                for file in found
+                if file.path not in rows and file.path not in parts and not _is_text_of_job(file.path, content, texts)
+            ]
             paths = {file.path for file in found}
             gone = [row for row in rows.values() if row.path not in paths and not row.removed and row.state is AssetState.COMPLETED]
+            replaced = [
+                row
+                for row in rows.values()
+                if texts is not None and row.is_found and not row.removed and row.path in paths and row.path not in texts
+            ]
             changed = [
-                ChangeAssetFile(rows[file.path].id, size=file.size, modified=file.modified)
+                ChangeAssetFile(rows[file.path].id, size=file.size, modified=file.modified, name=_name_of(rows[file.path], texts))
                 for file in found
-                if file.path in rows and _is_other_file(rows[file.path], file)
+                if file.path in rows and _is_changed_asset(rows[file.path], file, texts)
             ]
             forgotten = [ForgetAsset(row.id) for row in gone]
+            removed = [command for row in replaced for command in _removal(row)]
             result = {
                 "changed": _is_changed(vod_file, rows, content),
                 "created": len(new),
-                "deleted": len(gone),
+                "deleted": len(gone) + len(replaced),
                 "path": f"{content}/",
             }
-            return Plan((*new, *changed, *forgotten), result=result)
+            return Plan((*new, *changed, *forgotten, *removed), result=result)
 
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
 
@@ -179,6 +194,15 @@ class AssetHandlers:
         if event is None:
             raise NotFound(MediaEvent.KIND, str(key))
         return event
+
+    async def _texts_of(self, content: str) -> Mapping[str, FoundCaption] | None:
+        """List the text tracks of the source by their paths. The result is None where the metadata list none."""
+        try:
+            metadata = await self._files.read(f"{content}/{metadata_file.NAME}", limit=metadata_file.LARGEST)
+        except ValueError:
+            return None
+        found = None if metadata is None else found_captions(metadata)
+        return None if found is None else {f"{content}/{file}": caption for file, caption in found.items()}
 
     async def _vod_file(self, content: str) -> MediaFile:
         for extension in _VOD_FILES:
@@ -242,14 +266,42 @@ def _removal(row: AssetRow) -> list[Command[Any]]:
     return [remove] if row.running_job is None else [EndJob(row.running_job), remove]
 
 
-def _discovery(event_id: UUID, file: MediaFile) -> DiscoverAsset:
-    name = file.path.rpartition("/")[2]
-    return DiscoverAsset(new_id(), event_id=event_id, name=name, path=file.path, size=file.size, modified=file.modified)
+def _discovery(event_id: UUID, file: MediaFile, texts: Mapping[str, FoundCaption] | None) -> DiscoverAsset | DiscoverCaption:
+    text = (texts or {}).get(file.path)
+    if text is None:
+        name = file.path.rpartition("/")[2]
+        return DiscoverAsset(new_id(), event_id=event_id, name=name, path=file.path, size=file.size, modified=file.modified)
+    return DiscoverCaption(
+        new_id(),
+        event_id=event_id,
+        name=text.name,
+        path=file.path,
+        language=text.language,
+        caption_kind=text.kind,
+        size=file.size,
+        modified=file.modified,
+    )
+
+
+def _is_text_of_job(path: str, content: str, texts: Mapping[str, FoundCaption] | None) -> bool:
+    """Tell whether a file is a part of a text track, or a track that a job is publishing now or that the film has no more."""
+    return texts is not None and path.startswith(f"{content}/{FOUND}/") and path not in texts
+
+
+def _name_of(row: AssetRow, texts: Mapping[str, FoundCaption] | None) -> str | None:
+    text = (texts or {}).get(row.path) if row.is_found else None
+    return None if text is None else text.name
+
+
+def _is_changed_asset(row: AssetRow, file: MediaFile, texts: Mapping[str, FoundCaption] | None) -> bool:
+    name = _name_of(row, texts)
+    return _is_other_file(row, file) or (not row.removed and name is not None and name != row.name)
 
 
 def _is_other_file(row: AssetRow, file: MediaFile) -> bool:
-    """Files that clients have requested are made by jobs, so only those of the system are compared."""
-    return row.type is AssetType.SYSTEM and not row.removed and (row.size, row.file_modified) != (file.size, file.modified)
+    """Files that clients have requested are made by jobs, so only those that were discovered are compared."""
+    discovered = row.type is AssetType.SYSTEM or row.is_found
+    return discovered and not row.removed and (row.size, row.file_modified) != (file.size, file.modified)
 
 
 def _is_changed(vod_file: MediaFile, rows: Mapping[str, AssetRow], content: str) -> bool:

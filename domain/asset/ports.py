@@ -48,7 +48,7 @@ class AssetLookup(Protocol):
         ...
 
     async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
-        """The caption of an Event with this language, kind and name, unless it is removed."""
+        """The caption that clients have added to an Event with this language, kind and name, unless it is removed."""
         ...
 
     async def is_taken(self, path: str) -> bool:

@@ -51,6 +51,11 @@ class AssetRow:
         )
 
     @property
+    def is_found(self) -> bool:
+        """Tell whether the caption is a text track of the source of the film, which no client has added."""
+        return self.type is AssetType.CAPTION and self.job is None
+
+    @property
     def running_job(self) -> int | None:
         """The job that is to be broken off when the asset is removed."""
         return self.job if self.state is AssetState.GENERATING else None

@@ -36,4 +36,6 @@ FOLDER: Final = "assets"
 """The folder of requested assets, below that of the content."""
 CAPTIONS: Final = "captions"
 """The folder of captions that clients have added, below that of the content."""
+FOUND: Final = "subtitles"
+"""The folder of text tracks that were found in the source of a film, below that of the content."""
 EXTENSIONS: Final = {AssetType.IMAGE: ".jpg", AssetType.VIDEO: ".mp4", AssetType.GIF: ".gif", AssetType.CAPTION: ".vtt"}

@@ -19,7 +19,12 @@ _COLUMNS: Final[LiteralString] = (
     "language, kind FROM asset_view "
 )
 _SHOWN_CAPTIONS: Final[LiteralString] = (
-    "WHERE event_id = %s AND type = %s AND size IS NOT NULL AND holds_path AND NOT removed ORDER BY date_created, id"
+    "WHERE event_id = %s AND type = %s AND job IS NOT NULL AND size IS NOT NULL AND holds_path AND NOT removed "
+    "ORDER BY date_created, id"
+)
+_REMOVED_CAPTIONS: Final[LiteralString] = (
+    "WHERE id IN (SELECT DISTINCT ON (path) id FROM asset_view WHERE event_id = %s AND type = 4 AND job IS NULL "
+    "ORDER BY path, date_created DESC, id DESC) AND removed ORDER BY path"
 )
 _FILES_LEFT: Final = "SELECT id FROM asset_view WHERE removed AND holds_path ORDER BY id LIMIT %s"
 _SUFFIX: Final = (
@@ -72,14 +77,20 @@ class AssetQueries:
 
     async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
         found = await self._database.row(
-            _COLUMNS + "WHERE event_id = %s AND language = %s AND kind = %s AND name = %s AND holds_path AND NOT removed",
+            _COLUMNS + "WHERE event_id = %s AND language = %s AND kind = %s AND name = %s AND job IS NOT NULL AND holds_path "
+            "AND NOT removed",
             (event_id, language, kind.value, name),
         )
         return _row(found) if found else None
 
     async def captions(self, event_id: UUID) -> Sequence[AssetRow]:
-        """List the captions of an Event that have a text, in the order in which they were added."""
+        """List the captions that clients have added to an Event and that have a text, in the order in which they were added."""
         rows = await self._database.rows(_COLUMNS + _SHOWN_CAPTIONS, (event_id, AssetType.CAPTION))
+        return [_row(found) for found in rows]
+
+    async def removed_captions(self, event_id: UUID) -> Sequence[AssetRow]:
+        """List the text tracks of the source that were removed, and not found again since."""
+        rows = await self._database.rows(_COLUMNS + _REMOVED_CAPTIONS, (event_id,))
         return [_row(found) for found in rows]
 
     async def is_taken(self, path: str) -> bool:

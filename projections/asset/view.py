@@ -52,7 +52,7 @@ def row(asset: Asset) -> tuple[Any, ...]:
 
 ASSET_VIEW = View(
     name="asset_view",
-    version=2,
+    version=3,
     kinds=(Asset.KIND,),
     columns=_COLUMNS,
     row=row,
@@ -63,6 +63,7 @@ ASSET_VIEW = View(
         "created": "{table} (date_created, id) WHERE NOT removed",
         "name": "{table} (name, date_created, id) WHERE NOT removed",
         "job": "{table} (job) WHERE NOT removed AND job IS NOT NULL",
+        "found": "{table} (event_id, path) WHERE type = 4 AND job IS NULL",
         "file_left": "{table} (id) WHERE removed AND holds_path",
     },
 )

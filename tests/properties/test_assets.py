@@ -15,6 +15,7 @@ from domain.asset.commands import (
     ChangeAssetFile,
     CompleteAsset,
     DiscoverAsset,
+    DiscoverCaption,
     FailAsset,
     ForgetAsset,
     GoOnWithAsset,
@@ -24,7 +25,7 @@ from domain.asset.commands import (
     RequestAsset,
     RestartAsset,
 )
-from domain.asset.values import AssetState, AssetType
+from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.command import Command
 from tests.domain.scenario import THEN
 from tests.properties.test_decisions import holds, lived
@@ -41,17 +42,19 @@ def asset_commands(key: UUID) -> st.SearchStrategy[Command[Any]]:
     file = {"size": sizes, "modified": moments}
     event = st.just(EVENT)
     kinds = st.sampled_from([AssetType.IMAGE, AssetType.VIDEO, AssetType.GIF])
+    languages, captions = st.sampled_from(["de", "en"]), st.sampled_from(CaptionKind)
     names = st.sampled_from(["x", "y"])
     published = st.dictionaries(paths, sizes, max_size=2)
     return st.one_of(
         st.builds(RequestAsset, of, event_id=event, type=kinds, name=names, path=paths, job=jobs),
         st.builds(DiscoverAsset, of, event_id=event, name=names, path=paths, **file),
+        st.builds(DiscoverCaption, of, event_id=event, name=names, path=paths, language=languages, caption_kind=captions, **file),
         st.builds(CompleteAsset, of, **job, sizes=published),
         st.builds(FailAsset, of, **job, reason=names),
         st.builds(RestartAsset, of, **job, rerun_of=st.none() | jobs),
         st.builds(GoOnWithAsset, of, **job, rerun_of=st.none() | jobs),
         st.builds(RenameAsset, of, names),
-        st.builds(ChangeAssetFile, of, **file),
+        st.builds(ChangeAssetFile, of, **file, name=st.none() | names),
         st.builds(RemoveAsset, of, running_job=st.none() | jobs),
         st.builds(ForgetAsset, of),
         st.builds(ReleaseAssetPath, of),
@@ -70,7 +73,7 @@ def test_the_invariants_of_an_asset_hold(commands: list[Command[Any]]) -> None:
     assert topics.count("removed") <= 1
     if root.removed:
         assert topics[topics.index("removed") + 1 :] in ([], ["file_deleted"])
-    assert (root.type is AssetType.SYSTEM) == (not root.jobs)
+    assert (root.type in (AssetType.SYSTEM, AssetType.CAPTION)) == (not root.jobs)
     if root.state is AssetState.COMPLETED:
         assert root.size is not None
     assert root.holds_path == bool(root.claims())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 from uuid import UUID
 
+from domain.asset.values import FOUND
 from domain.configuration.placeholders import CBCS, CENC, CLEAR
 from domain.kernel.media_files import MediaFiles
 from projections.kernel.database import Database
@@ -24,11 +26,12 @@ _LOCKED: Final = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
 
 _log = logging.getLogger(__name__)
 
-Change = Callable[[bytes, Sequence[TextTrack]], bytes]
+Change = Callable[[bytes], bytes]
 
 
 class CaptionPackages:
-    """Writes `master.m3u8` and `manifest.mpd` anew where their tracks are not those of the Event."""
+    """Writes `master.m3u8` and `manifest.mpd` anew where their tracks are not those of the Event. Of the tracks that were found
+    in the source it takes out those that are to be deleted."""
 
     def __init__(self, database: Database, captions: CaptionAnswers, *, files: MediaFiles) -> None:
         self._database = database
@@ -39,12 +42,12 @@ class CaptionPackages:
         content = str(event_id)
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(_LOCKED, (_LOCK, content))
-            tracks = await self._captions.tracks(content)
+            tracks, leaving = await self._captions.tracks(content), await self._captions.leaving(content)
             for folder in (CLEAR, CENC, CBCS):
-                await self._change(f"{content}/{folder}/master.m3u8", tracks, _playlist)
-                await self._change(f"{content}/{folder}/manifest.mpd", tracks, in_manifest)
+                await self._change(f"{content}/{folder}/master.m3u8", partial(_playlist, tracks=tracks, leaving=leaving))
+                await self._change(f"{content}/{folder}/manifest.mpd", partial(_manifest, tracks=tracks, leaving=leaving))
 
-    async def _change(self, path: str, tracks: Sequence[TextTrack], change: Change) -> None:
+    async def _change(self, path: str, change: Change) -> None:
         """Unless a job has put another file there meanwhile: then that one is changed."""
         for _ in range(_TRIES):
             found = await self._files.find(path)
@@ -52,7 +55,7 @@ class CaptionPackages:
                 return
             try:
                 before = await self._files.read(path, limit=_LARGEST)
-                after = None if before is None else change(before, tracks)
+                after = None if before is None else change(before)
             except ValueError as fault:
                 _log.warning("the captions of %s are not put into it: %s", path, fault)
                 return
@@ -60,5 +63,14 @@ class CaptionPackages:
                 return
 
 
-def _playlist(before: bytes, tracks: Sequence[TextTrack]) -> bytes:
-    return in_playlist(before.decode(), tracks).encode()
+def _playlist(before: bytes, *, tracks: Sequence[TextTrack], leaving: Sequence[TextTrack]) -> bytes:
+    text = before.decode()
+    for track in leaving:
+        text = in_playlist(text, (), folder=FOUND, stem=track.stem)
+    return in_playlist(text, tracks).encode()
+
+
+def _manifest(before: bytes, *, tracks: Sequence[TextTrack], leaving: Sequence[TextTrack]) -> bytes:
+    for track in leaving:
+        before = in_manifest(before, (), folder=FOUND, stem=track.stem)
+    return in_manifest(before, tracks)

@@ -9,14 +9,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from domain.asset.row import AssetRow
-from domain.asset.values import CaptionKind
+from domain.asset.values import FOUND, CaptionKind
 from projections.asset.caption_texts import CaptionTexts
 from projections.asset.queries import AssetQueries
-from workers.jobs.context import StepContext
+from workers.jobs.context import StepContext, StepFailed
 from workers.media.captions.tracks import TextTrack
 
 TEXT: Final = "caption_text"
 TRACKS: Final = "caption_tracks"
+REMOVED: Final = "removed_captions"
 _GONE: Final = "The text that was sent is not kept any more: send it again."
 
 FindTracks = Callable[[str], Awaitable[Sequence[TextTrack]]]
@@ -38,12 +39,20 @@ class CaptionAnswers:
         self._assets = assets
 
     async def tracks(self, content_id: str) -> Sequence[TextTrack]:
-        """Ask the worker for the text tracks that clients have added to a film."""
-        try:
-            event = UUID(content_id)
-        except ValueError:
-            return ()
-        return [_track(row) for row in await self._assets.captions(event)]
+        """List the text tracks that clients have added to a film."""
+        event = _event(content_id)
+        return () if event is None else [_track(row) for row in await self._assets.captions(event)]
+
+    async def removed(self, content_id: str) -> Sequence[TextTrack]:
+        """List the text tracks of the source of a film that were deleted, and not found again by another ingest."""
+        event = _event(content_id)
+        return () if event is None else [_track(row) for row in await self._assets.removed_captions(event)]
+
+    async def leaving(self, content_id: str) -> Sequence[TextTrack]:
+        """List the text tracks of the source of a film that are deleted, and whose files are still there."""
+        event = _event(content_id)
+        rows = () if event is None else await self._assets.of_event(event)
+        return [_track(row) for row in rows if row.is_found and row.removed]
 
     async def text(self, sent: str) -> Mapping[str, Any]:
         try:
@@ -58,7 +67,7 @@ class CaptionAnswers:
 
 
 async def answer(find: FindTracks, content_id: str) -> Mapping[str, Any]:
-    """Make the answer for a step that asks for the tracks of its content."""
+    """Make the answer for a step that asks for tracks of its content."""
     try:
         found = await find(content_id)
     except Exception as fault:  # whatever it is: the step would wait for ever
@@ -74,8 +83,23 @@ def caption_tracks(context: StepContext[Any]) -> Sequence[TextTrack]:
     return [TextTrack(**{**one, "kind": CaptionKind(one["kind"])}) for one in told]
 
 
+def removed_tracks(context: StepContext[Any]) -> Sequence[TextTrack]:
+    """Ask the worker for the tracks of the source that were deleted. There are none where nobody answers."""
+    told = context.ask(REMOVED)
+    if "refused" in told:
+        raise StepFailed(str(told["refused"]))
+    return [TextTrack(**{**one, "kind": CaptionKind(one["kind"]), "folder": FOUND}) for one in told.get("tracks", ())]
+
+
+def _event(content_id: str) -> UUID | None:
+    try:
+        return UUID(content_id)
+    except ValueError:
+        return None
+
+
 def _track(row: AssetRow) -> TextTrack:
     assert row.language is not None
     assert row.kind is not None
-    stem = row.path.rpartition("/")[2].removesuffix(".vtt")
-    return TextTrack(name=row.name, language=row.language, kind=row.kind, stem=stem)
+    *_, folder, file = row.path.split("/")
+    return TextTrack(name=row.name, language=row.language, kind=row.kind, stem=file.removesuffix(".vtt"), folder=folder)

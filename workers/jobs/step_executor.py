@@ -201,6 +201,7 @@ class StepExecutor:
                 protection=self._find_protection,
                 starts=self._find_start,
                 tracks=no_tracks if self._captions is None else self._captions.tracks,
+                removed=no_tracks if self._captions is None else self._captions.removed,
                 more=self._further_answers(order, run),
             )
             end = await self._staged(run, made, content_id=job.submission.content_id)

@@ -117,6 +117,7 @@ class StepProcessPool:
         protection: FindProtection = unprotected,
         starts: FindStart = no_starts,
         tracks: FindTracks = no_tracks,
+        removed: FindTracks = no_tracks,
         more: Mapping[str, Answer] = NO_ANSWERS,
     ) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group. `more` answers further questions, of steps with
@@ -129,6 +130,7 @@ class StepProcessPool:
         answers: dict[str, Answer] = {
             "protection": lambda _: answer(ask),
             stream_starts.START: partial(stream_starts.answer, starts),
+            caption_answers.REMOVED: lambda _: caption_answers.answer(removed, order.content_id),
             caption_answers.TRACKS: lambda _: caption_answers.answer(tracks, order.content_id),
             **(more if network else NO_ANSWERS),
         }

@@ -12,6 +12,7 @@ from api.wiring.core import Core
 from domain.asset.commands import (
     CompleteAsset,
     DiscoverAsset,
+    DiscoverCaption,
     FailAsset,
     ForgetAsset,
     ReleaseAssetPath,
@@ -30,7 +31,7 @@ from tests.domain.asset.memory_assets import MemoryAssets
 from tests.domain.memory import Memory
 
 FIRST, SECOND, THIRD = UUID(int=1), UUID(int=2), UUID(int=9)
-CAPTION, OLD = UUID(int=21), UUID(int=22)
+CAPTION, OLD, OF_SOURCE = UUID(int=21), UUID(int=22), UUID(int=23)
 IMAGE, VIDEO, FOUND, GONE, LEFT, LOST = (UUID(int=number) for number in range(11, 17))
 ALL = (IMAGE, VIDEO, FOUND)
 
@@ -58,6 +59,16 @@ HISTORY: tuple[Command[Any], ...] = (
     RemoveAsset(LEFT, running_job=4),
     DiscoverAsset(LOST, event_id=FIRST, name="lost", path="1/lost", size=3, modified=NOON),
     ForgetAsset(LOST),
+    DiscoverCaption(
+        OF_SOURCE,
+        event_id=THIRD,
+        name="Goal",
+        path="3/subtitles/a.vtt",
+        language="de",
+        caption_kind=CaptionKind.SUBTITLES,
+        size=3,
+        modified=NOON,
+    ),
     captioned(CAPTION, "3/captions/a.vtt", job=5),
     CompleteAsset(CAPTION, job=5, job_version=5, sizes={"3/captions/a.vtt": 7}),
     captioned(OLD, "3/captions/b.vtt", job=6, name="Old"),
@@ -115,7 +126,7 @@ async def test_a_path_is_taken_until_its_file_is_deleted(both: tuple[AssetLookup
         (AssetFilter(states=(AssetState.GENERATING, AssetState.FAILED)), (VIDEO,)),
         (AssetFilter(event_id=THIRD), ()),
         (AssetFilter(job=5), ()),
-        (AssetFilter(event_id=THIRD, types=(AssetType.CAPTION, AssetType.IMAGE)), (CAPTION,)),
+        (AssetFilter(event_id=THIRD, types=(AssetType.CAPTION, AssetType.IMAGE)), (OF_SOURCE, CAPTION)),
         (AssetFilter(types=(AssetType.SYSTEM, AssetType.VIDEO)), (VIDEO, FOUND)),
         (AssetFilter(extensions=("_sprite.jpg",)), (IMAGE,)),
         (AssetFilter(extensions=(".ISM", "A.mp4")), (VIDEO, FOUND)),

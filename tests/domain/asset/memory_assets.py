@@ -39,7 +39,8 @@ class MemoryAssets:
 
     async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
         wanted = (event_id, language, kind, name)
-        found = (one for one in self._all() if (one.event_id, one.language, one.kind, one.name) == wanted and not one.removed)
+        added = (one for one in self._all() if one.jobs and not one.removed)
+        found = (one for one in added if (one.event_id, one.language, one.kind, one.name) == wanted)
         return next(map(AssetRow.of, found), None)
 
     async def is_taken(self, path: str) -> bool:

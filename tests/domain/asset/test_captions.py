@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -9,9 +10,11 @@ from uuid import UUID
 import pytest
 
 from domain.asset.caption_handlers import CaptionHandlers, NewCaption
-from domain.asset.commands import CompleteAsset, RemoveAsset, RequestCaption
+from domain.asset.commands import CompleteAsset, ReleaseAssetPath, RemoveAsset, RequestCaption
+from domain.asset.file_names import caption_parts
 from domain.asset.languages import language_tag
 from domain.asset.ports import AssetFilter
+from domain.asset.row import AssetRow
 from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.media_event.commands import AddOrUpdateEvent
@@ -153,6 +156,99 @@ async def test_the_parts_of_a_caption_are_no_assets(memory: Memory, files: Memor
     for ending in (".vtt", ".segments.vtt", ".m3u8"):
         files.put(PATH.replace(".vtt", ending), b"x")
     assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 1, "the film"
+
+
+SUBTITLES = f"{EVENT}/subtitles/fr-subtitles.vtt"
+
+
+def ingested(files: MemoryMediaFiles, *tracks: dict[str, object], text: bytes = b"bonjour") -> None:
+    """What a job publishes of a film whose source has these tracks. It leaves the files of earlier ones."""
+    for track in tracks:
+        for path in (f"{EVENT}/{track['file']}", *caption_parts(f"{EVENT}/{track['file']}")):
+            files.put(path, text)
+    files.put(f"{EVENT}/metadata.json", json.dumps({"contentId": str(EVENT), "captions": tracks}).encode())
+
+
+def track(**facts: object) -> dict[str, object]:
+    return {"file": "subtitles/fr-subtitles.vtt", "language": "fr", "kind": "subtitles", "name": "Français", **facts}
+
+
+async def found(memory: Memory) -> list[AssetRow]:
+    return list(await MemoryAssets(memory.log).matching(AssetFilter(types=(AssetType.CAPTION,)), limit=9))
+
+
+async def test_text_tracks_of_the_source_become_captions(memory: Memory, files: MemoryMediaFiles) -> None:
+    """Their parts are no assets, and a repeat finds nothing new."""
+    ingested(files, track(), track(file="subtitles/en-captions.vtt", language="en", kind="captions", name="CC1"))
+    assets = handlers(memory, files)
+    assert (await assets.sync(EVENT, invocation=ME)).result["created"] == 4, "the film, its metadata and two tracks"
+    shown = {(one.language, one.kind, one.name, one.path, one.state, one.size, one.job) for one in await found(memory)}
+    done = (AssetState.COMPLETED, 7, None)
+    assert shown == {
+        ("fr", CaptionKind.SUBTITLES, "Français", SUBTITLES, *done),
+        ("en", CaptionKind.CAPTIONS, "CC1", f"{EVENT}/subtitles/en-captions.vtt", *done),
+    }
+    again = (await assets.sync(EVENT, invocation=ME)).result
+    assert (again["created"], again["deleted"], memory.topics.count("asset.caption_discovered")) == (0, 0, 2)
+
+
+async def test_they_follow_the_film_when_it_is_ingested_anew(memory: Memory, files: MemoryMediaFiles) -> None:
+    ingested(files, track())
+    await handlers(memory, files).sync(EVENT, invocation=ME)
+    ingested(files, track(name="French"), text=b"bon")
+    await handlers(memory, files).sync(EVENT, invocation=ME)
+    [one] = await found(memory)
+    assert (one.name, one.size, memory.topics.count("asset.caption_discovered")) == ("French", 3, 1)
+    ingested(files)
+    assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["deleted"] == 1
+    assert await found(memory) == []
+    assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 0
+    await memory.given(ReleaseAssetPath(one.id))
+    ingested(files, track())
+    await handlers(memory, files).sync(EVENT, invocation=ME)
+    assert [two.id == one.id for two in await found(memory)] == [False]
+
+
+async def test_a_text_that_is_sent_stands_beside_one_of_the_source(
+    memory: Memory, files: MemoryMediaFiles, captions: CaptionHandlers
+) -> None:
+    """Also with the same language, kind and name, whichever comes first."""
+    ingested(files, track())
+    await handlers(memory, files).sync(EVENT, invocation=ME)
+    same = replace(WANTED, language="fr", kind=CaptionKind.SUBTITLES, name="Français")
+    asset = (await captions.add(same, invocation=ME)).aggregate
+    assert (asset.path, len(await found(memory))) == (f"{EVENT}/captions/fran-ais.fr.subtitles.vtt", 2)
+    assert (await captions.add(same, invocation=ME)).aggregate.key == asset.key
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"file": "subtitles/../../other/a.vtt"},
+        {"file": "captions/a.vtt"},
+        {"file": 7},
+        {"language": "f r"},
+        {"language": None},
+        {"kind": "songs"},
+        {"name": " "},
+        {"name": "a" * 300},
+        {"name": "a\n"},
+    ],
+)
+async def test_what_other_hands_write_into_the_metadata_is_left_out(
+    memory: Memory, files: MemoryMediaFiles, facts: dict[str, object]
+) -> None:
+    ingested(files, track(), {**track(file="subtitles/xx.vtt"), **facts})
+    await handlers(memory, files).sync(EVENT, invocation=ME)
+    assert [one.name for one in await found(memory)] == ["Français"]
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b'{"captions": {}}', b"[" * 9_000, b" " * 1_100_000])
+async def test_without_a_list_of_tracks_they_are_files_of_the_system(memory: Memory, files: MemoryMediaFiles, text: bytes) -> None:
+    files.put(SUBTITLES, b"x")
+    files.put(f"{EVENT}/metadata.json", text)
+    assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 3
+    assert await found(memory) == []
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,16 @@ import pytest
 
 from api.wiring.core import Core
 from domain.asset.aggregate import Asset
-from domain.asset.commands import CompleteAsset, ForgetAsset, ReleaseAssetPath, RemoveAsset, RequestAsset, RequestCaption
-from domain.asset.values import AssetType, CaptionKind
+from domain.asset.commands import (
+    CompleteAsset,
+    DiscoverCaption,
+    ForgetAsset,
+    ReleaseAssetPath,
+    RemoveAsset,
+    RequestAsset,
+    RequestCaption,
+)
+from domain.asset.values import FOUND, AssetType, CaptionKind
 from domain.job.values import Output
 from domain.kernel.errors import Unavailable
 from domain.kernel.media_files import MediaFile, MediaFiles
@@ -22,14 +30,16 @@ from projections.asset.caption_texts import CaptionTexts
 from projections.asset.queries import AssetQueries
 from projections.job.queue import Run
 from tests.api.asking import topics
+from tests.conftest import NOON
 from tests.projections.feeding import do
-from tests.workers.media.captions.test_tracks import MASTER
+from tests.workers.media.captions.test_tracks import MANIFEST, MASTER
 from workers.adapters.media_directory import MediaDirectory
 from workers.assets.caption_packages import CaptionPackages
 from workers.assets.removal import Agree, AssetFileRemoval, RemoveJobFolders
 from workers.jobs.caption_answers import CaptionAnswers
 from workers.jobs.workspaces import OutputMissing, Workspaces
 from workers.kernel.wakeups import Waker
+from workers.media.captions.tracks import TextTrack, in_manifest, in_playlist
 
 EVENT, KEY, OTHER = UUID(int=1), UUID(int=7), UUID(int=8)
 PATH = f"{EVENT}/assets/goal.jpg"
@@ -117,6 +127,37 @@ async def test_a_caption_goes_with_its_parts_after_its_packages_have_forgotten_i
     assert await removal(inner, media_root).remove() == 1
     assert (folder / "clear/master.m3u8").read_text() == MASTER
     assert [file.name for file in (folder / "captions").iterdir()] == ["b.vtt"]
+
+
+async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Path) -> None:
+    """The packages keep the others that were found, and those that clients have added."""
+    folder = media_root / str(EVENT)
+    said: dict[str, Any] = {"language": "de", "kind": CaptionKind.CAPTIONS, "folder": FOUND}
+    tracks = [TextTrack(name=name, stem=stem, **said) for name, stem in (("a", "de-captions"), ("b", "de-captions-2"))]
+    others = tracks[1:]
+    for name in [name for track in tracks for name in track.files]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("a")
+    for name in ("clear", "cenc"):
+        (folder / name).mkdir()
+        (folder / name / "master.m3u8").write_text(in_playlist(MASTER, tracks, folder=FOUND))
+        (folder / name / "manifest.mpd").write_bytes(in_manifest(MANIFEST, tracks, folder=FOUND))
+    path = f"{EVENT}/{tracks[0].file}"
+    facts: dict[str, Any] = {"language": "de", "caption_kind": CaptionKind.CAPTIONS, "size": 1, "modified": NOON}
+    await do(inner, DiscoverCaption(KEY, event_id=EVENT, name="a", path=path, **facts))
+    await packages(inner, media_root).agree(EVENT)
+    assert "de-captions.m3u8" in (folder / "clear/master.m3u8").read_text()
+    await do(inner, RemoveAsset(KEY, running_job=None))
+    assert await removal(inner, media_root).remove() == 1
+    for name in ("clear", "cenc"):
+        assert (folder / name / "master.m3u8").read_text() == in_playlist(MASTER, others, folder=FOUND)
+        assert (folder / name / "manifest.mpd").read_bytes() == in_manifest(MANIFEST, others, folder=FOUND)
+    assert sorted(file.name for file in (folder / FOUND).iterdir()) == sorted(name.rpartition("/")[2] for name in others[0].files)
+    answers = CaptionAnswers(CaptionTexts(inner.database), AssetQueries(inner.database))
+    assert [(one.file, one.kind, one.name) for one in await answers.removed(str(EVENT))] == [(tracks[0].file, tracks[0].kind, "a")]
+    await do(inner, DiscoverCaption(OTHER, event_id=EVENT, name="a", path=path, **facts))
+    assert await answers.removed(str(EVENT)) == []
+    assert await answers.removed("film") == ()
 
 
 @pytest.mark.usefixtures("_file")

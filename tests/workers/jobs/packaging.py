@@ -32,6 +32,7 @@ async def run(
     protection: FindProtection = unprotected,
     starts: FindStart = no_starts,
     tracks: FindTracks = no_tracks,
+    removed: FindTracks = no_tracks,
     listener: Listener | None = None,
     after: Mapping[str, Callable[[], object]] = NOTHING,
     **parameters: Any,
@@ -45,7 +46,9 @@ async def run(
             wanted = replace(
                 order(task.name, workflow=workflow, **given), task=task.id, content_id=content_id, results=dict(results)
             )
-            ended = await hosts.run(wanted, listener or Listener(), protection=protection, starts=starts, tracks=tracks)
+            ended = await hosts.run(
+                wanted, listener or Listener(), protection=protection, starts=starts, tracks=tracks, removed=removed
+            )
             if isinstance(ended, Failed):
                 return ended
             await workspaces.publish(Run(wanted.job, wanted.task, wanted.run), ended.outputs, client=wanted.client)

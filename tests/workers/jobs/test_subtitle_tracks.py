@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 from workers.media.captions.listed import listed_tracks
 from workers.media.captions.reading import read
+from workers.media.captions.tracks import TextTrack
 from workers.media.hls import attributes
 
 SRT: Final = "1\n00:00:01,000 --> 00:00:02,500\nHello <i>there</i>\n\n2\n00:00:03,000 --> 00:00:03,800\nR&B\n"
@@ -179,6 +181,29 @@ async def test_a_film_that_is_packaged_again_keeps_its_tracks(hosts: StepProcess
         assert again["captions"] == first["captions"]
         listed = listed_tracks((root / "again/clear/master.m3u8").read_text())
         assert [one.stem for one in listed] == [one["stem"] for one in first["captions"]["tracks"]]
+
+
+async def test_a_track_that_was_deleted_stays_away_until_another_ingest(hosts: StepProcessPool, root: Path) -> None:
+    """Also the text of captions in the pictures, which are looked through again, whatever language is said of them now."""
+    deleted, master = list[TextTrack](), root / "deleted/clear/master.m3u8"
+
+    async def removed(content_id: str) -> Sequence[TextTrack]:
+        return deleted
+
+    async def made(workflow: str, **given: Any) -> list[str]:
+        ended = await run(hosts, root, workflow, content_id="deleted", removed=removed, **given)
+        assert not isinstance(ended, Failed), ended
+        listed = json.loads((root / "deleted/metadata.json").read_text())["captions"]
+        assert [one["file"] for one in listed] == [
+            one.file for one in listed_tracks((root / "deleted/clear/master.m3u8").read_text())
+        ]
+        return [f"{one['language']} {one['kind']} {one['name']}" for one in listed]
+
+    captions = "en captions CC1"
+    assert await made("vod_ingest", file="in/captioned.mov", caption_languages={"CC1": "en"}) == [captions]
+    deleted += listed_tracks(master.read_text())
+    assert await made("vod_package", renditions=(48,), caption_languages={"CC1": "de"}) == []
+    assert await made("vod_ingest", file="in/captioned.mov", caption_languages={"CC1": "en"}) == [captions]
 
 
 @pytest.mark.parametrize("accurate", [True, False])

@@ -87,6 +87,17 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ),
     ("asset.requested", {"event_id": UUID(int=1), "type": 1, "name": "a", "path": "a", "job": 1}, Change.ASSETS),
     ("asset.discovered", {"event_id": UUID(int=1), "name": "a", "path": "a", "size": 1, "modified": AT}, Change.ASSETS),
+    (
+        "asset.caption_requested",
+        {"event_id": UUID(int=1), "name": "a", "path": "a", "language": "de", "kind": "captions", "job": 1},
+        Change.ASSETS,
+    ),
+    ("asset.caption_replaced", {"job": 2}, Change.ASSETS),
+    (
+        "asset.caption_discovered",
+        {"event_id": UUID(int=1), "name": "a", "path": "a", "language": "de", "kind": "captions", "size": 1, "modified": AT},
+        Change.ASSETS,
+    ),
     ("asset.completed", {"job_version": 1, "size": 1}, Change.ASSETS),
     ("asset.failed", {"job_version": 1, "reason": "no"}, Change.ASSETS),
     ("asset.restarted", {"job": 1, "job_version": 1}, Change.ASSETS),

@@ -69,9 +69,10 @@ def track_files(track: TextTrack, cues: Sequence[Cue], *, lasts: float) -> dict[
     return dict(zip(track.files, (webvtt.whole(cues).encode(), segments, playlist.encode()), strict=True))
 
 
-def in_playlist(master: str, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS) -> str:
-    """The master playlist of a package, in a folder beside `folder`, with exactly these tracks of the folder."""
-    lines = [line for line in master.splitlines() if not _is_text(line, f'"../{folder}/')]
+def in_playlist(master: str, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS, stem: str = "") -> str:
+    """The master playlist of a package, in a folder beside `folder`, with exactly these tracks of the folder, or those of its
+    tracks that have this `stem`."""
+    lines = [line for line in master.splitlines() if not _is_text(line, f'"{_place(folder, stem)}')]
     others = {_attribute(line, "NAME") for line in lines if _is_text(line)}
     added = list(_media(tracks, others))
     grouped = bool(added or others)
@@ -80,15 +81,14 @@ def in_playlist(master: str, tracks: Sequence[TextTrack], *, folder: str = CAPTI
     return "".join(f"{line}\n" for line in (*made[:at], *added, *made[at:]))
 
 
-def in_manifest(manifest: bytes, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS) -> bytes:
-    """The DASH manifest of a package, in a folder beside `folder`, with exactly these tracks of the folder. Raises `ValueError`
-    for what is no manifest."""
+def in_manifest(manifest: bytes, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS, stem: str = "") -> bytes:
+    """The DASH manifest of a package, in the same way. Raises `ValueError` for what is no manifest."""
     try:
         mpd = parsed_xml(manifest).getroot()
     except (NotXml, HasDoctype) as fault:
         raise ValueError("it is no manifest") from fault
     for period in mpd.findall(f"{_MPD}Period"):
-        before = [one for one in period.findall(f"{_MPD}AdaptationSet") if _is_in(one, folder)]
+        before = [one for one in period.findall(f"{_MPD}AdaptationSet") if _is_in(one, _place(folder, stem))]
         for one in before:
             period.remove(one)
         sets = period.findall(f"{_MPD}AdaptationSet")
@@ -131,8 +131,12 @@ def _grouped(line: str, grouped: bool) -> str:
     return f'{plain},SUBTITLES="{_GROUP}"' if grouped else plain
 
 
-def _is_in(adaptation: etree._Element, folder: str) -> bool:
-    return any((one.text or "").startswith(f"../{folder}/") for one in adaptation.iter(f"{_MPD}BaseURL"))
+def _place(folder: str, stem: str) -> str:
+    return f"../{folder}/{quote(stem)}." if stem else f"../{folder}/"
+
+
+def _is_in(adaptation: etree._Element, place: str) -> bool:
+    return any((one.text or "").startswith(place) for one in adaptation.iter(f"{_MPD}BaseURL"))
 
 
 def _adaptation_set(track: TextTrack) -> etree._Element:

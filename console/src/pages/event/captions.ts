@@ -27,6 +27,6 @@ export function languageWord(tag: string | null | undefined): string {
 
 /** The names of caption files without their endings, each once and in order: `…/captions/deutsch.de.captions.vtt` and `.m3u8` are one. */
 export function captionStems(paths: readonly string[]): string {
-  const stems = paths.filter((path) => path.includes("captions/")).map((path) => path.slice(path.lastIndexOf("/") + 1).replace(/\.(vtt|m3u8)$/, ""));
+  const stems = paths.filter((path) => /(captions|subtitles)\//.test(path)).map((path) => path.slice(path.lastIndexOf("/") + 1).replace(/\.(vtt|m3u8)$/, ""));
   return [...new Set(stems)].sort().join("\n");
 }

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from domain.asset.values import CaptionKind
+from domain.asset.values import FOUND, CaptionKind
 from domain.job.values import Severity
+from workers.jobs.caption_answers import removed_tracks
 from workers.jobs.context import StepContext, StepResult
 from workers.jobs.workflows.vod.embedded_captions import embedded_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import source_file
 from workers.jobs.workflows.vod.subtitle_tracks import subtitle_tracks, subtitles
-from workers.jobs.workflows.vod.texts import MOST_TEXTS, Text, kept_texts, published_texts
+from workers.jobs.workflows.vod.texts import MOST_TEXTS, Text, comes_of_source, kept_texts, published_texts
 from workers.media.captions.a53 import CaptionServices
 from workers.media.captions.cuts import cut
 from workers.media.captions.embedded import EmbeddedCaptions
@@ -24,8 +25,7 @@ from workers.media.captions.tracks import TextTrack, track_files
 from workers.media.file import MediaFile
 
 CAPTIONS: Final = "captions"
-FOUND: Final = "subtitles"
-"""The folder of a content with the tracks that were found in its source."""
+_CHANNELS: Final = frozenset({"CC1", "CC2", "CC3", "CC4"})
 
 
 def find_captions(context: StepContext[PackageParameters]) -> StepResult:
@@ -37,6 +37,7 @@ def find_captions(context: StepContext[PackageParameters]) -> StepResult:
     languages |= context.parameters.caption_languages
     texts = [one for one in texts if one.name not in services.channels]
     texts += _of_pictures(context, found, languages=languages, lasts=lasts)
+    texts = texts if comes_of_source(context) else _left(texts, removed_tracks(context))
     tracks: list[dict[str, str]] = []
     for text in texts[:MOST_TEXTS]:
         try:
@@ -64,6 +65,17 @@ def _of_source(context: StepContext[PackageParameters], *, lasts: float) -> list
     of_file = list(texts_of(context, source_file(context), lasts=lasts))
     before = published_texts(context, content, folder=FOUND)
     return of_file or [replace(one, cues=cut(one.cues, begin=0.0, end=lasts)) for one in before]
+
+
+def _left(texts: Sequence[Text], removed: Sequence[TextTrack]) -> list[Text]:
+    """Leave out the texts that were deleted. Captions in the pictures are known by their channel, whatever language a job says."""
+    gone = {_identity(one) for one in removed}
+    return [one for one in texts if _identity(one) not in gone]
+
+
+def _identity(text: Text | TextTrack) -> tuple[str, str, str]:
+    channel = text.kind is CaptionKind.CAPTIONS and text.name in _CHANNELS
+    return (text.kind, text.name or text.language, "" if channel else text.language)
 
 
 def texts_of(context: StepContext[Any], file: MediaFile, *, lasts: float) -> Iterator[Text]:

@@ -16,6 +16,7 @@ from re import compile as regex
 from typing import Any, Final
 
 from domain.asset.values import CAPTIONS as ADDED
+from domain.asset.values import FOUND
 from domain.configuration.placeholders import CLEAR
 from domain.media_event import metadata_file
 from workers.jobs.caption_answers import caption_tracks
@@ -24,7 +25,7 @@ from workers.jobs.protocol import Protection
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.encode import fail_for_space
 from workers.jobs.workflows.vod.breaks import BREAKS, cue_flags, in_manifest, in_playlist
-from workers.jobs.workflows.vod.captions import CAPTIONS, FOUND, find_captions, text_tracks
+from workers.jobs.workflows.vod.captions import CAPTIONS, find_captions, text_tracks
 from workers.jobs.workflows.vod.embedded_captions import closed_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.quality import QUALITY, REPORT
@@ -93,7 +94,11 @@ def _described(context: StepContext[PackageParameters], made: Mapping[str, Any],
         began = _earlier_start(context.path(f"{content_id}/{metadata_file.NAME}"))
     listed = [{"name": name, "size": size} for name, size in sizes.items()]
     noted = {} if began is None else {"startTime": began}
-    return {"contentId": content_id, "duration": made["duration"], **noted, "files": listed}
+    texts = [
+        {"file": one.file, "language": one.language, "kind": one.kind.value, "name": one.name}
+        for one in text_tracks(context.results[CAPTIONS]["tracks"])
+    ]
+    return {"contentId": content_id, "duration": made["duration"], **noted, "captions": texts, "files": listed}
 
 
 def _earlier_start(file: Path) -> str | None:

@@ -48,6 +48,11 @@ def keep_texts(context: StepContext[Any], texts: Iterable[Text]) -> list[dict[st
     return listed
 
 
+def comes_of_source(context: StepContext[Any]) -> bool:
+    """Tell whether the job makes the film of a source, where others package it again."""
+    return any(step in context.results for step in _STEPS)
+
+
 def kept_texts(context: StepContext[Any]) -> list[Text] | None:
     """Those that an earlier step of the job kept. None: no step was to look for any."""
     listed = next((context.results[step].get(TEXTS, ()) for step in _STEPS if step in context.results), None)

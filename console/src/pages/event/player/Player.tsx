@@ -14,7 +14,7 @@ import "./player.css";
 
 /** How often a manifest is looked at for captions that have changed, a second apart. */
 const LOOKS = 20;
-const NAMED = /\.\.\/(captions\/[^"<\s]+)/g;
+const NAMED = /\.\.\/((?:captions|subtitles)\/[^"<\s]+)/g;
 
 interface PlayerProps {
   event: MediaEvent;

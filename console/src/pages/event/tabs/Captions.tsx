@@ -44,9 +44,11 @@ export default function Captions({ event }: TabProps) {
       width: "14rem",
       cell: (caption) => (
         <span class="row-actions">
-          <Button kind="quiet" label={`Replace ${said(caption)}`} onClick={() => setEdited(caption)}>
-            Replace
-          </Button>
+          {caption.jobId && (
+            <Button kind="quiet" label={`Replace ${said(caption)}`} onClick={() => setEdited(caption)}>
+              Replace
+            </Button>
+          )}
           <Button kind="quiet" label={`Delete ${said(caption)}`} onClick={() => setDeleted(caption)}>
             Delete
           </Button>
