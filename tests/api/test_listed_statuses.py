@@ -65,7 +65,7 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
         for path in ("recreate", "start", "stop", "publish", "unpublish")
     },
     "POST /api/infrastructureprofile/": {**VALID["POST /api/infrastructureprofile/"], "id": UNKNOWN},
-    "POST /api/asset/image/": {**VALID["POST /api/asset/image/"], "eventId": UNKNOWN},
+    **{name: {**VALID[name], "eventId": UNKNOWN} for name in ("POST /api/asset/image/", "POST /api/asset/caption/")},
     **{name: {**VALID[name], "clip": {**CLIP, "eventId": UNKNOWN}} for name in ("POST /api/asset/gif/", "POST /api/asset/video/")},
     "POST /api/webhook/": {"id": UNKNOWN, "webhookUrl": "https://hooks.test/a"},
     **{f"POST /api/{path}/event/": {"eventId": UNKNOWN, "webhookUrl": "https://hooks.test/a"} for path in ("webhook", "webook")},
@@ -215,7 +215,7 @@ async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient,
 
 async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:
     assert listing(422) == {"POST /{client_name}/speke"}
-    made = {"POST /api/asset/gif/", "POST /api/asset/video/", "POST /api/asset/image/"}
+    made = {f"POST /api/asset/{kind}/" for kind in ("gif", "video", "image", "caption")}
     composed = {"POST /api/compose/", "PUT /api/compose/event/{eventId}", "GET /api/compose/clone/{sourceEventId}"}
     jobs = {"POST /engine/job", "POST /engine/jobs/{job_id}/rerun", *made, *composed}
     assert listing(429) == {"POST /{client_name}/speke", "POST /console/session", *jobs}

@@ -81,6 +81,7 @@ NOT_ALL_IN_THE_SCHEMA = {
     "POST /api/asset/gif/": "times and file names have formats",
     "POST /api/asset/video/": "the same, and a filter has a grammar",
     "POST /api/asset/image/": "times and file names have formats",
+    "POST /api/asset/caption/": "exactly one of `file` and `url` must be there, and languages and addresses have formats",
     "DELETE /api/asset/": "a filter must be there",
     "POST /api/archiverstream/": "`endTime` may not be before `startTime`",
     "PUT /api/archiverstream/{id}": "`endTime` may not be before `startTime`",

@@ -22,7 +22,7 @@ async def test_a_job_of_the_example_of_each_workflow_is_accepted(engine: httpx.A
     assert answer.status_code == 200
     found: list[dict[str, Any]] = answer.json()
     assert [one["name"] for one in found] == list(installed().names)
-    assert [one["name"] for one in found if one["submitted_by"] is not None] == ["compose", "publication_upload"]
+    assert [one["name"] for one in found if one["submitted_by"] is not None] == ["captions", "compose", "publication_upload"]
     for one in found:
         name, schema = one["name"], one["parameters"]
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"

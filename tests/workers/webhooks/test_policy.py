@@ -86,6 +86,12 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
         Change.CHAPTER_POINTS,
     ),
     ("asset.requested", {"event_id": UUID(int=1), "type": 1, "name": "a", "path": "a", "job": 1}, Change.ASSETS),
+    (
+        "asset.caption_requested",
+        {"event_id": UUID(int=1), "name": "a", "path": "a", "language": "de", "kind": "captions", "job": 1},
+        Change.ASSETS,
+    ),
+    ("asset.caption_replaced", {"job": 2}, Change.ASSETS),
     ("asset.discovered", {"event_id": UUID(int=1), "name": "a", "path": "a", "size": 1, "modified": AT}, Change.ASSETS),
     (
         "asset.caption_requested",
