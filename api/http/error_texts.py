@@ -21,6 +21,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     "extra_forbidden": "is unknown",
     "string_too_short": _BLANK,
     "string_type": "must be a string",
+    "is_instance_of": "must be a file of a form",
     "string_too_long": "may have {max_length} characters at most",
     "string_pattern_mismatch": "must match the pattern {pattern}",
     "uuid_parsing": _GUID,

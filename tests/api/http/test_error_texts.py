@@ -8,6 +8,7 @@ import pytest
 from pydantic import Field, HttpUrl
 
 from api.http.errors import BadRequest
+from api.http.model import SentFile
 from api.http.parsing import Validator
 from api.kernel.wire import Between, Integer, Label
 
@@ -29,6 +30,7 @@ from api.kernel.wire import Between, Integer, Label
         (Annotated[str, Field(pattern="^a$")], "s3cret", "must match the pattern ^a$"),
         (HttpUrl, "s3cret", "must be a valid URL, relative URL without a base"),
         (bytes, 5, "must be a valid bytes"),
+        (SentFile, {}, "must be a file of a form"),
     ],
 )
 def test_a_text_says_what_is_expected(kind: Any, sent: Any, text: str) -> None:

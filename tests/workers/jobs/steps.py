@@ -112,6 +112,14 @@ def raises(context: Context) -> None:
     raise ValueError(context.parameters.text)
 
 
+def reads_a_missing_film(context: Context) -> None:
+    context.path("film/film.mp4").read_bytes()
+
+
+def reads_a_file_of_the_machine(context: Context) -> None:
+    Path("/etc/no-such-file").read_bytes()
+
+
 def gives_up(context: Context) -> None:
     raise StepFailed("there is no such thing", final=True)
 
@@ -217,6 +225,8 @@ STEPS = (
     inspects,
     prints,
     raises,
+    reads_a_missing_film,
+    reads_a_file_of_the_machine,
     gives_up,
     leaves,
     exits,

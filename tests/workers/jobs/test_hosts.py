@@ -197,6 +197,8 @@ async def test_printed_text_of_a_step_is_not_a_message(shared: StepProcessPool) 
     ("step", "failed"),
     [
         ("raises", Failed("ValueError: a\ufffdb")),
+        ("reads_a_missing_film", Failed("FileNotFoundError: film/film.mp4: No such file or directory")),
+        ("reads_a_file_of_the_machine", Failed("FileNotFoundError: No such file or directory")),
         ("gives_up", Failed("there is no such thing", final=True)),
         ("leaves", Failed("SystemExit: 3")),
         ("exits", Failed("The process of the step ended with status 7.")),

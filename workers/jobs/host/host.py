@@ -146,8 +146,17 @@ class StepHost:
         except StepCancelled:
             reason, final = _INTERRUPTED, False
         except BaseException as error:  # also `SystemExit`: it ends the step, not the process
-            reason, final = _description(error), False
+            reason, final = self._description(error), False
         return Failed(storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.requested and not final, cause=cause)
+
+    def _description(self, error: BaseException) -> str:
+        """The path of a file is told from the media root on. Other paths are those of this machine."""
+        message = "(its message cannot be made)"
+        with suppress(Exception):
+            message = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            if isinstance(error, OSError) and error.filename is not None and self._environment is not None:
+                message = f"{Path(os.fsdecode(error.filename)).relative_to(self._environment.media_root)}: {message}"
+        return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
     def _step(self, order: StepOrder, cancellation: Cancellation) -> Finished:
         assert self._environment is not None, "the settings come first"
@@ -190,14 +199,6 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
     return StepEnvironment(
         Path(settings["media_root"]), client, program, limits, fetch, origin=settings["origin"], target=target_of
     )
-
-
-def _description(error: BaseException) -> str:
-    """Without the path of a file, which is one of this machine."""
-    message = "(its message cannot be made)"
-    with suppress(Exception):
-        message = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _identity(place: str) -> tuple[int, int] | None:

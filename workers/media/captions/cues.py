@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
 from re import Match
@@ -14,6 +14,7 @@ LONGEST_TEXT: Final = 5_000
 _STYLES: Final = frozenset({"i", "b", "u", "ruby", "rt"})
 _DEEPEST: Final = 8
 _TOKEN: Final = regex(r"<([^<>]{0,300})>|([^<]+|<)")
+_TAG: Final = regex(r"<[^<>]*>")
 _NAME: Final = regex(r"(/?)\s*([A-Za-z]{1,10})")
 _ENTITY: Final = regex(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31});")
 _SILENT: Final = regex(r"<\s*(script|style)\b[^<>]*>.*?(?:<\s*/\s*\1\s*>|\Z)", 2 | 16)
@@ -26,7 +27,7 @@ _SETTING: Final = regex(
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Cue:
     """`begin` and `end` are milliseconds from the first picture of the film. `text` and `settings` are those of WebVTT."""
 
@@ -34,6 +35,16 @@ class Cue:
     end: int
     text: str
     settings: str = ""
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing of it would be seen."""
+        return not _TAG.sub("", self.text).strip()
+
+
+def in_order(cues: Iterable[Cue]) -> list[Cue]:
+    """By their begin. Cues that begin at the same time stay in the order of the file, in which players put them on the screen."""
+    return sorted(cues, key=lambda cue: cue.begin)
 
 
 def clean(text: str) -> str:

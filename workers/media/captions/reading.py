@@ -16,7 +16,7 @@ from typing import Final
 import webvtt
 from webvtt.errors import MalformedCaptionError, MalformedFileError
 
-from workers.media.captions.cues import LONGEST_TEXT, Cue, clean, clean_settings
+from workers.media.captions.cues import LONGEST_TEXT, Cue, clean, clean_settings, in_order
 from workers.media.captions.documents import scc_document, timed_texts, ttml_document
 from workers.media.captions.faults import UnreadableCaptions, clock
 
@@ -57,9 +57,9 @@ def read(content: bytes) -> Captions:
     name = _format(text)
     if text.count("-->") > MOST_CUES:
         raise _too_many()
-    cues = sorted(_kept(_READERS[name](text, remarks), remarks))
+    cues = in_order(_kept(_READERS[name](text, remarks), remarks))
     if not cues:
-        raise UnreadableCaptions(f"There is no cue in the captions, read as {name}.")
+        raise UnreadableCaptions(" ".join([f"There is no cue in the captions, read as {name}.", *remarks]))
     return Captions(name, cues, remarks)
 
 
@@ -107,11 +107,12 @@ def _kept(cues: Iterator[Cue], remarks: list[str]) -> Iterator[Cue]:
             raise UnreadableCaptions(f"The cue at {clock(cue.begin)} has more than {LONGEST_TEXT} characters.")
         if not 0 <= cue.begin < cue.end <= LATEST:
             bad.append(cue)
-        elif cue.text:
+        elif not cue.is_blank:
             yield cue
     if bad:
         times = ", ".join(clock(cue.begin) for cue in bad[:5])
-        remarks.append(f"{len(bad)} cues do not end after they begin, or are later than any film; they are left out: {times}.")
+        many = "One cue is" if len(bad) == 1 else f"{len(bad)} cues are"
+        remarks.append(f"{many} left out: the end is not after the begin, or later than in any film, at {times}.")
 
 
 def _vtt(text: str, remarks: list[str]) -> Iterator[Cue]:
@@ -133,9 +134,10 @@ def _srt(text: str, remarks: list[str]) -> Iterator[Cue]:
 
 
 def _read(read: webvtt.WebVTT, text: str, remarks: list[str]) -> Iterator[Cue]:
-    missing = text.count("-->") - len(read.captions)
+    missing = text.count("-->") - sum(1 + caption.raw_text.count("-->") for caption in read.captions)
     if missing > 0:
-        remarks.append(f"{missing} cues have no times or text that can be read; they are left out.")
+        many = "One cue has" if missing == 1 else f"{missing} cues have"
+        remarks.append(f"{many} no times or text that can be read, and {'is' if missing == 1 else 'are'} left out.")
     for caption in read.captions:
         raw = caption.raw_text
         if len(raw) > 4 * LONGEST_TEXT:

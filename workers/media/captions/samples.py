@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from workers.media.boxes import boxes
-from workers.media.captions.cues import Cue, clean, clean_settings
+from workers.media.captions.cues import Cue, clean, clean_settings, in_order
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import MOST_BYTES, MOST_CUES, Captions, read
 from workers.media.errors import Unreadable
@@ -48,7 +48,7 @@ def read_samples(samples: Iterable[Sample]) -> Captions:
             raise UnreadableCaptions(f"The captions have more than {MOST_CUES} cues.")
     if not found:
         raise UnreadableCaptions("There is no cue in the track.")
-    return Captions(name, list(_whole(sorted(found))), list(dict.fromkeys(remarks))[:10])
+    return Captions(name, _whole(in_order(found)), list(dict.fromkeys(remarks))[:10])
 
 
 def _boxed(sample: Sample) -> Iterator[Cue]:
@@ -65,16 +65,15 @@ def _boxed(sample: Sample) -> Iterator[Cue]:
         return
 
 
-def _whole(cues: Iterable[Cue]) -> Iterator[Cue]:
-    """A cue over the border of two segments is in both, in two parts."""
-    waiting: dict[tuple[str, str], Cue] = {}
-    ended: list[Cue] = []
+def _whole(cues: Iterable[Cue]) -> list[Cue]:
+    """A cue over the border of two segments is in both, in two parts. The cues are in the order of their begin."""
+    merged: list[Cue] = []
+    places: dict[tuple[str, str], int] = {}
     for cue in cues:
-        before = waiting.get((cue.text, cue.settings))
-        if before is not None and before.end >= cue.begin - 1:
-            waiting[cue.text, cue.settings] = replace(before, end=max(before.end, cue.end))
-            continue
-        if before is not None:
-            ended.append(before)
-        waiting[cue.text, cue.settings] = cue
-    return iter(sorted((*ended, *waiting.values())))
+        at = places.get((cue.text, cue.settings))
+        if at is not None and merged[at].end >= cue.begin - 1:
+            merged[at] = replace(merged[at], end=max(merged[at].end, cue.end))
+        else:
+            places[cue.text, cue.settings] = len(merged)
+            merged.append(cue)
+    return merged

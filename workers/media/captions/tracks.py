@@ -35,6 +35,8 @@ _HLS: Final = {
     CaptionKind.DESCRIPTIONS: "public.accessibility.describes-video",
 }
 _BANDWIDTH: Final = 1000
+_JOINING: Final = frozenset("\u200c\u200d\u200e\u200f")
+"""Signs that are not seen and belong to the spelling: of Persian and Hindi, of families of emoji, of names in two directions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,12 @@ class TextTrack:
     @property
     def playlist(self) -> str:
         return f"{self.folder}/{self.stem}.m3u8"
+
+
+def shown_name(name: str) -> str:
+    """The name in one line, without signs that would change how the text around it is shown. Empty where nothing of it is seen."""
+    seen = "".join(one if one.isprintable() or one in _JOINING else " " if one.isspace() else "" for one in name)
+    return " ".join(seen.split()) if any(one not in _JOINING for one in seen) else ""
 
 
 def track_files(track: TextTrack, cues: Sequence[Cue], *, lasts: float) -> dict[str, bytes]:
@@ -110,7 +118,7 @@ def _attribute(line: str, name: str) -> str:
 def _media(tracks: Sequence[TextTrack], taken: set[str]) -> Iterator[str]:
     """Names are told apart by their kinds, and then by numbers: no two of a group may be the same."""
     for track in tracks:
-        plain = "".join("'" if one == '"' else one for one in track.name if one.isprintable()) or track.language
+        plain = shown_name(track.name).replace('"', "'") or track.language
         name, number = plain, 1
         while name in taken:
             name = f"{plain} ({track.kind.value})" if number == 1 else f"{plain} ({track.kind.value} {number})"
@@ -142,7 +150,7 @@ def _is_in(adaptation: etree._Element, place: str) -> bool:
 def _adaptation_set(track: TextTrack) -> etree._Element:
     role, purpose = _DASH[track.kind]
     made = etree.Element(f"{_MPD}AdaptationSet", contentType="text", mimeType="text/vtt", lang=track.language)
-    etree.SubElement(made, f"{_MPD}Label").text = "".join(one for one in track.name if one.isprintable())
+    etree.SubElement(made, f"{_MPD}Label").text = shown_name(track.name) or track.language
     if purpose is not None:
         etree.SubElement(made, f"{_MPD}Accessibility", schemeIdUri=_PURPOSES, value=purpose)
     etree.SubElement(made, f"{_MPD}Role", schemeIdUri=_ROLES, value=role)

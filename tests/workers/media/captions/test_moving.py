@@ -49,6 +49,14 @@ def test_cues_over_the_border_of_samples_are_one() -> None:
     assert list(read_samples(samples).cues) == [Cue(1000, 2500, "<b>Hallo</b>", "line:10%"), Cue(3000, 4000, "Zwei", "line:10%")]
 
 
+def test_cues_of_the_same_time_stay_in_the_order_of_the_samples() -> None:
+    samples = [Sample(1, 1, boxed("- Zoe?") + boxed("- Adam!")), Sample(2, 1, boxed("- Zoe?"))]
+    assert [(cue.begin, cue.end, cue.text) for cue in read_samples(samples).cues] == [
+        (1000, 3000, "- Zoe?"),
+        (1000, 2000, "- Adam!"),
+    ]
+
+
 @pytest.mark.parametrize(
     "data", [b"\0\0\0\x08vttc", b"\xff\xff\xff\xffvttcx", b"<tt><a/>", b"\0" * 40, box(b"vttc", b"\0\0\0\x01payl")]
 )

@@ -12,6 +12,7 @@ from ttconv.vtt import reader as vtt_reader
 
 from workers.media.captions import webvtt
 from workers.media.captions.cues import Cue, clean
+from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import read
 
 SRT = (
@@ -56,6 +57,34 @@ def test_latin_1_is_told() -> None:
         "Grüß Gott",
         ["The captions are not in UTF-8; they were read as Windows-1252."],
     )
+
+
+def test_cues_of_the_same_time_stay_in_the_order_of_the_file() -> None:
+    """Players put them on the screen in this order: who asks stands above who answers."""
+    later = "1\n00:00:03,000 --> 00:00:04,000\nlast\n\n"
+    srt = f"{later}2\n00:00:01,000 --> 00:00:02,000\n- Zoe?\n\n3\n00:00:01,000 --> 00:00:01,500\n- Adam!\n"
+    assert [cue.text for cue in read(srt.encode()).cues] == ["- Zoe?", "- Adam!", "last"]
+
+
+@pytest.mark.parametrize(
+    ("cues", "remarks"),
+    [
+        (
+            "1\n00:00:03,000 --> 00:00:02,000\nhi\n",
+            " One cue is left out: the end is not after the begin, or later than in any film, at 00:00:03.000.",
+        ),
+        ("1\n-00:00:01,000 --> 00:00:02,000\nhi\n", " One cue has no times or text that can be read, and is left out."),
+        ("1\n00:00:01,000 --> 00:00:02,000\n<b> </b>\n", ""),
+    ],
+)
+def test_captions_without_a_cue_that_is_seen_are_refused_with_the_reason(cues: str, remarks: str) -> None:
+    with pytest.raises(UnreadableCaptions) as fault:
+        read(cues.encode())
+    assert str(fault.value) == f"There is no cue in the captions, read as SRT.{remarks}"
+
+
+def test_an_arrow_in_a_text_is_no_cue() -> None:
+    assert read(b"1\n00:00:01,000 --> 00:00:02,000\na --> b\n").remarks == []
 
 
 def test_webvtt_keeps_positions_and_voices_and_loses_style_sheets() -> None:

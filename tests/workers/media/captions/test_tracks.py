@@ -102,6 +102,23 @@ def test_a_manifest_names_them_by_language_and_role() -> None:
     assert len(set(identities)) == len(identities)
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+        ("\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f468\u200d\U0001f469\u200d\U0001f467"),
+        ("Deutsch\xa0(SDH)\r\n#EXT-X-ENDLIST", "Deutsch (SDH) #EXT-X-ENDLIST"),
+        ("a\u2028b\tc", "a b c"),
+        ("\u202etxe.siht\u200b", "txe.siht"),
+        ("\u200b\u200d", "de"),
+    ],
+)
+def test_a_name_is_one_line_and_keeps_its_spelling(name: str, shown: str) -> None:
+    track = TextTrack(name=name, language="de", kind=CaptionKind.CAPTIONS, stem="a")
+    assert [one["NAME"] for one in _media(in_playlist(MASTER, [track]))] == [shown]
+    assert etree.fromstring(in_manifest(MANIFEST, [track])).findtext(".//{*}Label") == shown
+
+
 def test_cues_over_the_border_of_segments_are_in_both() -> None:
     cues = [Cue(0, 1000, "a"), Cue(5900, 6100, "b"), Cue(6000, 6500, "c"), Cue(11_000, 12_000, "d"), Cue(20_000, 21_000, "late")]
     content, playlist = segments(cues, lasts=13.2, name="a.segments.vtt")

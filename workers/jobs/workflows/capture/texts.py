@@ -24,7 +24,7 @@ from workers.jobs.workflows.encode import LONGEST
 from workers.jobs.workflows.vod.packet_files import copied_packets, discard_packets, packets
 from workers.jobs.workflows.vod.subtitle_tracks import bcp_47
 from workers.jobs.workflows.vod.texts import Text
-from workers.media.captions.cues import Cue
+from workers.media.captions.cues import Cue, in_order
 from workers.media.captions.cuts import cut
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import MOST_CUES, read
@@ -64,7 +64,7 @@ def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: C
                 cues |= dict.fromkeys(filter(None, map(line.placing(one), one.cues)))
         if faults:
             context.log(f"{faults} segments of the subtitles {track['name']} cannot be read and are left out.", Severity.WARN)
-        shown = cut(_joined(sorted(cues)), begin=0.0, end=cut_at.lasts)
+        shown = cut(_joined(in_order(cues)), begin=0.0, end=cut_at.lasts)
         if shown:
             found.append(Text(bcp_47(track["language"]), CaptionKind(track["kind"]), track["name"][:100], shown))
     return found

@@ -38,6 +38,8 @@ def find_captions(context: StepContext[PackageParameters]) -> StepResult:
     texts = [one for one in texts if one.name not in services.channels]
     texts += _of_pictures(context, found, languages=languages, lasts=lasts)
     texts = texts if comes_of_source(context) else _left(texts, removed_tracks(context))
+    if len(texts) > MOST_TEXTS:
+        context.log(f"There are {len(texts)} text tracks; the first {MOST_TEXTS} are kept.", Severity.WARN)
     tracks: list[dict[str, str]] = []
     for text in texts[:MOST_TEXTS]:
         try:

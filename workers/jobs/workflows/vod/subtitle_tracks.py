@@ -22,6 +22,7 @@ from workers.media.captions.embedded import EmbeddedCaptions
 from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import MOST_BYTES, Captions, read
 from workers.media.captions.samples import read_samples
+from workers.media.captions.tracks import shown_name
 from workers.media.file import MediaFile
 
 MOST_TRACKS: Final = 32
@@ -99,13 +100,12 @@ def _is_subtitle(stream: dict[str, Any]) -> bool:
 
 def _track(stream: dict[str, Any]) -> SubtitleTrack:
     tags, disposition = (_object(stream.get(name)) for name in ("tags", "disposition"))
-    name = " ".join("".join(letter if letter.isprintable() else " " for letter in str(tags.get("title", ""))).split())
     return SubtitleTrack(
         index=int(stream["index"]),
         codec="wvtt" if stream.get("codec_tag_string") == "wvtt" else str(stream.get("codec_name")),
         language=bcp_47(tags.get("language")),
         kind=_kind(disposition, captions=stream.get("codec_name") == _LINE_21),
-        name=name[:_LONGEST_NAME],
+        name=shown_name(str(tags.get("title", "")))[:_LONGEST_NAME],
     )
 
 
