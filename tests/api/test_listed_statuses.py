@@ -164,7 +164,8 @@ async def test_412_is_listed_where_if_match_counts(http: httpx.AsyncClient, exis
     found = {
         name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing), headers={"If-Match": '"999"'}) == 412
     }
-    assert found == listing(412)
+    published = {"GET /media/{contentId}/{+file}"}  # of a file that is there, in tests of its own
+    assert found == listing(412) - published
 
 
 async def test_404_is_listed_where_what_is_named_must_exist(http: httpx.AsyncClient, existing: dict[str, str]) -> None:

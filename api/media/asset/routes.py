@@ -68,7 +68,16 @@ async def request_image(
     return await _request(request, body.wanted(), handlers, waiting=waiting)
 
 
-@routes.post("/caption/", WRITE, response_model=Asset, absent=404, respond=asset_written, errors=_TOO_MANY, body_types=(JSON, FORM))
+@routes.post(
+    "/caption/",
+    WRITE,
+    if_match=False,
+    response_model=Asset,
+    absent=404,
+    respond=asset_written,
+    errors=_TOO_MANY,
+    body_types=(JSON, FORM),
+)
 async def add_caption(
     request: Request, body: AddCaptionRequest, handlers: CaptionHandlers, waiting: WaitingJobs
 ) -> Outcome[AssetAggregate]:
@@ -118,8 +127,9 @@ async def assets_deleted(request: Request, outcome: Outcome[AssetAggregate]) -> 
 
 @routes.delete("/", WRITE, if_match=False, response_model=DeletedCount, respond=assets_deleted)
 async def delete_assets(request: Request, query: DeleteAssetsQuery, handlers: AssetHandlers) -> Outcome[Any]:
-    """Delete the assets that every filter finds, with their files; at least one filter is required. Those of the system stay,
-    and captions unless their type is asked for."""
+    """Delete the assets that every filter finds, with their files; at least one filter is required.
+
+    Assets of the system stay, and so do captions unless their type is asked for."""
     wanted = query.filter()
     if wanted == AssetFilter():
         raise Malformed(*(FieldError(name, "is required, or another filter") for name in ("eventId", "contentId", "jobId", "name")))
