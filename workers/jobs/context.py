@@ -26,7 +26,7 @@ from domain.kernel.strict_json import NotStrict, strict_json
 from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment_fault
-from workers.jobs.programs import Find, OnLine, ProgramResult, Stalled, run
+from workers.jobs.programs import Ended, Find, OnLine, Stalled, run
 from workers.jobs.protocol import Finished, Protection, StepListener, StepOrder
 from workers.kernel.media_programs import missing
 from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Began, Download, Downloaded, DownloadLimits
@@ -255,7 +255,7 @@ class StepContext(Generic[P]):
         stall: float | None = None,
         on_line: OnLine | None = None,
         given: bytes = b"",
-    ) -> ProgramResult:
+    ) -> Ended:
         """Run an installed program in the workspace, without the product's environment variables. `on_line` is told its lines of
         output, and returns whether they show that it got further; one that does not for `stall` seconds is ended. `given` is its
         standard input, which is the place for secrets: everybody on the machine may read arguments."""

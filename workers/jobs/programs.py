@@ -23,7 +23,7 @@ _PIECE: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramResult:
+class Ended:
     """`output` is the beginning of standard output, at most `MOST_OUTPUT` bytes; `errors` the end of standard error, at most
     `MOST_ERRORS`."""
 
@@ -70,7 +70,7 @@ async def run(
     stall: float | None = None,
     on_line: OnLine | None = None,
     given: bytes = b"",
-) -> ProgramResult:
+) -> Ended:
     """Raises `TimeoutError` after so many seconds, and `Stalled` when no line of output showed for `stall` seconds that the program
     got further. The program has ended in every case when this returns or raises."""
     environment = {"PATH": os.pathsep.join(os.get_exec_path()), "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
@@ -90,7 +90,7 @@ async def run(
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    return ProgramResult(status, output, errors)
+    return Ended(status, output, errors)
 
 
 def _limit_processor(pid: int, seconds: float) -> None:

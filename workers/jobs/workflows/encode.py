@@ -6,7 +6,7 @@ from shutil import disk_usage
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.programs import ProgramResult
+from workers.jobs.programs import Ended
 from workers.media.file import MediaFile, complaint
 
 LONGEST: Final = 12 * 3600.0
@@ -30,7 +30,7 @@ SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 
 def encode(
     context: StepContext[Any], source: MediaFile, *arguments: str, lasts: float, part: tuple[float, float] = (0.0, 1.0)
-) -> ProgramResult:
+) -> Ended:
     """`arguments` hold the input of the source and the output, a file of the workspace. `lasts` is how many seconds the output will
     have, `part` from where to where the run takes the progress of the step. What ffmpeg refuses fails for good."""
     begin, end = part
