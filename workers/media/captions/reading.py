@@ -34,6 +34,8 @@ _BOMS: Final = (
 _LOOKED_AT: Final = 1000
 _PLACED: Final = regex(r"\{\\an?([1-9])\}")
 _ASS: Final = regex(r"\{\\[^{}]{0,200}\}")
+_UNNUMBERED: Final = regex(r"(\A|\n[ \t\r]{0,9}\n)(?=[0-9]{1,4}:[0-9]{1,2}:[0-9]{1,2}[,.][0-9]{1,3}[ \t]{0,9}-->)")
+"""Before a cue of SRT that has no number, which players take and the reader does not."""
 _LINES: Final = {"7": "line:0", "8": "line:0", "9": "line:0", "4": "line:50%", "5": "line:50%", "6": "line:50%"}
 
 
@@ -126,8 +128,9 @@ def _vtt(text: str, remarks: list[str]) -> Iterator[Cue]:
 
 
 def _srt(text: str, remarks: list[str]) -> Iterator[Cue]:
+    numbered = _UNNUMBERED.sub(r"\g<1>1\n", text)
     try:
-        read = webvtt.from_buffer(StringIO(text), format="srt")
+        read = webvtt.from_buffer(StringIO(numbered), format="srt")
     except (MalformedFileError, MalformedCaptionError):
         raise UnreadableCaptions("The captions are neither WebVTT nor SRT, TTML or SCC.") from None
     return _read(read, text, remarks)

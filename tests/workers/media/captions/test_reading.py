@@ -83,6 +83,13 @@ def test_captions_without_a_cue_that_is_seen_are_refused_with_the_reason(cues: s
     assert str(fault.value) == f"There is no cue in the captions, read as SRT.{remarks}"
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_srt_without_numbers(ends: str) -> None:
+    plain = SRT.replace("1\n00:", "00:").replace("2\n00:", "00:").replace("3\n01:", "01:")
+    assert "\n3\n" not in plain
+    assert read(plain.replace("\n", ends).encode()) == read(SRT.encode())
+
+
 def test_an_arrow_in_a_text_is_no_cue() -> None:
     assert read(b"1\n00:00:01,000 --> 00:00:02,000\na --> b\n").remarks == []
 
