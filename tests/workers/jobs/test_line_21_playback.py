@@ -1,10 +1,13 @@
-"""CEA-608 captions of pictures, offered as text: hls.js and Shaka Player in Chromium show them at their times."""
+"""A film with five subtitle tracks and captions in its pictures: in Chromium, hls.js, Shaka Player and dash.js show each of them at
+its times, and the captions both as a text of their own and out of the pictures."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
@@ -14,49 +17,84 @@ from tests.programs import program
 from tests.sources.captioned import Line21, captioned, triples
 from tests.workers.jobs.chromium import opened
 from tests.workers.jobs.packaging import run
-from tests.workers.jobs.test_text_playback import PLAYERS, SECONDS, Screening
+from tests.workers.jobs.sources import ffmpeg
+from tests.workers.jobs.test_text_playback import PLAYERS, SECONDS, Screening, srt
 from workers.jobs.protocol import Failed
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
-SHOWN = ((2.2, "HELLO"), (2.9, "HELLO"), (3.2, ""), (5.3, "BYE"), (5.8, "BYE"))
+EMBEDDED: Final = "CC1"
+SPOKEN: Final = {
+    "ger": ("de", "Hallo"),
+    "eng": ("en", "Hello"),
+    "jpn": ("ja", "今日は"),
+    "ara": ("ar", "مرحبا"),
+    "fre": ("fr", "Bonjour"),
+}
+CAPTIONS: Final = ((2.2, "HELLO"), (2.9, "HELLO"), (3.2, ""), (5.3, "BYE"), (5.8, "BYE"))
+EXPECTED: Final[Mapping[str, Sequence[tuple[float, str]]]] = {
+    **{
+        tag: ((1.1, f"{word} 1"), (1.9, f"{word} 1"), (2.1, ""), (5.6, f"{word} 2"), (7.1, f"{word} 3"))
+        for tag, word in SPOKEN.values()
+    },
+    "es": CAPTIONS,
+    EMBEDDED: CAPTIONS,
+}
 
 
 @pytest.fixture(scope="module")
 async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> Path:
-    """A film of eight seconds with two captions in its pictures."""
+    """A film of eight seconds with subtitles in five languages, and two captions in its pictures."""
     root = tmp_path_factory.mktemp("line21") / "media"
-    (root / "in").mkdir(parents=True)
+    folder = root / "in"
+    folder.mkdir(parents=True)
     captions = Line21().pop_on(50, "HELLO", until=75).pop_on(125, "BYE", until=150)
-    captioned(root / "in/film.mp4", triples(200, captions))
+    captioned(folder / "captioned.mp4", triples(200, captions))
+    options: list[str] = []
+    for number, (language, (tag, word)) in enumerate(SPOKEN.items()):
+        (folder / f"{tag}.srt").write_text(srt(word))
+        options += [f"-metadata:s:s:{number}", f"language={language}"]
+    files = [option for tag, _ in SPOKEN.values() for option in ("-i", str(folder / f"{tag}.srt"))]
+    maps = [option for number in range(len(SPOKEN) + 1) for option in ("-map", str(number))]
+    ffmpeg("-i", str(folder / "captioned.mp4"), *files, *maps, "-c:v", "copy", "-c:a", "copy", *options, str(folder / "film.mkv"))
     hosts = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await hosts.start()
     try:
-        made = await run(hosts, root, "vod_ingest", file="in/film.mp4", caption_languages={"CC1": "en"})
+        made = await run(hosts, root, "vod_ingest", file="in/film.mkv", caption_languages={EMBEDDED: "es"})
         assert not isinstance(made, Failed), made
     finally:
         await hosts.stop()
     return root
 
 
-@pytest.mark.parametrize("player", ["hls", "shaka"])
-async def test_captions_of_pictures_are_on_the_screen_at_their_times(root: Path, player: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+async def screening(root: Path) -> AsyncIterator[Screening]:
     screening = Screening(root)
     await screening.runner.setup()
-    try:
-        await web.TCPSite(screening.runner, "127.0.0.1", 0).start()
-        address = f"http://127.0.0.1:{screening.runner.addresses[0][1]}"
-        source, manifest = PLAYERS[player]
+    await web.TCPSite(screening.runner, "127.0.0.1", 0).start()
+    screening.address = f"http://127.0.0.1:{screening.runner.addresses[0][1]}"
+    yield screening
+    await screening.runner.cleanup()
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+async def test_each_text_is_on_the_screen_at_its_times(screening: Screening, player: str, tmp_path: Path) -> None:
+    """Of captions in the pictures, and texts beside them, Shaka Player shows over HLS the former."""
+    source, manifest = PLAYERS[player]
+    expected = {EMBEDDED: CAPTIONS} if "over" in player else EXPECTED
+    pages = [[track] for track in expected] if player == "dash" else [list(expected)]
+    shown: dict[str, Any] = {}
+    for tracks in pages:
         asked = {
             "player": player.split()[0],
             "script": f"/players/{source}",
             "manifest": f"/media/film/clear/{manifest}",
-            "expected": {"en": SHOWN},
+            "expected": {track: expected[track] for track in tracks},
+            "language": "fr" if tracks == [EMBEDDED] else None,
         }
-        async with opened(program("chromium"), "about:blank", home=tmp_path / "profile") as page:
-            await page.go(f"{address}/pages/texts.html#{quote(json.dumps(asked))}")
+        async with opened(program("chromium"), "about:blank", home=tmp_path / tracks[0]) as page:
+            await page.go(f"{screening.address}/pages/texts.html#{quote(json.dumps(asked))}")
             told = await asyncio.wait_for(screening.told.get(), SECONDS)
-    finally:
-        await screening.runner.cleanup()
-    assert "error" not in told, told
-    assert list(told["texts"]["en"]) == [text for _, text in SHOWN]
+        assert "error" not in told, told
+        shown |= told["texts"]
+    assert shown == {track: [text for _, text in texts] for track, texts in expected.items()}
