@@ -7,6 +7,7 @@ So the product itself writes the two short texts that name the tracks, one proce
 from __future__ import annotations
 
 import logging
+from asyncio import Lock
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -37,10 +38,12 @@ class CaptionPackages:
         self._database = database
         self._captions = captions
         self._files = files
+        self._turn = Lock()
+        """What waits for its turn has no connection: as many as the pool has would wait for one that the first needs."""
 
     async def agree(self, event_id: UUID) -> None:
         content = str(event_id)
-        async with self._database.connection() as connection, connection.transaction():
+        async with self._turn, self._database.connection() as connection, connection.transaction():
             await connection.execute(_LOCKED, (_LOCK, content))
             tracks, leaving = await self._captions.tracks(content), await self._captions.leaving(content)
             for folder in (CLEAR, CENC, CBCS):

@@ -84,6 +84,14 @@ async def test_those_that_have_a_text_are_named(inner: Core, media_root: Path, p
     assert "../captions/de." in (packages / "cbcs/master.m3u8").read_text(), "the text before is still there"
 
 
+async def test_many_that_wait_for_each_other_leave_connections_to_others(inner: Core, media_root: Path, packages: Path) -> None:
+    """Each had a connection while it waited, and the first needed another one: for seconds no query got any."""
+    await given(inner, added(GERMAN, "de", job=3), completed(GERMAN, "de", job=3))
+    agreeing = packaging(inner, MediaDirectory(media_root))
+    await asyncio.gather(*(agreeing.agree(UUID(int=number)) for number in [1] * 40 + list(range(2, 42))))
+    assert "../captions/de." in (packages / "cbcs/master.m3u8").read_text()
+
+
 async def test_of_many_that_agree_at_once_none_is_lost(inner: Core, media_root: Path, packages: Path) -> None:
     languages = ["de", "en", "fr", "it", "pl"]
     agreeing = packaging(inner, MediaDirectory(media_root))
