@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from domain.composition.values import CompositionKind, Playlist
@@ -15,6 +15,7 @@ class Composed(FirstEvent):
     the highest number of a film of this Event before. `cloned_from` is the Event whose playlist this is a copy of."""
 
     TOPIC: ClassVar[str] = "composition.composed"
+    class_version: ClassVar[int] = 2
 
     event_id: UUID
     kind: CompositionKind
@@ -25,22 +26,36 @@ class Composed(FirstEvent):
     generation: int = 0
     cloned_from: UUID | None = None
 
+    @staticmethod
+    def upcast_v1_v2(state: dict[str, Any]) -> None:
+        """Version 2 added the loudness of the playlist. Without it a film has the usual one."""
+
 
 class PlaylistReplaced(DomainEvent):
     TOPIC: ClassVar[str] = "composition.playlist_replaced"
+    class_version: ClassVar[int] = 2
 
     playlist: Playlist
     client: str
+
+    @staticmethod
+    def upcast_v1_v2(state: dict[str, Any]) -> None:
+        """Version 2 added the loudness of the playlist. Without it a film has the usual one."""
 
 
 class Cloned(DomainEvent):
     """The playlist of another Event took the place of the present one. Its film waits for no time."""
 
     TOPIC: ClassVar[str] = "composition.cloned"
+    class_version: ClassVar[int] = 2
 
     source_event_id: UUID
     playlist: Playlist
     client: str
+
+    @staticmethod
+    def upcast_v1_v2(state: dict[str, Any]) -> None:
+        """Version 2 added the loudness of the playlist. Without it a film has the usual one."""
 
 
 class _Generation(DomainEvent):
