@@ -79,7 +79,7 @@ async def screening(root: Path) -> AsyncIterator[Screening]:
 
 @pytest.mark.parametrize("player", PLAYERS)
 async def test_each_text_is_on_the_screen_at_its_times(screening: Screening, player: str, tmp_path: Path) -> None:
-    """Of captions in the pictures, and texts beside them, Shaka Player shows over HLS the former."""
+    """Over HLS Shaka Player is asked for the captions in the pictures only; `test_text_playback` asks it for texts beside them."""
     source, manifest = PLAYERS[player]
     expected = {EMBEDDED: CAPTIONS} if "over" in player else EXPECTED
     pages = [[track] for track in expected] if player == "dash" else [list(expected)]
