@@ -13,6 +13,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil, inf
 from pathlib import Path
 from re import compile as regex
 from typing import Any, Final, Protocol
@@ -41,7 +42,10 @@ _SHOWN: Final = regex(r" pts_time:\s*(-?[\d.]+)")
 _BEFORE_KEY: Final = 0.01
 _HALF: Final = 0.0005
 _AROUND: Final = 10.0
-"""Seconds before a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
+"""Seconds around a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
+_STANDS: Final = 0.25
+"""Seconds by which sound is longer than the picture before the last picture counts as one that stands still."""
+_CLOCK: Final = regex(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
 class ProgramResult(Protocol):
@@ -120,9 +124,10 @@ class Frame:
 
     @property
     def seek(self) -> float:
-        """A time to seek to so that decoding begins at its key frame or before. Some demuxers land behind the time they are given,
-        so what is before the frame is cut off after decoding."""
-        return max(self.key - _BEFORE_KEY, 0.0)
+        """A time to seek to so that decoding begins at its key frame or before. Demuxers of transport streams look for the time at
+        which a frame is decoded, which may be long before it is shown. Some land behind the time they are given, so what is before
+        the frame is cut off after decoding."""
+        return max(min(self.key, self.key_decoded) - _BEFORE_KEY, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +164,9 @@ class MediaFile:
         """The file as an input of ffmpeg, from a time on. Times of frames then count from there. What begins before the first
         picture has negative times. `used` are the streams that the command reads, if they are not the picture and the sounds."""
         if seek > 0:
-            moved: tuple[str, ...] = ("-ss", seconds(self.start - self.began + seek))
+            moved: tuple[str, ...] = ("-ss", seconds(self.origin - self.began + seek))
         else:
-            offset = self._zero(used) - self.start
+            offset = self._zero(used) - self.origin
             moved = ("-itsoffset", seconds(offset)) if abs(offset) > _ROUNDED else ()
         return (*moved, *self._as_it_is)
 
@@ -178,10 +183,14 @@ class MediaFile:
         ]
         return min(starts, default=self.began)
 
-    def stamped(self, seek: float = 0.0) -> tuple[str, ...]:
-        """The file as an input of ffmpeg, from a time on, where frames and samples keep their time stamps: those are `start` more
-        than times here."""
-        return ("-copyts", *(("-ss", seconds(self.start - self.began + seek)) if seek > 0 else ()), *self._as_it_is)
+    def stamped(self, seek: float = 0.0, *, lasts: float | None = None) -> tuple[str, ...]:
+        """The file as an input of ffmpeg, from a time on and for so many seconds, where frames and samples keep their time stamps:
+        those are `start` more than times here."""
+        raised = self.start - self.origin
+        limit = () if lasts is None else ("-t", seconds(lasts + raised))
+        moved = ("-itsoffset", seconds(raised)) if raised else ()
+        sought = ("-ss", seconds(self.origin - self.began + seek)) if seek > 0 else ()
+        return (*limit, "-copyts", *sought, *moved, *self._as_it_is)
 
     @property
     def _as_it_is(self) -> tuple[str, ...]:
@@ -253,10 +262,17 @@ class MediaFile:
         """The first time stamp of all tracks, as the container says."""
         return _number(_object(self.probed.get("format")).get("start_time")) or 0.0
 
-    @cached_property
+    @property
     def start(self) -> float:
-        """The time stamp from which times count: that of the first picture that a decoder shows, less `early`. A recording may
-        begin with pictures that cannot be decoded."""
+        """The time stamp of `stamped` from which times count. Time stamps are negative before a clock begins again, and pictures
+        with such ones are not handed on between filters, so they are raised."""
+        wraps = self.began < 0 and not _DISCONTINUOUS.isdisjoint(self.formats)
+        return self.origin + (ceil(-self.began) if wraps else 0)
+
+    @cached_property
+    def origin(self) -> float:
+        """The time stamp in the file from which times count: that of the first picture that a decoder shows, less `early`. A
+        recording may begin with pictures that cannot be decoded."""
         if not self.videos:
             return self.began
         quiet = ("-hide_banner", "-nostdin", "-nostats", "-copyts")
@@ -290,7 +306,7 @@ class MediaFile:
             lasts = time - before
         after = frames[index + 1][0] if index + 1 < len(frames) else time + lasts
         if at > after + _HALF:
-            raise Unusable(f"{what} is past the end of {self.name}.")
+            raise Unusable(self._past_end(what))
         keys = [(one, when) for one, _, key, when in frames[: index + 1] if key]
         return Frame(time, before, after, *(keys[-1] if keys else (time, decoded)))
 
@@ -298,13 +314,50 @@ class MediaFile:
         """The frames around these times, which rise, in the order in which they are shown."""
         around = [(at - _AROUND, at + _AROUND) for at in times]
         packets = self.packets(*(around if around[0][1] < around[-1][0] else [(around[0][0], around[-1][1])]))
-        return sorted(
-            {(one.at, one.lasts, one.key, one.decoded) for one in packets if one.shown}
-        )  # two intervals may begin at one key frame
+        frames = {_times_of(one) for one in packets if one.shown}  # two intervals may begin at one key frame
+        last = max(frames, default=None)
+        if last is None or last[0] + last[1] > times[-1] + _HALF or not _DISCONTINUOUS.isdisjoint(self.formats):
+            return sorted(frames)
+        return self._held(frames, times[-1])
+
+    def _held(self, frames: set[_Times], at: float) -> list[_Times]:
+        """Look for the next frame of a picture that stands still to the end of the file. The last frame stands until the sound
+        ends."""
+        found = sorted(frames | {_times_of(one) for one in self.packets((max(at, 0.0), inf)) if one.shown})
+        time, lasts, key, decoded = found[-1]
+        ends = max((until for one in self._streams("audio") if (until := self.track_times(one)[1]) is not None), default=0.0)
+        if time <= at + _HALF and ends - (time + lasts) > _STANDS:
+            found[-1] = (time, ends - time, key, decoded)
+        return found
+
+    def track_times(self, stream: Mapping[str, Any]) -> tuple[float | None, float | None]:
+        """When a track begins and ends, by its own header. Only those of MP4 and Matroska say how long each track is."""
+        begins = _number(stream.get("start_time"))
+        if begins is None:
+            return None, None
+        if self.is_mp4:
+            length = _number(stream.get("duration"))
+            most = _number(_object(self.probed.get("format")).get("duration")) or 0.0
+            ends = None if length is None else min(begins + length, self.began + most) if most else begins + length
+        else:
+            tags = {name.lower(): value for name, value in _object(stream.get("tags")).items()}
+            clock = _CLOCK.fullmatch(str(tags.get("duration", "")))
+            ends = None if clock is None else int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3])
+        return begins - self.origin, None if ends is None else ends - self.origin
+
+    def _past_end(self, what: str) -> str:
+        """Explain why there is no frame at a time: behind a jump of the clock none can be looked up."""
+        if not _DISCONTINUOUS.isdisjoint(self.formats) and (found := jumps(self)):
+            at, jump = found[0]
+            return (
+                f"The clock of {self.name} jumps by {jump:.1f} s at {at:.1f} s, and what is behind that cannot be looked up. A "
+                "film that vod_ingest makes of it can be used instead."
+            )
+        return f"{what} is past the end of {self.name}."
 
     def packets(self, *intervals: tuple[float, float]) -> list[Packet]:
         """List the packets of the video in each interval, from the key frame before it, in the order in which they are decoded. The
-        intervals rise and do not overlap."""
+        intervals rise and do not overlap; the last one may be endless."""
         entries = "packet=pts_time,dts_time,duration_time,flags"
         show = ("-select_streams", str(self.video.index), "-show_entries", entries, "-of", "json")
         read = ("-read_intervals", ",".join(self._interval(begin, end) for begin, end in intervals))
@@ -312,13 +365,13 @@ class MediaFile:
         return [self._packet(one, time) for one in packets if (time := _number(one.get("pts_time"))) is not None]
 
     def _packet(self, told: dict[str, Any], time: float) -> Packet:
-        at, flags, decoded = time - self.start, str(told.get("flags")), _number(told.get("dts_time"))
+        at, flags, decoded = time - self.origin, str(told.get("flags")), _number(told.get("dts_time"))
         return Packet(
             at=at,
             lasts=_number(told.get("duration_time")) or 0.0,
             key="K" in flags,
             shown="D" not in flags and at >= -_HALF,
-            decoded=at if decoded is None else decoded - self.start,
+            decoded=at if decoded is None else decoded - self.origin,
         )
 
     def last_of(self, tracks: Sequence[int], *, near: float) -> float:
@@ -326,16 +379,21 @@ class MediaFile:
         last = 0.0
         for index in tracks:
             show = ("-select_streams", str(index), "-show_entries", "packet=pts_time,duration_time", "-of", "json")
-            read = ("-read_intervals", f"{seconds(max(self.start + near - _BEFORE_END, 0.0))}%")
+            read = ("-read_intervals", f"{seconds(max(self.origin + near - _BEFORE_END, 0.0))}%")
             for one in _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets")):
                 time = _number(one.get("pts_time"))
                 if time is not None:
-                    last = max(last, time + (_number(one.get("duration_time")) or 0.0) - self.start)
+                    last = max(last, time + (_number(one.get("duration_time")) or 0.0) - self.origin)
         return last
 
     def _interval(self, begin: float, end: float) -> str:
-        since = seconds(max(self.start + begin, 0.0)) if begin > 0 else ""  # who seeks to the start may miss frames of an edit list
-        return f"{since}%{seconds(self.start + end)}"
+        first = min(self.began, 0.0)  # who seeks to the start may miss frames of an edit list
+        since = seconds(max(self.origin + begin, first)) if begin > 0 else ""
+        return f"{since}%{'' if end == inf else seconds(self.origin + end)}"
+
+
+def _times_of(packet: Packet) -> _Times:
+    return packet.at, packet.lasts, packet.key, packet.decoded
 
 
 def probe_at(
@@ -358,7 +416,7 @@ def jumps(file: MediaFile) -> list[tuple[float, float]]:
         if time is None:
             continue
         if before is not None and abs(jump := time - before) > _JUMP:
-            found.append((before - moved - file.start, jump))
+            found.append((before - moved - file.origin, jump))
             moved += jump
         before = time + (lasts or 0.0)
     return found

@@ -27,7 +27,6 @@ _INTERLACED: Final = frozenset({"tt", "bb", "tb", "bt"})
 _LANGUAGE: Final = regex(r"[a-z]{3}")
 _NO_LANGUAGE: Final = frozenset({"und", "mis", "zxx"})
 _LOST: Final = 0.02
-_CLOCK: Final = regex(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 _UNDECLARED: Final = frozenset({"mpegts", "mpeg", "h264", "hevc", "h261", "h263", "m4v", "mpegvideo", "vc1", "obu", "vvc"})
 """Formats that do not say how long they are. What ffprobe says is estimated from their first and last time stamps."""
 
@@ -161,7 +160,7 @@ def picture_of(file: MediaFile, track: VideoTrack | None = None) -> Picture:
     turned = next((one["rotation"] for one in details if isinstance(one.get("rotation"), int)), 0)
     if turned % 180 == 90:
         width, height = height, width
-    begins, ends = _times(file, stream)
+    begins, ends = file.track_times(stream)
     return Picture(
         index=track.index,
         codec=str(stream.get("codec_name")),
@@ -180,7 +179,7 @@ def picture_of(file: MediaFile, track: VideoTrack | None = None) -> Picture:
 
 def _sound(file: MediaFile, stream: Mapping[str, Any]) -> Sound:
     channels = stream.get("channels")
-    begins, ends = _times(file, stream)
+    begins, ends = file.track_times(stream)
     return Sound(
         index=int(stream["index"]),
         codec=str(stream.get("codec_name")),
@@ -201,20 +200,6 @@ def _subtitle(stream: Mapping[str, Any]) -> Subtitle:
 
 def _known(stream: Mapping[str, Any], kind: str) -> bool:
     return stream.get("codec_type") == kind and stream.get("codec_name") not in (None, "unknown")
-
-
-def _times(file: MediaFile, stream: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """When a track begins and ends, by its own header. Only those of MP4 and Matroska say how long each track is."""
-    begins = _number(stream.get("start_time"))
-    if begins is None:
-        return None, None
-    if file.is_mp4:
-        length, most = _number(stream.get("duration")), lasts(file)
-        ends = None if length is None else min(begins + length, file.began + most) if most else begins + length
-    else:
-        clock = _CLOCK.fullmatch(str(_tags(stream).get("duration", "")))
-        ends = None if clock is None else int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3])
-    return begins - file.start, None if ends is None else ends - file.start
 
 
 def _shape(stream: Mapping[str, Any]) -> Fraction:

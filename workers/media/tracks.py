@@ -184,7 +184,7 @@ def check_whole(source: Source, *, picture: Track, sounds: Sequence[Track]) -> N
             raise _not_whole(source, ends, track.ends)
     if any(ends is not None for ends, _ in tracks):
         return
-    longest, said = max(track.ends for _, track in tracks), source.lasts - (source.file.start - source.file.began)
+    longest, said = max(track.ends for _, track in tracks), source.lasts - (source.file.origin - source.file.began)
     if short(said, longest) and short(said, source.file.last_of(source.others, near=said)):
         raise _not_whole(source, said, longest)
 

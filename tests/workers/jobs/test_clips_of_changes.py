@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from domain.job.values import Severity
-from tests.sources.films import Form, changing, ffmpeg, film, slides, still, two_programmes
+from tests.sources.films import Form, changing, clock_jump, ffmpeg, film, slides, still, two_programmes
 from tests.sources.measure import apart, box, picture, sound
 from tests.workers.jobs.counted import probed
 from tests.workers.jobs.hosting import Listener, order
-from workers.jobs.protocol import Finished
+from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -28,6 +28,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     changing(folder / "changing.ts")
     ffmpeg("-i", str(folder / "changing.ts"), "-c", "copy", str(folder / "changing.mp4"))
     still(folder / "still.mp4")
+    still(folder / "long-still.mkv", begins=3.0, ends=16.0, seconds=18.0)
+    slides(folder / "slides.mkv")
+    clock_jump(folder / "jump.ts")
     slides(folder / "slides.mp4")
     two_programmes(folder / "two.ts")
     film(folder / "short-sound.mp4", Form(seconds=8), "-af", "atrim=end=3.5")
@@ -115,6 +118,36 @@ async def test_a_clip_of_a_picture_that_stands_still_lasts_as_long_as_was_wanted
     assert heard.beeps == pytest.approx(beeps, abs=FRAME)
     gif = await made(hosts, root, "asset_gif", source="still.mp4", **times, fps=5)
     assert len(picture(gif).times) == pytest.approx((end - start) * 5, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "end"),
+    [
+        ("long-still.mkv", 3.5, 5.0),
+        ("long-still.mkv", 13.0, 15.5),
+        ("slides.mp4", 12.5, 15.5),
+        ("slides.mkv", 12.5, 15.5),
+    ],
+)
+async def test_a_picture_may_stand_still_for_long_and_until_the_sound_ends(
+    hosts: StepProcessPool, root: Path, name: str, start: float, end: float
+) -> None:
+    """Its next frame is more than ten seconds away, or there is none."""
+    times: dict[str, Any] = {"start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}"}
+    clip = await made(hosts, root, "asset_video", source=name, **times, frame_accurate=True)
+    shown, heard = picture(clip), sound(clip)
+    assert (shown.times[0], shown.gap < 0.55, shown.times[-1] > end - start - 0.55) == (0.0, True, True)
+    assert heard.ends == pytest.approx(end - start, abs=FRAME)
+    assert heard.beeps == pytest.approx([second - start for second in range(0, 16, 2) if start <= second < end], abs=FRAME)
+    still = await made(hosts, root, "asset_image", source=name, time=f"00:00:{end:06.3f}")
+    assert len(picture(still).times) == 1
+
+
+async def test_a_time_behind_a_jump_of_the_clock_is_refused_with_the_reason(hosts: StepProcessPool, root: Path) -> None:
+    times: dict[str, Any] = {"start": "00:00:03.000", "end": "00:00:05.000"}
+    result = await hosts.run(order("make", workflow="asset_gif", name="assets/made", source="jump.ts", **times), Listener())
+    assert isinstance(result, Failed)
+    assert "The clock of film/jump.ts jumps by 4996.0 s at 4.0 s, and what is behind that cannot be looked up." in result.reason
 
 
 async def test_a_clip_is_of_one_programme(hosts: StepProcessPool, root: Path) -> None:

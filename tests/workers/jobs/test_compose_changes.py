@@ -132,6 +132,29 @@ async def test_sound_goes_with_the_picture(
     assert heard.ends == pytest.approx(lasts + 8, abs=FRAME)
 
 
+@pytest.mark.parametrize(
+    ("number", "start", "end", "flashes", "beeps"),
+    [
+        (STILL, 1.0, 7.0, [1], [1, 3, 5]),
+        (STILL, 5.0, 8.0, [], [1]),
+        (STILL, 9.0, 15.0, [5], [1, 3, 5]),
+        (SLIDES, 6.0, 9.0, [], [0, 2]),
+        (SLIDES, 12.0, 15.0, [], [0, 2]),
+        (SLIDES, 9.0, 15.0, [], [1, 3, 5]),
+    ],
+)
+async def test_an_item_may_begin_and_end_while_its_picture_stands_still(
+    hosts: StepProcessPool, root: Path, number: int, start: float, end: float, flashes: list[float], beeps: list[float]
+) -> None:
+    """It is cut at the times that were wanted, not where the picture that stands still begins and ends."""
+    times = {"start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}"}
+    path, _ = await composed(hosts, root, f"within-{number}-{start:g}", item(NARROW), item(number, **times), item(NARROW))
+    shown, heard, lasts = picture(path), sound(path, gain=GAIN), end - start
+    assert shown.flashes == pytest.approx([0, 2, *(4 + one for one in flashes), 4 + lasts, 6 + lasts], abs=FRAME)
+    assert heard.beeps == pytest.approx([0, 2, *(4 + one for one in beeps), 4 + lasts, 6 + lasts], abs=FRAME)
+    assert shown.times[-1] == pytest.approx(lasts + 8, abs=2 * FRAME)
+
+
 async def test_times_of_an_item_are_those_of_a_player(hosts: StepProcessPool, root: Path) -> None:
     """Sound begins 0.4 s before the picture: at the player's 1.0 s is the frame one second behind the first."""
     for accurate in (True, False):

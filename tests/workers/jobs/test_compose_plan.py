@@ -235,8 +235,8 @@ B_FRAMES = [
 
 def test_a_cut_is_between_frames_as_they_are_decoded() -> None:
     assert start_of(B_FRAMES, 0.1) == Start(0.08, 0.0)
-    assert end_of(B_FRAMES, 0.16) == End(0.16, 0.16)
-    assert end_of(B_FRAMES, 0.12) == End(0.12, 0.16), "the fourth frame is needed to decode the third"
+    assert end_of(B_FRAMES, 0.16) == End(0.16, 0.16, 0.12)
+    assert end_of(B_FRAMES, 0.12) == End(0.12, 0.16, 0.08), "the fourth frame is needed to decode the third"
     last = end_of(B_FRAMES, 0.28)
     assert last is not None
     assert (last.after, last.copied) == pytest.approx((0.28, 0.28))

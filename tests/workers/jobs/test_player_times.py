@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests.sources.films import between_keys, late
+from tests.sources.films import AAC, HEVC, between_keys, late
 from tests.sources.measure import apart, picture, sound
 from tests.workers.jobs.counted import film, numbers, probed
 from tests.workers.jobs.hosting import Listener, order
-from tests.workers.jobs.sources import ffmpeg
+from tests.workers.jobs.sources import WRAP, ffmpeg
 from workers.jobs.protocol import Finished
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
@@ -57,12 +57,18 @@ def _between_keys(path: Path) -> None:
     whole.unlink()
 
 
+def _wrapping(path: Path) -> None:
+    """Its clock begins again in the middle."""
+    film(path, *BOTH, *H264, "-output_ts_offset", f"{WRAP - 3.4:.3f}", inputs=TONE)
+
+
 SOURCES: Final[Mapping[str, tuple[Callable[[Path], None], int]]] = {
     "sound-before.mp4": (_sound_before_picture, 0),
     "sound-before.mkv": (_sound_before_picture, 0),
     "sound-before.ts": (_sound_before_picture, 0),
     "sound-late.mp4": (_picture_before_sound, 0),
     "edit-list.mp4": (_edit_list, 12),
+    "wrapping.ts": (_wrapping, 0),
     "between-keys.ts": (_between_keys, 30),
     "between-keys.mkv": (_between_keys, 30),
     "between-keys.mp4": (_between_keys, 30),
@@ -81,6 +87,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     late(folder / "late-picture.mp4", picture=1.0)
     late(folder / "late-sound.mp4", sound=1.0)
     between_keys(folder / "recording.ts", begins=4.3)
+    between_keys(folder / "hevc.ts", video=HEVC, audio=AAC)
     return root
 
 
@@ -149,3 +156,12 @@ async def test_sound_goes_with_the_picture(hosts: StepProcessPool, root: Path, n
         assert shown.flashes == pytest.approx(flashes, abs=0.01)
         assert heard.beeps == pytest.approx(flashes, abs=0.04)
         assert apart(shown.flashes, heard.beeps) < 0.04
+
+
+async def test_a_key_frame_may_be_decoded_long_before_it_is_shown(hosts: StepProcessPool, root: Path) -> None:
+    """In a recording of HEVC, by five frames. There is a flash at 2 s."""
+    for time, white in (("00:00:02.020", True), ("00:00:01.980", False)):
+        still = await made(hosts, root, "asset_image", source="hevc.ts", time=time)
+        assert bool(picture(still).flashes) is white
+    clip = await made(hosts, root, "asset_video", source="hevc.ts", start="00:00:02.020", end="00:00:04.500", frame_accurate=True)
+    assert picture(clip).flashes == pytest.approx([0.0, 2.0], abs=0.01)

@@ -35,7 +35,7 @@ def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: flo
 
     _read(context, file, codec, file.input(), ("-frames:v", "1"), lambda _, sets: first.append(sets))
     if first:
-        _read(context, file, codec, ("-t", seconds(end - begin), *file.stamped(begin)), (), compare)
+        _read(context, file, codec, file.stamped(begin, lasts=end - begin), (), compare)
     return found[0] if found else None
 
 

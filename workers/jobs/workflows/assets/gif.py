@@ -13,7 +13,7 @@ from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import ANY_PICTURE, encode
 from workers.jobs.workflows.vod.codecs import still
-from workers.media.file import MediaFile, seconds
+from workers.media.file import MediaFile
 from workers.media.filters import FormedTracks, Track
 from workers.media.outputs import GIF
 from workers.media.source import picture_of
@@ -58,7 +58,7 @@ def make(context: StepContext[AssetGif]) -> StepResult:
     picture = picture_of(source)
     formed = FormedTracks((Track(f"0:{picture.index}", ",".join(still(picture)), is_picture=True),))
     shown = _shown(wanted, source, clip, label=formed.label(0), frames=frames)
-    read = (*ANY_PICTURE, "-t", seconds(clip.end - clip.first.seek + _MARGIN), *source.stamped(clip.first.seek))
+    read = (*ANY_PICTURE, *source.stamped(clip.first.seek, lasts=clip.end - clip.first.seek + _MARGIN))
     palette, made = context.workspace / "palette.raw", context.workspace / "clip.gif"
     colours = (*formed.options(), "-filter_complex", f"{shown},palettegen[made]", "-map", "[made]", "-frames:v", "1", *_PALETTE)
     encode(context, source, *read, *colours, palette.name, lasts=lasts, part=(0.0, 0.5))

@@ -140,9 +140,9 @@ def _accurate(context: StepContext[Any], source: MediaFile, clip: Span, tracks: 
             line = f"anullsrc=r={RATE}:cl={LAYOUTS[layouts[one.index]]},atrim=end={seconds(clip.lasts)}"
         graphs.append(f"{line}[track-{one.index}]")
     mapped = [option for index in tracks.indexes for option in ("-map", f"[track-{index}]")]
-    read = ("-t", seconds(clip.end - clip.first.seek + _MARGIN), *source.stamped(clip.first.seek))
+    read = source.stamped(clip.first.seek, lasts=clip.end - clip.first.seek + _MARGIN)
     again = formed.options() if formed.tracks else ()
-    shift = ("-output_ts_offset", seconds(clip.begin + source.start)) if copy_ts else ()
+    shift = ("-output_ts_offset", seconds(clip.begin + source.origin)) if copy_ts else ()
     return read, (*again, "-filter_complex", ";".join(graphs), *mapped, *ENCODED, *PICTURE_TIMES, *shift)
 
 
@@ -157,7 +157,7 @@ def _copied(source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) ->
     video = f"noise=drop=lt(pts*tb\\,{begin})+lt(dts*tb\\,{dts})+gte(dts*tb\\,{end})"
     sound = f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end})"
     shift = () if copy_ts else ("-output_ts_offset", seconds(-first.key - source.start))
-    read = ("-t", seconds(clip.end - first.seek + _MARGIN), *source.stamped(first.seek))
+    read = source.stamped(first.seek, lasts=clip.end - first.seek + _MARGIN)
     return read, (*tracks.mapped, "-c", "copy", "-bsf:v", video, "-bsf:a", sound, *shift)
 
 

@@ -22,10 +22,11 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class End:
     """When the last frame before a time ends, and from where a copy may end: the frames until there are decoded without those
-    after it. `copied` is None where that is nowhere near."""
+    after it. `copied` is None where that is nowhere near. The frame begins `at`."""
 
     after: float
     copied: float | None
+    at: float
 
 
 def start_of(packets: Sequence[Packet], time: float) -> Start | None:
@@ -48,7 +49,7 @@ def end_of(packets: Sequence[Packet], time: float) -> End | None:
     after = shown[place + 1][0] if place + 1 < len(shown) else _end(shown)
     if time > after + 2 * _HALF:
         return None
-    return End(after, _copied(packets, after))
+    return End(after, _copied(packets, after), shown[place][0])
 
 
 def whole(packets: Sequence[Packet]) -> float | None:

@@ -42,7 +42,7 @@ def loudness(
 def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
     """The source as an input, from shortly before a time. Frames and samples keep their time stamps."""
     seek = max(begin - _EARLY, 0.0)
-    return ("-t", seconds(begin - seek + lasts + _EARLY), *file.stamped(seek))
+    return file.stamped(seek, lasts=begin - seek + lasts + _EARLY)
 
 
 def steady_sound(sound: Heard, channels: int) -> FormedTracks:

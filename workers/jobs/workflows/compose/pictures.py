@@ -50,7 +50,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
     file, part = found.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
     seek = max(part.begin - _BEFORE_KEY, 0.0)
-    inputs = ("-t", seconds(part.end - seek + _MARGIN), *file.stamped(seek), "-map", f"0:{found.picture.index}")
+    inputs = (*file.stamped(seek, lasts=part.end - seek + _MARGIN), "-map", f"0:{found.picture.index}")
     named = "" if plan.one_header or found.picture.colours.named else f",{plan.film.h264_names}"
     kept = ("-c", "copy", "-bsf:v", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end}){named}")
     offset = seconds(ROOM + plan.time(item.first) - part.begin - file.start)
@@ -63,15 +63,19 @@ def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sou
     file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
     form = (*progressive_sdr(found.picture), fitted(plan.width, plan.height, coded=plan.film.coded))
     formed = FormedTracks((Track(f"0:{found.picture.index}", ",".join(form), is_picture=True),))
-    cut = f"trim=start={seconds(begin + file.start - _HALF)}:end={seconds(after + file.start - _HALF)}"
+    first = begin - item.part.stood
+    cut = f"trim=start={seconds(first + file.start - _HALF)}:end={seconds(after + file.start - _HALF)}"
     slowest = max(Fraction(*item.part.shown.rate), Fraction(1))
     spare = ceil(Fraction(*plan.rate) * (Fraction(item.part.stands) + 1 / slowest)) + 1
-    grid = f"fps={plan.rate[0]}/{plan.rate[1]}:start_time=0,tpad=stop={spare}:stop_mode=clone"
-    filters = f"[{formed.label(0)}]{cut},setpts=PTS-{seconds(begin + file.start)}/TB,{grid}[made]"
+    moved, last = f"PTS-{seconds(begin + file.start)}/TB", ""
+    if item.part.stood:  # its first frame is from before the item, and the end of the last one, N, may be, too
+        moved, last = f"max({moved}\\,N)", ":eof_action=pass"
+    grid = f"fps={plan.rate[0]}/{plan.rate[1]}:start_time=0{last},tpad=stop={spare}:stop_mode=clone"
+    filters = f"[{formed.label(0)}]{cut},setpts={moved},{grid}[made]"
     coded = h264(min(plan.width, plan.height), bit_rate=_BIT_RATE, quality=_QUALITY)
     place = ("-output_ts_offset", seconds(ROOM + plan.time(item.first)))
     output = ("-filter_complex", filters, "-map", "[made]", "-frames:v", str(item.frames), *coded, *CLEAN, *place)
-    inputs = reading(file, begin=begin, lasts=after - begin)
+    inputs = reading(file, begin=first, lasts=after - first)
     encode(context, file, *inputs, *formed.options(), *output, *_TS, _PIECE, lasts=0.0)
     return context.workspace / _PIECE
 

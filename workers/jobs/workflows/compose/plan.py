@@ -82,7 +82,8 @@ class Heard:
 class Part:
     """An item as it would be cut, in seconds of its source. Encoded again it is from `at` until `after`, both to the frame; copied
     it is from the key frame at `begin` until `end`. `version` is that of the source's file; `exact`: it must not be copied. For
-    so many seconds at its end there is sound only, and the last picture `stands`."""
+    so many seconds at its end there is sound only, and the last picture `stands`. Its first picture `stood` for so many seconds
+    before it."""
 
     source: str
     version: str
@@ -95,6 +96,7 @@ class Part:
     begins_at_key: bool
     exact: bool
     stands: float = 0.0
+    stood: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ _AROUND: Final = 10.0
 _STEADY: Final = 0.001
 _STANDS: Final = 0.5
 """Seconds that sound is longer than the picture before the last picture counts as one that stands still."""
+_LONG: Final = 0.25
+"""Seconds. A picture that stands still for longer is cut at the times that were wanted, not where it begins and ends."""
 _PROBED: Final = 0.7
 """Of the progress of the step: the rest is for loudness."""
 
@@ -78,8 +80,8 @@ class _Library:
         begin, end = (None if time is None else self.seconds(item, time) for time in (item.start, item.end))
         if end is not None and end <= (begin or 0.0):
             raise StepFailed(f"The end of item {number} is not after its start.", final=True)
-        at, key = (0.0, 0.0 if one.begins_at_key else None) if begin is None else self._start(one, item, begin)
-        after, copied = one.whole if end is None else self._end(one, item, end)
+        at, key, stood = (0.0, 0.0 if one.begins_at_key else None, 0.0) if begin is None else self._start(one, item, begin)
+        after, copied, last = (*one.whole, one.end) if end is None else self._end(one, item, end)
         whole_copy = key is not None and copied is not None
         return Part(
             source=item.value,
@@ -92,7 +94,8 @@ class _Library:
             end=copied if whole_copy and copied is not None else after,
             begins_at_key=whole_copy,
             exact=item.frame_accurate and not (begin is None and end is None),
-            stands=max(after - max(one.end, at), 0.0),
+            stands=max(after - max(last, at), 0.0),
+            stood=stood,
         )
 
     def source(self, event: str) -> _Known:
@@ -112,21 +115,21 @@ class _Library:
             raise StepFailed(f"The source of the Event {item.value} carries no timecode, so {time} is nowhere in it.", final=True)
         return (point.date_time - start).total_seconds()
 
-    def _start(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
-        if one.end <= time < one.heard:
-            return time, None
+    def _start(self, one: _Known, item: Item, time: float) -> tuple[float, float | None, float]:
+        """When the picture of an item begins, the key frame up to it, and for how long a picture has stood still then."""
         found = start_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
-        if found is None or time >= one.end:
+        if found is None or time >= one.heard:
             raise StepFailed(f"{one.found.file.name} has no picture at {item.start}.", final=True)
-        return found.at, found.key
+        return (time, None, time - found.at) if time - found.at > _LONG else (found.at, found.key, 0.0)
 
-    def _end(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
+    def _end(self, one: _Known, item: Item, time: float) -> tuple[float, float | None, float]:
+        """When the picture of an item ends, until when it can be copied, and since when its last picture stands still."""
         if one.end < time <= one.heard:
-            return time, None
+            return time, None, one.end
         found = end_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
         if found is None:
             raise StepFailed(f"{item.end} is past the end of {one.found.file.name}.", final=True)
-        return found.after, found.copied
+        return (time, None, found.at) if found.after - found.at > _LONG else (found.after, found.copied, found.after)
 
 
 def plan_film(context: StepContext[Compose]) -> StepResult:
