@@ -109,11 +109,15 @@ def captioned(
     fps: int = 25,
     coded: Sequence[str] = (),
     options: Sequence[str] = (),
+    inputs: Sequence[str] = (),
 ) -> None:
     """A film of as many frames as `data` has, with sound, in the container that the name of `path` says. `coded` are further
-    options of its encoder, `options` those of the last run of ffmpeg, which copies the picture."""
+    options of its encoder, `options` those of the last run of ffmpeg, which copies the picture. `inputs` are a picture and a
+    sound instead of a test picture and a tone."""
     raw = path.with_name(f"{path.name}.raw.{'m2v' if codec == 'mpeg2video' else 'flv'}")
-    shown = ("-f", "lavfi", "-i", f"testsrc=s=128x96:r={fps}", "-frames:v", str(len(data)), "-pix_fmt", "yuv420p")
+    tone = ("-f", "lavfi", "-t", str(len(data) / fps), "-i", "sine=440:r=48000")
+    drawn = inputs or ("-f", "lavfi", "-i", f"testsrc=s=128x96:r={fps}", *tone)
+    shown = (*drawn, "-map", "0:v", "-frames:v", str(len(data)), "-pix_fmt", "yuv420p")
     _ffmpeg(*shown, *_ENCODERS[codec], *coded, str(raw))
     if codec == "mpeg2video":
         raw.write_bytes(_user_data(raw.read_bytes(), data))
@@ -122,10 +126,9 @@ def captioned(
         order = sorted(range(len(packets)), key=lambda one: int(packets[one]["pts"]))
         shown_as = {coded: number for number, coded in enumerate(order)}
         raw.write_bytes(_tags(raw.read_bytes(), [data[shown_as[coded]] for coded in range(len(packets))], codec))
-    sound = ("-f", "lavfi", "-t", str(len(data) / fps), "-i", "sine=440:r=48000")
     timed = ("-bsf:v", f"setts=ts=N/({fps}*TB)") if codec == "mpeg2video" else ()
-    tracks = ("-map", "0:v", "-map", "1:a", "-c:v", "copy", *timed, "-c:a", "aac", "-shortest")
-    _ffmpeg("-i", str(raw), *sound, *tracks, *options, str(path))
+    tracks = ("-map", "0:v", "-map", "2:a", "-c:v", "copy", *timed, "-c:a", "aac", "-shortest")
+    _ffmpeg("-i", str(raw), *drawn, *tracks, *options, str(path))
     raw.unlink()
 
 

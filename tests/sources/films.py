@@ -22,7 +22,7 @@ LASTS: Final = 0.1
 _LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1"}
 _PACKET: Final = 188
 _PICTURE_PID: Final = 0x100
-_TABLES: Final = (0, 0x11, 0x1000)
+TABLES: Final = (0, 0x11, 0x1000)
 """The tables that ffmpeg writes into a transport stream: programmes, names, tracks."""
 
 
@@ -116,9 +116,9 @@ def between_keys(path: Path, *, video: Coding = MPEG2, audio: Coding = MP2, begi
     data = whole.read_bytes()
     whole.unlink()
     packets = [data[at : at + _PACKET] for at in range(0, len(data), _PACKET)]
-    tables = {_pid(one): one for one in reversed(packets) if _pid(one) in _TABLES}
-    first = next(place for place, one in enumerate(packets) if (_stamp(one) or 0.0) >= begins)
-    path.write_bytes(b"".join([*(tables[pid] for pid in _TABLES if pid in tables), *packets[first:]]))
+    tables = {pid(one): one for one in reversed(packets) if pid(one) in TABLES}
+    first = next(place for place, one in enumerate(packets) if (stamp(one) or 0.0) >= begins)
+    path.write_bytes(b"".join([*(tables[pid] for pid in TABLES if pid in tables), *packets[first:]]))
     return path
 
 
@@ -205,13 +205,13 @@ def _coded(form: Form, video: Coding, audio: Coding) -> tuple[str, ...]:
     return (*video, *profile, *audio, "-b:a", "320k" if form.channels > 2 else "128k")
 
 
-def _pid(packet: bytes) -> int:
+def pid(packet: bytes) -> int:
     return (packet[1] & 0x1F) << 8 | packet[2]
 
 
-def _stamp(packet: bytes) -> float | None:
+def stamp(packet: bytes) -> float | None:
     """The presentation time of a picture that begins in this packet, in seconds."""
-    if _pid(packet) != _PICTURE_PID or not packet[1] & 0x40:
+    if pid(packet) != _PICTURE_PID or not packet[1] & 0x40:
         return None
     body = packet[4 + (1 + packet[4] if packet[3] & 0x20 else 0) :]
     if body[:3] != b"\0\0\1" or not body[7] & 0x80:
