@@ -131,12 +131,10 @@ async def get_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHand
     return Response(200, await handlers.metadata(id))
 
 
-@routes.get("/{id}/quality", READ, response_model=FilmQuality)
+@routes.get("/{id}/quality", READ, response_model=FilmQuality, absent=204)
 async def get_film_quality(request: Request, id: UUID, events: EventQueries) -> Response:
     """Return the result of the last check of the film of an Event: its verdict by a profile, and the main measures."""
     row = await events.by_id(id)
-    if row is None:
+    if row is None or row.details.quality is None:
         raise NotFound(MediaEvent.KIND, str(id))
-    if row.details.quality is None:
-        raise NotFound("quality", str(id), sentence=f"The quality of the film of the Event {id} was not checked.")
     return Response(200, encode(FilmQuality.of(id, row.details.quality)))

@@ -1,4 +1,4 @@
-import { api, dataOf, type MediaEvent, type Schemas } from "../../kernel/api";
+import { api, found, type MediaEvent, type Schemas } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import type { StateWord } from "../../kernel/states";
 import { Badge, Facts, NoAnswer, Panel, Time } from "../../parts";
@@ -20,7 +20,7 @@ const REASONS: Record<FilmQuality["verdict"], StateWord> = {
 function useQuality(event: MediaEvent) {
   return useQuery(
     `quality of ${event.id} ${event.mp4State}`,
-    async (signal) => (event.mp4State === 0 ? null : dataOf(api.GET("/api/vod/{id}/quality", { params: { path: { id: event.id } }, signal }))),
+    async (signal) => (event.mp4State === 0 ? null : (await found(api.GET("/api/vod/{id}/quality", { params: { path: { id: event.id } }, signal }))).data),
     { changes: { aggregates: ["event"], ids: [event.id] } },
   );
 }
