@@ -14,6 +14,7 @@ import "./player.css";
 
 /** How often a manifest is looked at for captions that have changed, a second apart. */
 const LOOKS = 20;
+const GENERATING = 0;
 const NAMED = /\.\.\/((?:captions|subtitles)\/[^"<\s]+)/g;
 
 interface PlayerProps {
@@ -61,6 +62,7 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
   const servers = JSON.stringify(licenceServers(event.drmData));
   useEffect(() => {
     setFault(null);
+    setTexts(null); // those of the player before
     const blocked = (refused: SecurityPolicyViolationEvent): void => {
       const origin = URL.canParse(refused.blockedURI) ? new URL(refused.blockedURI).origin : refused.blockedURI;
       setFault(`This console may not load from ${origin}. Whoever runs it can allow that: MEDIALEDGER_CONSOLE_MEDIA_ORIGINS.`);
@@ -153,15 +155,16 @@ function useCaptions(eventId: string, url: string, attempt: number): { isOld: bo
   const [isOld, setOld] = useState(false);
   const loaded = useRef<{ attempt: number; captions: string } | null>(null);
   const done = query.data.value?.filter((each) => each.state === 1);
+  const isMaking = query.data.value?.some((each) => each.state === GENERATING) ?? false; // its text may still be the one before
   const now = done?.map((each) => `${each.path} ${each.dateModified}`).join("\n") ?? null;
   if (now !== null && loaded.current?.attempt !== attempt) loaded.current = { attempt, captions: now };
   useEffect(() => {
     setOld(false);
-    if (now === null || loaded.current?.captions === now) return;
+    if (now === null || isMaking || loaded.current?.captions === now) return;
     const end = new AbortController();
     void namesThem(url, done!.map((each) => each.path), end.signal).then(() => end.signal.aborted || setOld(true));
     return () => end.abort();
-  }, [now, url, attempt]);
+  }, [now, isMaking, url, attempt]);
   return { isOld };
 }
 
