@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from workers.media.packet_list import listed_packets
+
 _PARAMETER_SETS: Final = {
     "h264": "h264_mp4toannexb,filter_units=pass_types=7",
     "hevc": "hevc_mp4toannexb,filter_units=pass_types=32-34",
@@ -58,22 +60,16 @@ class Watch:
     def _data(self) -> Path:
         return self.folder / f"parameters-{self.stream}.data"
 
-    def _packets(self) -> Iterator[list[str]]:
+    def _sets(self) -> Iterator[tuple[int, str]]:
         with self._list.open() as lines:
-            for line in lines:
-                if not line.startswith("#"):
-                    yield [one.strip() for one in line.split(",")]
-
-    def _sets(self) -> Iterator[tuple[str, str]]:
-        for fields in self._packets():
-            yield fields[4], fields[5]
+            for packet in listed_packets(lines):
+                yield packet.size, packet.digest
 
     def _heads(self) -> Iterator[tuple[int, ...]]:
-        with self._data.open("rb") as data:
-            for fields in self._packets():
-                size = int(fields[4])
-                head = data.read(min(size, _HEADER))
-                data.seek(size - len(head), 1)
+        with self._data.open("rb") as data, self._list.open() as lines:
+            for packet in listed_packets(lines):
+                head = data.read(min(packet.size, _HEADER))
+                data.seek(packet.size - len(head), 1)
                 yield parameters(self.codec, head)
 
 

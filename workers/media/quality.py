@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workers.media.colours import Colours
 from workers.media.filters import SOUND_LINE
 from workers.media.loudness import Loudness, meter, read_meter
+from workers.media.packet_list import listed_packets
 
 LARGEST_PROFILE: Final = 65_536
 """Bytes of a file with a profile."""
@@ -313,15 +314,13 @@ def _spans(file: Path, begin: str, end_name: str, *, end: float, least: float) -
 
 
 def _frame_times(file: Path) -> tuple[list[float], float]:
-    """When the frames are shown, by the list of ffmpeg's framecrc in milliseconds, and how long the last one lasts."""
+    """When the frames are shown, by the list of ffmpeg's framecrc, and how long the last one lasts."""
     times: list[float] = []
     lasts = 0.0
     with suppress(FileNotFoundError), file.open() as lines:
-        for line in lines:
-            parts = line.split(",")
-            if not line.startswith("#") and len(parts) > 3:
-                times.append(int(parts[2]) / 1000)
-                lasts = int(parts[3]) / 1000
+        for frame in listed_packets(lines):
+            times.append(frame.at)
+            lasts = frame.lasts
     return times, lasts
 
 

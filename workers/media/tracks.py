@@ -16,6 +16,7 @@ from typing import Final
 from domain.job.values import Severity
 from workers.media.errors import Unusable
 from workers.media.file import MediaFile, jumps
+from workers.media.packet_list import listed_packets
 from workers.media.source import Source
 
 LEAST: Final = 1.0
@@ -77,18 +78,12 @@ class Listing:
         """Read the packets that ffmpeg listed, and delete the file."""
         file = self.folder / self._name
         times: list[float] = []
-        last, scale, changes = 0.0, 1.0, False
+        last, changes = 0.0, False
         with file.open() as lines:
-            for line in lines:
-                if line.startswith("#"):
-                    if line.startswith("#tb 0:"):
-                        above, _, below = line.partition(":")[2].strip().partition("/")
-                        scale = int(above) / int(below)
-                    continue
-                fields = line.split(",")
-                last = int(fields[3]) * scale
-                times.append(int(fields[2]) * scale)
-                changes = changes or _NEW_PARAMETERS in line
+            for packet in listed_packets(lines):
+                last = packet.lasts
+                times.append(packet.at)
+                changes = changes or _NEW_PARAMETERS in packet.remarks
         file.unlink()
         times.sort()
         return Track(times, last, changes)

@@ -12,13 +12,13 @@ from typing import Any, Final
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.encode import LONGEST
 from workers.media.file import MediaFile, complaint, seconds
+from workers.media.packet_list import PacketList, listed_packets
 
 _UNITS: Final = {"h264": ("h264_mp4toannexb", "7-8"), "hevc": ("hevc_mp4toannexb", "32-34")}
 """The filter that puts parameter sets before each key frame, and their types."""
 _ROUNDED: Final = 0.001
 _AT_ONCE: Final = 10.0
 """Seconds."""
-_STAMP: Final = 2
 
 
 def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: float, end: float) -> float | None:
@@ -49,8 +49,7 @@ def _heard(context: StepContext[Any], file: MediaFile, track: int, begin: float,
     """The first packets may be from before the time: they follow a key frame of the picture."""
     copied = ("-map", f"0:{track}", "-c", "copy", "-f", "framecrc", "-")
     ended = context.run("ffmpeg", "-v", "error", "-nostdin", "-t", seconds(lasts), *file.input(begin), *copied, seconds=LONGEST)
-    listed = [line.split(b",") for line in ended.output.splitlines() if not line.startswith(b"#")]
-    return any(int(one[_STAMP]) >= 0 for one in listed if len(one) > _STAMP)
+    return any(packet.at >= 0 for packet in listed_packets(ended.output.decode().splitlines()))
 
 
 def _read(
@@ -63,14 +62,11 @@ def _read(
 ) -> None:
     """Tell when each key frame is shown, and a digest of the parameter sets before it."""
     brought, types = _UNITS[codec]
-    scale = [0.0]
+    reader = PacketList()
 
     def follow(line: str) -> bool:
-        if line.startswith("#tb 0: "):
-            ticks, _, second = line.removeprefix("#tb 0: ").strip().partition("/")
-            scale[0] = int(ticks) / int(second)
-        elif not line.startswith("#") and len(fields := line.split(",")) > 5:
-            tell(int(fields[2]) * scale[0] - file.start, fields[5].strip())
+        if (packet := reader.packet(line)) is not None:
+            tell(packet.at - file.start, packet.digest)
         return True
 
     kept = ("-map", f"0:{file.video.index}", "-c", "copy", "-bsf:v", f"{brought},filter_units=pass_types={types}", *limit)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
 from workers.media.captions.samples import Sample
+from workers.media.packet_list import listed_packets
 
 _MOST: Final = 12 * 3600 * 60
 _LARGEST: Final = 1_048_576
@@ -35,14 +36,6 @@ def discard_packets(place: Path) -> None:
 
 
 def _listed(content: BinaryIO, lines: TextIO) -> Iterator[Sample]:
-    """A line has the stream, when its packet is decoded and shown, how long, and its size in bytes."""
-    scale = 1.0
-    for line in lines:
-        if line.startswith("#tb 0:"):
-            above, _, below = line.partition(":")[2].strip().partition("/")
-            scale = int(above) / int(below)
-        if not line.startswith("#"):
-            fields = line.split(",")
-            size = int(fields[4])
-            yield Sample(max(int(fields[2]) * scale, 0.0), int(fields[3]) * scale, content.read(min(size, _LARGEST)))
-            content.seek(max(size - _LARGEST, 0), 1)
+    for packet in listed_packets(lines):
+        yield Sample(max(packet.at, 0.0), packet.lasts, content.read(min(packet.size, _LARGEST)))
+        content.seek(max(packet.size - _LARGEST, 0), 1)

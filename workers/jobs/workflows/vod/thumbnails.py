@@ -14,6 +14,7 @@ from workers.media.colours import JPEG
 from workers.media.file import MediaFile, probe_at
 from workers.media.filters import KEY_SECONDS
 from workers.media.outputs import jpeg
+from workers.media.packet_list import listed_packets
 
 POSTER: Final = "thumbnail.jpg"
 SPRITES: Final = "sprites.vtt"
@@ -98,7 +99,7 @@ def _sprites(
     keys = ("-skip_frame", "nokey", *file.input())
     listed = ("-map", "0:v", "-vf", f"{select},scale=2:2", "-fps_mode", "passthrough", "-enc_time_base", "1/1000")
     encode(context, file, *keys, *listed, "-c:v", "rawvideo", "-f", "framecrc", _TIMES, lasts=duration, part=(0.0, 0.5))
-    times = _times((context.workspace / _TIMES).read_text())
+    times = [frame.at for frame in listed_packets((context.workspace / _TIMES).read_text().splitlines())]
     if not times:
         raise StepFailed("No picture of the film can be decoded.", final=True)
     sheets = Sheets(len(times), *_fitting(int(video["width"]), int(video["height"])))
@@ -106,12 +107,6 @@ def _sprites(
     drawn = ("-map", "0:v", "-vf", tiled, "-fps_mode", "passthrough", *jpeg(quality=_QUALITY, several=True), "sprites-%d.jpg")
     encode(context, file, *keys, *drawn, lasts=duration, part=(0.5, 1.0))
     return times, sheets
-
-
-def _times(listed: str) -> list[float]:
-    """Of the frames in what ffmpeg's framecrc writes: stream, decoding time, presentation time and more, in milliseconds."""
-    lines = (line.split(",") for line in listed.splitlines() if line and not line.startswith("#"))
-    return [int(parts[2]) / 1000 for parts in lines]
 
 
 def _fitting(width: int, height: int) -> tuple[int, int]:
