@@ -10,8 +10,11 @@ _FIELDS: Final = 6
 
 
 class ListedPacket(NamedTuple):
-    """A packet or frame. `at` is when it is shown, `lasts` how long, both in seconds; `size` is in bytes. `remarks` tell of data beside
-    it, such as new parameters of its codec."""
+    """A packet or frame of a list.
+
+    `at` is when it is shown and `lasts` how long, in seconds; `size` is in bytes. `remarks` hold data beside it, such as new
+    parameters of its codec.
+    """
 
     at: float
     lasts: float
