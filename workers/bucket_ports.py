@@ -11,8 +11,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class BucketAddress:
-    """Where media are in S3. Without `endpoint` it is Amazon's; without keys the machine has credentials. `path_style`: the bucket
-    is named in the path, not in the host."""
+    """The address of a bucket and the prefix of media in it. Without `endpoint` it is a bucket of Amazon S3; without keys, the
+    credentials of the machine are used. With `path_style` the name of the bucket is in the path of URLs, not in the host."""
 
     bucket: str
     prefix: str = ""
@@ -28,7 +28,7 @@ class BucketAddress:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object of a bucket. `etag` is its version, as the store writes it; `sha256` is empty where it is not known."""
+    """An object of a bucket. `etag` is its version, as the store writes it; `sha256` is empty if it is unknown."""
 
     key: str
     size: int
@@ -38,7 +38,7 @@ class StoredObject:
 
 
 class Completion(Enum):
-    """What became of an upload. `CHANGED`: another object is in its place than it was to replace."""
+    """The outcome of completing an upload. `CHANGED`: the object to replace was replaced by another one meanwhile."""
 
     DONE = "done"
     NO_UPLOAD = "no upload"
@@ -47,7 +47,7 @@ class Completion(Enum):
 
 class ObjectStore(Protocol):
     """Objects below one prefix of a bucket. Every call raises `Unavailable` when the store does not answer, and `OSError` when it
-    refuses. `workers.adapters.s3_bucket` says what each does."""
+    refuses. `workers.adapters.s3_bucket` documents each call."""
 
     async def head(self, key: str) -> StoredObject | None: ...
 

@@ -1,4 +1,4 @@
-"""What sealing the log needs of the world outside: places that keep checkpoints."""
+"""The ports for sealing the log: places outside the database that store checkpoints."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from workers.bucket_ports import BucketAddress
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlaces:
-    """How often the log is sealed, and where its checkpoints are kept beside the database."""
+    """The interval in seconds at which the log is sealed, and the places outside the database where its checkpoints are stored."""
 
     seconds: float = 60.0
     file: Path | None = None
     bucket: BucketAddress | None = None
     bucket_days: int = 3650
-    """How long its objects are locked."""
+    """The number of days for which the objects in the bucket are locked."""
     time_stamps: str | None = field(default=None, repr=False)
     """Address of an RFC 3161 server."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredNote:
-    """A checkpoint of the first `events` events, as it was signed."""
+    """A signed checkpoint of the first `events` events."""
 
     number: int
     events: int
@@ -32,11 +32,12 @@ class StoredNote:
 
 
 class Anchor(Protocol):
-    """One place. `place` is shown to others: it holds no secret."""
+    """A place that stores checkpoints. `place` is its public description and holds no secret."""
 
     kind: str
     place: str
 
     async def keep(self, checkpoint: StoredNote) -> bytes | None:
-        """Once more does no harm. Gives what proves it, where something came back. Raises `Unavailable` or `OSError`."""
+        """Store a checkpoint, and return the proof of it if the place gives one. Repeating the call is harmless. Raise
+        `Unavailable` or `OSError`."""
         ...

@@ -1,4 +1,4 @@
-"""The ports of live publications: targets that take a stream, and servers of others that push it instead of this product."""
+"""The ports of live publications: targets that take a stream, and external streaming servers that push it in place of this product."""
 
 from __future__ import annotations
 
@@ -15,50 +15,55 @@ LIVE = "live"
 
 @dataclass(frozen=True, slots=True)
 class LiveIngest:
-    """Where a stream is pushed to. `url` is an address of RTMP, RTMPS or SRT without the stream's key, such as
-    `rtmps://host:443/app`; one of SRT may have a passphrase. `stream_name` is the key: what RTMP publishes as, SRT's stream id."""
+    """The address that a stream is pushed to. `url` is an RTMP, RTMPS or SRT address without the stream key, such as
+    `rtmps://host:443/app`; an SRT address may contain a passphrase. `stream_name` is the key: the name that RTMP publishes as, or
+    the stream id of SRT."""
 
     url: str = field(repr=False)
     stream_name: str = field(repr=False)
     details: Details
-    """What the publication shows from now on, without a secret."""
+    """The details of the publication from now on, without secrets."""
 
 
 @runtime_checkable
 class LiveTarget(PublishingTarget, Protocol):
-    """The second face of a target whose capabilities have `live`. Every method raises `TargetFailed`, and none waits for ever.
+    """The interface of a target whose capabilities include `live`. Every method raises `TargetFailed`, and none waits forever.
 
-    Publishing, unpublishing, queries and deletion are those of `PublishingTarget`, with the details of the stream."""
+    Publishing, unpublishing, queries and deletion are those of `PublishingTarget`, with the details of the stream.
+    """
 
     async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
-        """Makes at the target what takes the stream. `details` are those of an earlier call, if they are known: repeated, also
-        without them, it gives the same again and makes nothing twice. A stream that has ended there is `publication`."""
+        """Create the broadcast that takes the stream at the target. `details` are the result of an earlier call, if there is one. A
+        repeated call, with or without them, returns the same ingest and creates nothing twice. Raise `TargetFailed` of kind
+        `publication` if the stream has ended there."""
         ...
 
     async def go_live(self, order: PublicationOrder, details: Details) -> Details:
-        """Shows the stream, after its first bytes were sent; what is known of it then. `retry`, with seconds in `after`: the target
-        has not seen enough of the stream yet, and is to be asked again. Repeating is harmless."""
+        """Show the stream once its first bytes were sent, and return the details that are then known. Raise `TargetFailed` of kind
+        `retry`, with seconds in `after`, if the target has not received enough of the stream yet and is to be asked again.
+        Repeating the call is harmless."""
         ...
 
     async def close_live(self, order: PublicationOrder, details: Details) -> None:
-        """Ends the stream at the target; the recording stays. A stream that has ended, or is not there, is no failure."""
+        """End the stream at the target; the recording stays. A stream that has ended or does not exist is no failure."""
         ...
 
 
 def live_face(target: PublishingTarget) -> LiveTarget:
-    """Raises `TargetFailed`: the target takes no live streams."""
+    """Return the target as a `LiveTarget`. Raise `TargetFailed` if it takes no live streams."""
     if LIVE in target.capabilities and isinstance(target, LiveTarget):
         return target
     raise TargetFailed("publication", "The destination takes no live streams: choose another destination.")
 
 
 class StreamTargetsUnavailable(Exception):
-    """The streaming server cannot be reached, or cannot do it now. Its text is one sentence without a secret."""
+    """Raised when the streaming server cannot be reached or cannot do what is asked now. Its text is one sentence without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTarget:
-    """What a streaming server pushes. `name` is the id of the publication; `source` is the name of the stream at that server."""
+    """An entry that makes a streaming server push a stream. `name` is the id of the publication; `source` is the name of the stream
+    on that server."""
 
     name: UUID
     source: str
@@ -66,19 +71,19 @@ class StreamTarget:
 
 
 class StreamTargets(Protocol):
-    """A streaming server that pushes its streams itself. Every method raises `StreamTargetsUnavailable`, or `TargetFailed` where
-    the server refuses what it is asked; none waits for ever."""
+    """An external streaming server that pushes its streams. Every method raises `StreamTargetsUnavailable`, or `TargetFailed` if
+    the server refuses the request; none waits forever."""
 
     async def start(self, entry: StreamTarget) -> None:
-        """Adds the entry and enables it. An entry of this name is replaced, so repeating is harmless."""
+        """Add the entry and enable it. An entry of this name is replaced, so repeating the call is harmless."""
         ...
 
     async def stop(self, name: UUID) -> None:
-        """Disables and removes the entry. None there is no failure."""
+        """Disable and remove the entry. A missing entry is no failure."""
         ...
 
     async def statistics(self, name: UUID) -> Mapping[str, Any]:
-        """What the server says of the entry; empty where there is none."""
+        """Return what the server reports about the entry; an empty mapping if there is no such entry."""
         ...
 
     async def close(self) -> None: ...

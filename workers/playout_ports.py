@@ -1,5 +1,4 @@
-"""What a playout needs of the world: the playlist of an Event as it is now, the files of its items, and somewhere to note
-what is on the air."""
+"""The ports of a playout: the current playlist of an Event, the files of its items, and a store for the position on the air."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from projections.kernel.sizes import GIB
 
 
 class Unplayable(Exception):
-    """An item that cannot be played now. One sentence without secrets."""
+    """Raised when an item cannot be played now. Its text is one sentence without secrets."""
 
 
 @dataclass(frozen=True)
 class PlayoutPlaylist:
-    """The playlist of a composition that an encoder plays. `version` is another one after every change."""
+    """The playlist of a composition that an encoder plays. `version` changes with every change of the playlist."""
 
     version: int
     items: tuple[Item, ...]
@@ -29,19 +28,20 @@ class PlayoutPlaylist:
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
-        """Of each item, alike for items that play the same: what is noted of one holds no address of it."""
+        """A digest of each item, equal for items that play the same. It reveals no address of an item, so it can be stored."""
         return tuple(_mark(item) for item in self.items)
 
 
 class Playlists(Protocol):
     async def of(self, event_id: UUID) -> PlayoutPlaylist | None:
-        """None: the Event has no composition for encoders."""
+        """Return the playlist of the Event; None if it has no composition for encoders."""
         ...
 
 
 @dataclass
 class OpenedItem:
-    """A file to be decoded from `start`, in seconds, to `end`, None where it ends by itself. Who takes it closes `descriptor`."""
+    """A file to decode from `start` to `end`, in seconds; `end` is None if the file is played to its end. The receiver closes
+    `descriptor`."""
 
     descriptor: int
     start: float = 0.0
@@ -50,8 +50,8 @@ class OpenedItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemLimits:
-    """Of the files that are fetched for items: all together, and what is left free of the disk, in bytes; `age` in seconds, since a
-    file was fetched."""
+    """The limits of the files that are fetched for items: `size` of all together and `free` space to leave on the disk in bytes,
+    and `age` in seconds since a file was fetched."""
 
     size: int = 20 * GIB
     age: float = 24 * 3600.0
@@ -65,24 +65,25 @@ class ItemFiles(Protocol):
     """The files of items on this machine."""
 
     async def open(self, item: Item, *, within: float) -> OpenedItem:
-        """Raises `Unplayable`, also where the file is not here in so many seconds; then it is fetched all the same."""
+        """Open the file of an item. Raise `Unplayable`, also if the file is not on this machine within so many seconds; fetching it
+        then continues."""
         ...
 
     def expect(self, items: Sequence[Item]) -> None:
-        """These come soon: what must be fetched is fetched now."""
+        """Start fetching the files of these items, which are played soon."""
         ...
 
 
 class Places(Protocol):
-    """Where the place of a playout is kept: what was on the air, and since when."""
+    """The store for the position of a playout: the item that was on the air, and since when."""
 
     async def keep(self, place: Mapping[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlayoutStatistics:
-    """What of a playlist is on the air. `item` is its index, None where there is none; `value` has neither user info nor query.
-    `position` in the item, its `length` and how `late` the last frame was are in seconds."""
+    """The state of a playlist on the air. `item` is the index of the current item, None if there is none; `value` has neither user
+    info nor query. `position` in the item, its `length` and the delay `late` of the last frame are in seconds."""
 
     item: int | None = None
     value: str = ""
@@ -90,15 +91,15 @@ class PlayoutStatistics:
     length: float | None = None
     next: int | None = None
     version: int = 0
-    """Of the composition, as it was read last."""
+    """The version of the composition as last read."""
     skipped: int = 0
     repeated: int = 0
-    """Frames that were shown once more, because the next one did not come in time."""
+    """The number of frames that were shown again because the next one was late."""
     late: float = 0.0
 
 
 class PlayoutCounts(Protocol):
-    """What playouts do, counted."""
+    """Counters of what playouts do."""
 
     def played(self) -> None: ...
 
@@ -110,6 +111,6 @@ class PlayoutCounts(Protocol):
 
 
 def _mark(item: Item) -> str:
-    """What is played, without what means nothing here."""
+    """Return a digest of the members of the item that decide what is played."""
     played = [item.type, item.value, item.start, item.end]
     return sha256(json.dumps(played).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What other packages bring, and what they are given: the package `medialedger` publishes it."""
+"""The interfaces of plug-ins of other packages, and of what plug-ins are passed. The package `medialedger` publishes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENCODERS: Final = "medialedger.encoders"
 
 
 class TargetClient(Outbound, Protocol):
-    """Requests over HTTP that reach public addresses, and those that the operator allows. It follows no redirects."""
+    """HTTP requests to public addresses and those that the operator allows. It follows no redirects."""
 
     async def send(
         self,
@@ -27,20 +27,21 @@ class TargetClient(Outbound, Protocol):
         seconds_without_progress: float | None = None,
         most: int = 1_024,
     ) -> Reply:
-        """A request whose body is made while it is sent. `seconds` bounds all of it, `seconds_without_progress` each piece."""
+        """Send a request whose body is produced while it is sent. `seconds` bounds the whole request, `seconds_without_progress`
+        each piece."""
         ...
 
 
 class TargetPlugin(Protocol):
-    """Makes the target of a destination: an entry point of the group `medialedger.targets`, named as the target is."""
+    """Makes the target of a destination. It is an entry point of the group `medialedger.targets` with the name of the target."""
 
     def __call__(self, config: Mapping[str, Any], *, client: TargetClient) -> PublishingTarget:
-        """`config` has its secrets; the target closes the `client`. It raises nothing: what is wrong with the configuration, the
-        target says when it is used."""
+        """Return the target for this configuration, with its secrets. The target closes the `client`. Nothing is raised: the target
+        reports faults of the configuration when it is used."""
         ...
 
 
 class EncoderPlugin(Protocol):
-    """Makes an encoder: an entry point of the group `medialedger.encoders`, named as the `type` of a channel's encoder."""
+    """Makes an encoder. It is an entry point of the group `medialedger.encoders`, named as the `type` of a channel's encoder."""
 
     def __call__(self, *, client: Outbound) -> Encoder: ...

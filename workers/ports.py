@@ -1,4 +1,5 @@
-"""What the product needs of the world outside, in its own words. Adapters do it; only the composition roots know which."""
+"""The ports of the product to the outside world, in its own terms. Adapters implement them; only the composition roots choose the
+adapters."""
 
 from __future__ import annotations
 
@@ -28,35 +29,36 @@ class Transcoder(Protocol):
     """Cuts and converts media."""
 
     async def check(self) -> str | None:
-        """Why it cannot be run, in words that name no host, path or secret; `None` when it can."""
+        """Return why it cannot be run, in words that name no host, path or secret; None if it can."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back, whatever its status: a redirect is a reply like others."""
+    """The reply to a request, whatever its status: redirects are returned like other replies."""
 
     status: int
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """The headers by lower-case name."""
     body: bytes
-    """As it was sent, up to as many bytes as were asked for."""
+    """The body as it was sent, up to the number of bytes that were requested."""
     seconds: float
     address: str
-    """The IP address that answered; empty if it is not known."""
+    """The IP address that answered; empty if it is unknown."""
 
 
 class OutboundRefused(Exception):
-    """We do not send this, and nothing was sent. One sentence that holds neither user info nor path nor query of the URL."""
+    """Raised when this product refuses to send a request. Nothing was sent. Its text is one sentence that holds neither user info
+    nor path nor query of the URL."""
 
     kind: ClassVar[str] = "refused"
 
 
 class OutboundFailed(Exception):
-    """No reply. One sentence, as above; `kind` is dns, connect, tls, timeout, closed, protocol or local, of a download also size.
-
-    Only after dns, connect, tls and local is it certain that the other side did not get the request. After local it is certain too
-    that the fault is not its own: this process has no descriptor or memory left for a connection."""
+    """Raised when a request gets no reply. Its text is one sentence with the same restrictions as that of `OutboundRefused`. `kind`
+    is dns, connect, tls, timeout, closed, protocol or local; for a download also size. Only after dns, connect, tls and local is it
+    certain that the other side did not receive the request. After local it is also certain that the other side is not at fault:
+    this process has no descriptor or memory left for a connection."""
 
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -65,7 +67,7 @@ class OutboundFailed(Exception):
 
 
 class Outbound(Protocol):
-    """Requests over HTTP to addresses that others gave us."""
+    """HTTP requests to addresses that clients have provided."""
 
     async def request(
         self,
@@ -77,14 +79,15 @@ class Outbound(Protocol):
         seconds: float = 15.0,
         most: int = 16_384,
     ) -> Reply:
-        """`seconds` bounds all of it, from the name to the last byte; of the reply's body at most `most` bytes are read."""
+        """Send a request and return the reply. `seconds` bounds everything, from resolving the name to the last byte; at most
+        `most` bytes of the body of the reply are read."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Notifying(Outbound, Protocol):
-    """Requests whose answers may be taken by their status alone."""
+    """HTTP requests for which the status of the reply may be enough."""
 
     async def request(
         self,
@@ -97,16 +100,16 @@ class Notifying(Outbound, Protocol):
         most: int = 16_384,
         whole: bool = True,
     ) -> Reply:
-        """As that of `Outbound`. Without `whole` the status counts: of a body that breaks off, or does not come in time, the reply
-        has what came."""
+        """Send a request as `Outbound.request` does. Without `whole`, a body that breaks off or is late is no failure: the reply
+        has the part that was received."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PointReport:
-    """What the server of a publishing point says of it. `state` is its word for it, in lower case; `mark` is a text that changes
-    while data come, such as the time of the last segment, and "" where it says nothing of the kind; `receiving` is what it says
-    itself of data, None where it does not."""
+    """The report of a server about a publishing point. `state` is the server's word in lower case. `mark` is a text that changes
+    while data arrive, such as the time of the last segment, and "" if the server reports nothing of the kind. `receiving` is True
+    or False if the server states whether it receives data, else None."""
 
     strategy: StatusCheckStrategy
     state: str
@@ -116,57 +119,58 @@ class PointReport:
 
 
 class PointSilent(Exception):
-    """Nothing is known of a publishing point. One sentence without any part of its address; `kind` is that of `OutboundFailed`,
-    refused (we do not ask there), unaskable (it has no address that could be asked) or answer (its answer does not say)."""
+    """Raised when the state of a publishing point is unknown. Its text is one sentence without any part of the point's address.
+    `kind` is that of `OutboundFailed`, or refused (this product does not send requests to that address), unaskable (the point has
+    no address to query) or answer (the answer does not state it)."""
 
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(sentence)
         self.kind = kind
 
     @property
-    def of_the_point(self) -> bool:
-        """Whether the point is to blame, and not this side or the configuration."""
+    def is_at_fault(self) -> bool:
+        """Return True if the point is at fault, and not this side or the configuration."""
         return self.kind not in ("refused", "unaskable", "local")
 
 
 class PointStatus(Protocol):
-    """Asks the server of a publishing point for the state of it."""
+    """Queries the server of a publishing point for its state."""
 
     async def ask(self, point: WatchedPoint, *, key: str | None = None, first: StatusCheckStrategy | None = None) -> PointReport:
-        """Raises `PointSilent`, within some seconds. `key` is that of the point's `srvaApi`. Of several strategies `first` is tried
-        before the others."""
+        """Return the report of the point. Raise `PointSilent` within some seconds. `key` is that of the point's `srvaApi`. If
+        several strategies apply, `first` is tried before the others."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class DownloadStart:
     """The head of a download, before its first byte is written."""
 
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """The headers by lower-case name."""
     offset: int
-    """Where in the file the first byte belongs: 0 if the host sends all of it, whatever was asked for."""
+    """The offset of the first byte in the file; 0 if the host sends the whole file, whatever was requested."""
     total: int | None
-    """How long the whole file is, if the host says so."""
+    """The size of the whole file in bytes; None if the host does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """An answer to its end. With a status other than 200 and 206 its body was not read, and no file was touched."""
+    """A complete download. If the status is neither 200 nor 206, the body was not read and no file was changed."""
 
     status: int
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """The headers by lower-case name."""
     size: int
-    """Of the file, with what was there before."""
+    """The size of the file in bytes, including what was there before."""
     url: str
-    """Of the answer, after redirects."""
+    """The URL of the answer, after redirects."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadLimits:
-    """`size` of one file and `free` space to be left are in bytes, `rate` is in bytes a second, `seconds` are all of a step's
-    downloads together."""
+    """The limits of downloads. `size` of one file and `free` space to leave are in bytes, `rate` is the slowest rate in bytes a
+    second, and `seconds` bounds all downloads of a step together."""
 
     size: int = 200 * GIB
     free: int = 1 * GIB
@@ -178,7 +182,7 @@ DEFAULT_LIMITS: Final = DownloadLimits()
 
 
 class Download(Protocol):
-    """Files over HTTP, from addresses that others gave us."""
+    """Downloads of files over HTTP from addresses that clients have provided."""
 
     async def download(
         self,
@@ -191,16 +195,17 @@ class Download(Protocol):
         part: tuple[int, int] | None = None,
         seconds_without_data: float = 30.0,
         most: int | None = None,
-        began: Callable[[Began], None] = lambda _: None,
+        began: Callable[[DownloadStart], None] = lambda _: None,
         seen: Callable[[bytes], None] = lambda _: None,
     ) -> Downloaded:
-        """Raises as `Outbound.request` does; what was written until then stays.
+        """Download a file. Raise the same errors as `Outbound.request`; the bytes that were written before a failure stay.
 
-        With an `offset` the rest is asked for, of the version that `if_range` (an entity tag or a date) names. A part that is not
-        of this version, or not that part, is a failure of kind protocol. `part` (where it begins, and its size) asks for these
-        bytes alone, which become the file; a host that does not send exactly them fails alike. Redirects are followed, `headers`
-        to the same origin only. `most` bounds the file, `seconds_without_data` every silence; nothing bounds the whole time. What
-        `began` and `seen` raise ends it."""
+        With an `offset`, the rest of the version that `if_range` (an entity tag or a date) names is requested. A part of another
+        version, or another part, is a failure of kind protocol. `part` (its offset and its size) requests these bytes alone, which
+        become the file; a host that does not send exactly them fails with the same kind. Redirects are followed, with `headers` to
+        the same origin only. `most` bounds the size of the file in bytes and `seconds_without_data` every pause; the total time is
+        not bounded. An exception that `began` or `seen` raises ends the download.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -208,7 +213,7 @@ class Download(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """How a receiver answered a sample notification. `error` is None on success; `id` is the `webhook-id` that was sent."""
+    """The reply of a receiver to a sample notification. `error` is None on success; `id` is the `webhook-id` that was sent."""
 
     id: UUID
     seconds: float
@@ -219,40 +224,40 @@ class ProbeResult:
 
 
 class WebhookProbe(Protocol):
-    """Sends a sample notification in the way of a real one."""
+    """Sends sample notifications the way real ones are sent."""
 
     async def probe(self, webhook: UUID) -> ProbeResult: ...
 
 
 class OpenMedia(Protocol):
-    """A published file that is being read. All of it is of one version, also when the file is replaced meanwhile."""
+    """A published file that is open for reading. All bytes are of one version, even if the file is replaced meanwhile."""
 
     file: MediaFile
     etag: str
-    """Of this version, without quotes."""
+    """The entity tag of this version, without quotes."""
 
     def read(self, start: int, size: int) -> AsyncGenerator[bytes, None]:
-        """In pieces. Raises `Unavailable` or `OSError` when the rest cannot be read."""
+        """Yield the bytes in pieces. Raise `Unavailable` or `OSError` if the rest cannot be read."""
         ...
 
     async def close(self) -> None: ...
 
 
 class MediaSource(Protocol):
-    """Reads published files of any size. A `MediaFiles` that is more than that."""
+    """Reads published files of any size. It is a `MediaFiles` with more methods."""
 
     async def open(self, path: str) -> OpenMedia | None:
-        """None: it is not there."""
+        """Open a published file; None if it does not exist."""
         ...
 
 
 class EncoderFailed(Exception):
-    """An encoder cannot be started, or does not do what it is asked. One sentence without secrets."""
+    """Raised when an encoder cannot be started or does not do what it is asked. Its text is one sentence without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointStatistics:
-    """What was sent to a publishing point. `url` has neither user info nor query."""
+    """Statistics of what was sent to a publishing point. `url` has neither user info nor query."""
 
     encoder: int
     index: int
@@ -261,60 +266,62 @@ class PointStatistics:
     connected: bool = False
     reconnects: int = 0
     dropped: int = 0
-    """Segments that it never got."""
+    """The number of segments that were never delivered to the point."""
     last_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderStatistics:
-    """What an encoder did since it was started."""
+    """Statistics of an encoder since its start."""
 
     since: datetime
     bytes: int = 0
     frames: int = 0
     fps: float = 0.0
     bitrate: float = 0.0
-    """Bits a second, of all renditions together."""
+    """Bits a second of all renditions together."""
     last_error: str = ""
     points: Sequence[PointStatistics] = ()
     playout: PlayoutStatistics | None = None
-    """None where no composition is played."""
+    """The state of the playout; None if no composition is played."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedStatistics(EncoderStatistics):
-    """The statistics of an encoder that looks at what it sends."""
+    """The statistics of an encoder that checks its output."""
 
     fault: str = ""
-    """A sentence on what is wrong with the output. The encoder goes on."""
+    """A sentence on what is wrong with the output. The encoder continues."""
 
 
 class RunningEncoder(Protocol):
-    """One encoder of a session, from its start to its end."""
+    """A running encoder of a session, from its start to its end."""
 
     async def ended(self) -> str:
-        """Waits until it ends by itself: one sentence why, without secrets. May be called again; empty after `stop`."""
+        """Wait until the encoder ends without being stopped, and return the reason in one sentence without secrets. The result is
+        empty after `stop`. It may be called again."""
         ...
 
     @property
     def over(self) -> bool:
-        """Whether it ended with its source, which a further start would begin anew: a film that is not repeated."""
+        """True if the encoder ended with its source, and starting it again would begin the source anew: a film that is not
+        repeated."""
         ...
 
     async def stop(self, *, final: bool = True) -> None:
-        """First politely, then by force, within a bound. Nothing is sent any more when this returns. May be called again. `final`:
-        the stream is over, and its playlists say so; else a further session follows."""
+        """Stop the encoder, first politely, then by force, within a bounded time. Nothing is sent any more when this returns. It
+        may be called again. With `final` the stream is over, and its playlists say so; otherwise another session follows."""
         ...
 
     def statistics(self) -> EncoderStatistics: ...
 
     def audio_inputs(self) -> Sequence[AudioInput] | None:
-        """None: not known yet."""
+        """Return the audio inputs of the source; None while they are unknown."""
         ...
 
 
 class Encoder(Protocol):
-    """Encodes a source and sends it to publishing points."""
+    """Encodes a source and sends the result to publishing points."""
 
     async def start(
         self,
@@ -325,28 +332,29 @@ class Encoder(Protocol):
         may_send: Callable[[], bool],
         programme: Programme | None = None,
     ) -> RunningEncoder:
-        """With a `programme` it plays that, instead of its own source. Raises `EncoderFailed`. A point that cannot be reached is
-        no failure: it is tried again. `may_send` is asked before every write to a point: once it is false nothing is sent, so that
-        a frozen worker that wakes up sends nothing. A start may be cancelled: it ends at once, and leaves nothing behind."""
+        """Start an encoder. With a `programme` it plays the programme instead of the source of the plan. Raise `EncoderFailed`. A
+        point that cannot be reached is no failure: the encoder retries. `may_send` is called before every write to a point; once it
+        returns False nothing is sent, so a frozen worker that wakes up sends nothing. A start may be cancelled: it ends at once and
+        leaves nothing behind."""
         ...
 
     async def check(self, plan: EncoderPlan) -> str | None:
-        """Why it could not be started as planned, or which points cannot be reached; None when all is well."""
+        """Return why it could not be started as planned, or which points cannot be reached; None if nothing is wrong."""
 
 
 class ProvisionProgress(Protocol):
-    """Where a provisioner says what it does: entries of the log store, about the Events that wait for it. Never a secret."""
+    """The progress messages of a provisioner: entries of the log store about the Events that wait for it, without secrets."""
 
     async def info(self, message: str) -> None: ...
 
 
 HALT_SECONDS: Final = 300.0
-"""So long a provisioner may go on after a halt: a program must be able to write what it has made."""
+"""Seconds for which a provisioner may continue after a halt, so that a program can write down what it has made."""
 
 
 class Halt(asyncio.Event):
-    """Set when a run is to end soon, also in the middle of a step. `ours`: whether it may begin one; where that is no longer
-    certain the run ends before the next."""
+    """An event that is set when a run is to end soon, even in the middle of a step. `ours` returns True while the run may begin a
+    step; once this is uncertain, the run ends before the next step."""
 
     def __init__(self, ours: Callable[[], bool] = lambda: True) -> None:
         super().__init__()
@@ -355,28 +363,29 @@ class Halt(asyncio.Event):
 
     @property
     def forbids(self) -> bool:
-        """Once it has, always: a lease that is renewed a moment too late does not make an end of a run that gave up for it."""
+        """True once the run may not begin another step. It stays True: a run that gave up a lease for good does not resume when the
+        lease is renewed a moment too late."""
         self._forbade = self._forbade or self.is_set() or not self._ours()
         return self._forbade
 
 
 class Provisioner(Protocol):
-    """Brings about what is desired for one infrastructure key. Two calls for the same key never overlap, of whichever process."""
+    """Brings about the desired state of one infrastructure key. Two calls for the same key never overlap in any process."""
 
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
-        """Make what is missing, and let go what is not desired. What exists is changed only where `allow_updates` says so. Another
-        call with the same changes nothing. When `halt` is set it ends soon, with what is there then. A fault is a `reason`, not an
-        exception."""
+        """Make what is missing, and release what is not desired. Existing resources are changed only if `allow_updates` says so.
+        Repeating the call with the same state changes nothing. When `halt` is set, the call ends soon, with the result so far. A
+        fault is returned as a `reason`, not raised."""
         ...
 
     async def plan(self, desired: Desired) -> str:
-        """What `provide` would do now, for people: a line for each change, without secrets. Nothing changes."""
+        """Return what `provide` would do now, in readable text: a line for each change, without secrets. Nothing is changed."""
         ...
 
-    async def kept(self) -> Sequence[str]:
-        """The keys of which something is kept on this machine."""
+    async def local_keys(self) -> Sequence[str]:
+        """Return the keys that have local state on this machine."""
         ...
 
     async def forget(self, key: str) -> None:
-        """Nothing of the key is there or wanted any more: remove what was kept."""
+        """Remove the local state of a key for which nothing exists or is desired any more."""
         ...

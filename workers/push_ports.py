@@ -1,4 +1,4 @@
-"""The port of pushing: what reads the live stream of an Event and sends it to where a target takes it."""
+"""The port of pushing: it reads the live stream of an Event and sends it to the ingest address of a target."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Final, Literal, Protocol
 from workers.live_ports import LiveIngest
 
 PushFault = Literal["source", "target", "worker"]
-"""What is at fault: the stream of the Event, what takes it, or this worker, which may not send."""
+"""The party at fault: the stream of the Event, the receiver, or this worker, which may not send."""
 _MEASURED: Final = 10.0
 
 
 class PushFailed(Exception):
-    """A push ended. One sentence without secrets. `hopeless`: another try would end the same."""
+    """Raised when a push ends early. Its text is one sentence without secrets. `hopeless`: another attempt would fail too."""
 
     def __init__(self, fault: PushFault, sentence: str, *, hopeless: bool = False) -> None:
         super().__init__(sentence)
@@ -26,7 +26,8 @@ class PushFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """Which sound of the stream is pushed: by its name, its id or its language, else by its place. All empty: the first."""
+    """The sound of the stream that is pushed: chosen by its name, its id or its language, else by its place. The first sound if all
+    are empty."""
 
     names: Sequence[str] = ()
     language: str = ""
@@ -35,8 +36,8 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """`urls` are addresses of the stream in HLS, the best first. `may_send` is asked before every write, and `arrived` called after
-    the first bytes of media."""
+    """An order to push a stream. `urls` are HLS addresses of the stream, the best first. `may_send` is called before every write,
+    and `arrived` after the first bytes of media."""
 
     urls: Sequence[str] = field(repr=False)
     sound: Sound
@@ -47,7 +48,7 @@ class Push:
 
 
 class PushRecord:
-    """What is known of the pushes of one session."""
+    """Statistics of the pushes of one session."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -63,7 +64,7 @@ class PushRecord:
         return self._since is not None
 
     def took(self, size: int, *, frames: int) -> None:
-        """The target took it."""
+        """Record media that the target has accepted."""
         now = time.monotonic()
         if self._since is None:
             self.reconnects += self._was_connected
@@ -97,5 +98,6 @@ class PushRecord:
 
 class Pusher(Protocol):
     async def push(self, push: Push, record: PushRecord) -> None:
-        """Until the stream is over. Raises `PushFailed`. Whoever cancels it waits: nothing is sent any more when it has ended."""
+        """Push the stream until it is over. Raise `PushFailed`. A caller that cancels it waits for its end: nothing is sent after
+        that."""
         ...

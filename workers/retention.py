@@ -1,6 +1,7 @@
-"""Retention: makes partitions ahead of need, drops old ones, and removes what is kept for a time only.
+"""Retention: makes partitions ahead of need, drops old ones, and removes data that are stored for a limited time.
 
-It runs in every process that has workers or the API; an advisory lock, which ends with its connection, lets one at a time do it.
+It runs in every process that has workers or the API. An advisory lock, which ends with its connection, lets one process at a time
+do the work.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Removes what is older than a time, from tables without partitions; gives how much that was. `setting` names the setting with
-    the days for which it is kept."""
+    """A function that removes rows older than a time from tables without partitions, and returns their number. `setting` names the
+    setting with the number of days for which they are stored."""
 
     what: str
     setting: str
@@ -35,7 +36,8 @@ class Removal:
 
 
 class Retention(BackgroundTask):
-    """`days` are those of the settings, by name. The pauses are in seconds; the short one is for a reader that was in the way."""
+    """The background task of retention. `days` returns the value of a setting by its name. The pauses are in seconds; the short one
+    is used when a reader blocked the work."""
 
     WHAT: ClassVar[str] = "retention"
 
@@ -57,11 +59,11 @@ class Retention(BackgroundTask):
         self._pauses = pauses
 
     async def tidy(self) -> bool:
-        """False: it is not done yet, and should be tried again soon."""
+        """Run retention once. Return False if it is not complete and should be tried again soon."""
         connection = await self._database.connect("retention")
         try:
-            found = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
-            return not found or not found[0] or await self._tidy(connection)
+            row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
+            return not row or not row[0] or await self._tidy(connection)
         finally:
             await connection.close()
 

@@ -1,4 +1,4 @@
-"""The port of publishing targets. Adapters do it; only the composition roots know which."""
+"""The port of publishing targets. Adapters implement it; only the composition roots choose the adapters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 TargetFault = Literal["retry", "destination", "media", "publication"]
-"""What is at fault: nothing for long, so that another try may succeed; the destination or its configuration; the file; what is
-asked for in the publication."""
+"""The party at fault: none permanently, so a retry may succeed; the destination or its configuration; the file; the options of the
+publication."""
 
 
 class TargetFailed(Exception):
-    """A target did not do it. One sentence that says what is wrong and, where it is known, what to do; never with a secret.
-    `after`: seconds that the target asks to be left alone."""
+    """Raised when a target did not do what was asked. Its text is one sentence that says what is wrong and, if known, what to do;
+    never with a secret. `after` is the number of seconds for which the target asks not to be called."""
 
     def __init__(self, kind: TargetFault, sentence: str, *, after: float | None = None) -> None:
         super().__init__(sentence)
@@ -25,7 +25,7 @@ class TargetFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UploadSource:
-    """The file to publish, on this machine. It does not change while it is uploaded."""
+    """The file to publish, on this machine. It does not change during the upload."""
 
     path: Path
     size: int
@@ -35,8 +35,8 @@ class UploadSource:
 
 @dataclass(frozen=True, slots=True)
 class PublicationOrder:
-    """A film that is to be published. `options` are the other members of the publication, and may hold secrets. `ending` is that
-    of the name of the file."""
+    """A film to publish. `options` are the other members of the publication, and may hold secrets. `ending` is the extension of the
+    file."""
 
     id: UUID
     content_id: str
@@ -48,7 +48,7 @@ class PublicationOrder:
 
 @dataclass(frozen=True, slots=True)
 class PublishedText:
-    """A text of the film that is published, in WebVTT. `ending` tells its file from those of other texts: `.de.vtt`."""
+    """A text track of the published film, in WebVTT. `ending` distinguishes its file from those of other texts: `.de.vtt`."""
 
     source: UploadSource
     name: str
@@ -58,26 +58,28 @@ class PublishedText:
 
 @dataclass(frozen=True, slots=True)
 class UploadProgress:
-    """In bytes. `sent` has what an interrupted upload had sent, and never grows by a part that is sent again."""
+    """The progress of an upload in bytes. `sent` includes what an interrupted upload had sent, and never grows for a part that is
+    sent again."""
 
     sent: int
     total: int
 
 
 UploadState = Mapping[str, Any]
-"""What an upload needs to go on where it was cut off, as a JSON object without secrets. Only the target that made it reads it."""
+"""The state that an interrupted upload needs to continue, as a JSON object without secrets. Only the target that made it reads it.
+"""
 Details = Mapping[str, Any]
-"""What is known of a published file, as a JSON object without secrets. It is shown."""
+"""The public details of a published file, as a JSON object without secrets."""
 
 
 class PublishingTarget(Protocol):
-    """One destination, with its configuration opened. Every method raises `TargetFailed`, and none waits for ever."""
+    """A destination with its decrypted configuration. Every method raises `TargetFailed`, and none waits forever."""
 
     capabilities: frozenset[str]
-    """Of upload, resume, query, publish, unpublish, update, delete, and live: `workers/live_ports.py`."""
+    """A subset of upload, resume, query, publish, unpublish, update, delete, and live: see `workers/live_ports.py`."""
 
     async def check(self) -> None:
-        """Really tries the destination, and leaves nothing there."""
+        """Test the destination with real requests, and leave nothing there."""
         ...
 
     async def upload(
@@ -89,12 +91,12 @@ class PublishingTarget(Protocol):
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
     ) -> Details:
-        """The file is there, whole, when this returns. `state` is what the last `save` of the same publication got; it is saved
-        after each part, so that at most one part is sent twice. What `save` raises ends the upload."""
+        """Upload the file; when this returns, the whole file is there. `state` is what the last `save` of the same publication
+        received; it is saved after each part, so at most one part is sent twice. An exception of `save` ends the upload."""
         ...
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
-        """What the destination says of it now; None: it is not there."""
+        """Return what the destination reports about the file now; None if it is not there."""
         ...
 
     async def publish(self, order: PublicationOrder, details: Details) -> None: ...
@@ -104,7 +106,7 @@ class PublishingTarget(Protocol):
     async def update(self, order: PublicationOrder, details: Details) -> None: ...
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        """The file, and what unfinished uploads of this publication left. Nothing there is no failure."""
+        """Delete the file, and remains of unfinished uploads of this publication. A missing file is no failure."""
         ...
 
     async def close(self) -> None: ...
@@ -116,20 +118,21 @@ TEXTS: Final = "texts"
 
 @runtime_checkable
 class TextTarget(PublishingTarget, Protocol):
-    """The face of a target whose capabilities have `texts`."""
+    """The interface of a target whose capabilities include `texts`."""
 
     async def add_text(self, text: PublishedText, order: PublicationOrder, *, details: Details) -> Details:
-        """The text is there, whole, beside the film of these details when this returns. One that was there is replaced."""
+        """Upload the text next to the film of these details; when this returns, the whole text is there. An existing text is
+        replaced."""
         ...
 
     async def remove_text(self, order: PublicationOrder, details: Details) -> None:
-        """The text with the details that `add_text` gave; nothing there is no failure."""
+        """Remove the text with the details that `add_text` returned. A missing text is no failure."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddresses:
-    """Where the services are. Only the operator changes them."""
+    """The addresses of the services. Only the operator changes them."""
 
     youtube: str = "https://www.googleapis.com"
     youtube_token: str = "https://oauth2.googleapis.com/token"  # noqa: S105 (an address)
@@ -139,10 +142,10 @@ class ServiceAddresses:
 
 @dataclass(frozen=True, slots=True)
 class TargetSettings:
-    """What the operator sets for targets."""
+    """Settings of the operator for targets."""
 
     filesystem_root: Path | None = None
-    """Below which files may be published to this machine; None: nowhere."""
+    """The directory below which files may be published on this machine; None if they may not."""
     services: ServiceAddresses = ServiceAddresses()
 
 
@@ -150,13 +153,13 @@ class Targets(Protocol):
     """Makes the target of a destination. `target` is the number of its kind, `config` has its secrets."""
 
     def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
-        """Raises nothing: what is wrong with the configuration, the target says when it is used."""
+        """Return the target. Nothing is raised: the target reports faults of the configuration when it is used."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedDestination:
-    """`target` is the number of its kind, `config` has its secrets."""
+    """A destination with its secrets. `target` is the number of its kind."""
 
     target: int
     config: Mapping[str, Any] = field(repr=False)
@@ -167,5 +170,6 @@ class OpenDestination(Protocol):
     """Opens the destination of a publication for its job."""
 
     async def __call__(self, publication: UUID, *, job: int) -> OpenedDestination:
-        """Raises `TargetFailed`: the destination is not active, or the publication is gone or has another job now."""
+        """Return the destination of a publication. Raise `TargetFailed` if the destination is not active, or the publication is
+        gone or has another job now."""
         ...

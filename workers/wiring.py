@@ -1,4 +1,4 @@
-"""The workers of one process: starts those of its roles, and stops them in reverse order. Which roles exist, the rooms say."""
+"""The workers of one process: starts those of its roles, and stops them in reverse order. The roles are defined by the rooms."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from workers.webhooks.policy import Notified
 
 FOLLOW: Final = 2.0
-"""Seconds between two looks at whether the installation is to be quiet."""
+"""Seconds between two checks if the installation is to be quiet."""
 
 _log = logging.getLogger(__name__)
 S = TypeVar("S")
@@ -54,7 +54,7 @@ W = TypeVar("W", bound="Worker")
 
 
 class Worker(Protocol):
-    """Runs from `start` to `stop`. A fault does not end it: it tries again."""
+    """A worker that runs from `start` to `stop`. A fault does not end it: it retries."""
 
     async def start(self) -> None: ...
 
@@ -63,7 +63,7 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """What every worker role may use."""
+    """The dependencies and settings that every worker role may use."""
 
     database: Database
     log_watcher: LogWatcher
@@ -79,63 +79,63 @@ class WorkerContext:
     kafka: KafkaConnection | None
     """The Kafka brokers; None without Kafka."""
     kinds: frozenset[str]
-    """The kinds of aggregates that there are."""
+    """All kinds of aggregates."""
     relayed: frozenset[str]
-    """Those of them whose events Kafka gets."""
+    """The kinds of aggregates whose events are sent to Kafka."""
     notified: Callable[[], Mapping[str, Notified]]
-    """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
+    """The meaning of domain events for the webhooks of an Event, by the kinds of their aggregates."""
     home: Path
     owners: Callable[[], Mapping[str, OwnerCommand]]
-    """The commands that outcomes of jobs are to their owners, by the kinds of the owners."""
+    """The commands that report outcomes of jobs to their owners, by the kinds of the owners."""
     followups: Callable[[WorkerContext], Mapping[str, Followup]]
-    """What is done after an owner was told of an outcome, by the kinds of the owners."""
+    """The actions after an owner was notified of an outcome, by the kinds of the owners."""
     media_root: Path
-    """Where steps work on this machine, and where media are, unless they are in a bucket."""
+    """The directory in which steps work on this machine, and which holds media unless they are in a bucket."""
     files: MediaFiles
     """Published media."""
     outbound_allow: Sequence[Network]
     own_origin: str | None
-    """Where the built-in origin is, such as `http://127.0.0.1:8080`; None: there is none."""
+    """The address of the built-in origin, such as `http://127.0.0.1:8080`; None if there is none."""
     ingest_headers: Callable[[str, int], Mapping[str, str]]
-    """What a request to this URL in the session of this number is sent with: the token, where it is a point of our origin."""
+    """The headers of a request to this URL in the session of this number: the token, if it is a point of our origin."""
     step_tokens: Callable[[Mapping[str, Any]], Mapping[str, str]]
     """The tokens with which a step of these parameters reads points of our origin, by their names."""
     downloads: DownloadLimits
     steps: int
-    """How many steps of jobs each queue of this process runs at a time."""
+    """The number of steps of jobs that each queue of this process runs at a time."""
     lease: float
-    """After so many seconds without a sign of life from a worker, its steps go to others."""
+    """Seconds without a sign of life from a worker after which its steps are assigned to others."""
     drain: float
-    """How many seconds steps under way get to end when the process stops."""
+    """Seconds for which running steps may continue when the process stops."""
     host: str
     public_host: str
-    """Under which callers reach the API."""
+    """The host name under which callers reach the API."""
     version: str
     targets: Targets
-    """What destinations are reached with."""
+    """Makes the targets of destinations."""
     open_destination: Callable[[WorkerContext], OpenDestination]
     """Opens the destinations of publications for the jobs that upload."""
     quiet: QuietMode = field(default_factory=QuietMode)
     media_bucket: BucketAddress | None = None
     encoder_devices: bool = False
-    """Whether encoders may read cameras and sound cards of the machine."""
+    """True if encoders may read cameras and sound cards of the machine."""
     playout_limits: ItemLimits = ITEM_LIMITS
-    """Of the files that are fetched for playouts."""
+    """The limits of the files that are fetched for playouts."""
     target_settings: TargetSettings = field(default_factory=TargetSettings)
-    """What the operator sets for destinations."""
+    """Settings of the operator for destinations."""
     terraform: Path | None = None
-    """The program that provisions templates; None: found where programs usually are."""
+    """The path of the program that provisions templates; None to search the usual places."""
     checkpoints: CheckpointPlaces = field(default_factory=CheckpointPlaces)
     tracer: Tracer = UNTRACED
     places: Places = NO_PLACES
-    """What steps and encoders may read and write beside what they need, and what is hidden from them."""
+    """Paths that steps and encoders may read and write in addition to what they need, and paths that are hidden from them."""
     step_server: ForkServer | None = None
-    """Starts the processes of steps; None: one of this process's own."""
+    """Starts the processes of steps; None for a server of this process alone."""
 
     def feed(self, kinds: frozenset[str], *, consumer: str | None = None, on_air: bool = False) -> Feed:
-        """The events of these kinds: from Kafka where there is a broker, and from the log where there is none, or while it gives
-        nothing. What takes Events `on_air` or off always reads the log. Kafka's own programs know the consumer as a group of its
-        name."""
+        """Return a feed of the events of these kinds. It reads Kafka if there is a broker, and the log if there is none or while it
+        delivers nothing. A feed that takes Events `on_air` or off always reads the log. Kafka's own programs show the consumer as a
+        group of its name."""
         log = LogFeed(self.database, self.log_watcher, kinds=kinds)
         if self.kafka is None or on_air:
             return log
@@ -148,8 +148,8 @@ class WorkerContext:
         return FallbackFeed(broker, log, log_watcher=self.log_watcher, name=consumer)
 
     def consumer(self, name: str, handler: Handler[Any], *, on_air: bool = False) -> Worker:
-        """One consumer in the installation, which gives the events of the handler's kinds to it in their order; `on_air` as in
-        `feed`."""
+        """Return a consumer that is unique in the installation and passes the events of the handler's kinds to it in their order;
+        `on_air` as in `feed`."""
         from projections.consumers.leases import ShardLeases
         from workers.kernel.consumer import Consumer
 
@@ -158,21 +158,22 @@ class WorkerContext:
         return Consumer(self.database, leases, feed=feed, handler=handler, tracer=self.tracer)
 
     def order_worker(self, consumer: str, carry_out: CarryOut, *, waker: Waker) -> Worker:
-        """Carries out the orders that a consumer has written."""
+        """Return a worker that carries out the orders that a consumer has written."""
         from projections.effects.orders import Orders
         from workers.kernel.order_worker import OrderWorker
 
         return OrderWorker(Orders(self.database, consumer), carry_out, waker=waker, tracer=self.tracer)
 
     def signal(self, kinds: frozenset[str], *, topics: frozenset[str] = frozenset(), on_air: bool = False) -> Signal:
-        """Says that there may be new events of these kinds, and which aggregates had one of these topics; `on_air` as in `feed`."""
+        """Return a signal that reports possible new events of these kinds, and the aggregates that had an event of one of these
+        topics; `on_air` as in `feed`."""
         if self.kafka is None or on_air:
             return LogSignal(self.database, self.log_watcher, kinds=kinds, topics=topics)
         return FeedSignal(self.database, self.feed(kinds), topics=topics)
 
 
 class SharedWorkers:
-    """What the roles of one process share, by type; each is made when a role first asks for it."""
+    """Objects that the roles of one process share, by type; each is made when a role first asks for it."""
 
     def __init__(self) -> None:
         self.workers: list[Worker] = []
@@ -184,7 +185,7 @@ class SharedWorkers:
         return cast(S, self._made[kind])
 
     def worker(self, kind: type[W], make: Callable[[], W]) -> W:
-        """Of a worker, which is started before those of the roles."""
+        """Return the shared worker of this type. It is started before the workers of the roles."""
         if kind not in self._made:
             self.workers.append(self.get(kind, make))
         return self.get(kind, make)
@@ -193,15 +194,15 @@ class SharedWorkers:
 MakeWorkers = Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]
 
 
-class Running:
-    """Workers that run, in the groups in which they were started."""
+class RunningGroups:
+    """Running workers, in the groups in which they were started."""
 
     def __init__(self) -> None:
         self._started = AsyncExitStack()
 
     async def start(self, workers: Sequence[Worker]) -> None:
-        """Start a group. Its workers are stopped at the same time: some take a while to end their work. `stop` also stops a group
-        whose start fails half-way."""
+        """Start a group. Its workers are stopped at the same time, since some take a while to finish their work. `stop` also stops
+        a group whose start failed half-way."""
         begun: list[Worker] = []
 
         async def stop() -> None:
@@ -215,15 +216,16 @@ class Running:
             await worker.start()
 
     async def stop(self) -> None:
-        """Stop the groups in reverse order. Others can be started afterwards."""
+        """Stop the groups in reverse order. New groups can be started afterwards."""
         await self._started.aclose()
 
 
 class Workers(BackgroundTask):
-    """The worker roles of one process. What is `beside` them runs whatever the roles are.
+    """The worker roles of one process. The `permanent` workers run regardless of the roles.
 
-    While the installation is quiet, only the roles that are `inside` run, and they read the log instead of Kafka. The order is
-    looked at every two seconds, and all roles are stopped and started anew when it has changed."""
+    While the installation is quiet, only the roles named in `inside` run, and they read the log instead of Kafka. The order is
+    checked every two seconds, and all roles are restarted when it has changed.
+    """
 
     WHAT: ClassVar[str] = "the order to be quiet"
 
@@ -233,20 +235,20 @@ class Workers(BackgroundTask):
         roles: Mapping[str, MakeWorkers],
         *,
         inside: Collection[str] = (),
-        beside: Sequence[Worker] = (),
+        permanent: Sequence[Worker] = (),
     ) -> None:
         self.names = tuple(roles)
         self._context = context
-        self._beside = beside
+        self._permanent = permanent
         self._roles = roles
         self._inside = inside
-        self._always, self._running = Running(), Running()
+        self._always, self._running = RunningGroups(), RunningGroups()
         self._followed: bool | None = None
         """The order that the roles run by; None while they are stopped."""
 
     async def start(self) -> None:
-        """Start the roles, as the installation is quiet or not. `stop` is called also when this fails half-way."""
-        await self._always.start([self._context.log_watcher, *self._beside])
+        """Start the roles according to the order to be quiet. `stop` must be called even if this fails half-way."""
+        await self._always.start([self._context.log_watcher, *self._permanent])
         await self._follow()
         await super().start()
 
@@ -275,7 +277,7 @@ class Workers(BackgroundTask):
         self._followed = quiet
 
     async def _start_roles(self, *, quiet: bool) -> None:
-        """Start what several roles share first, so that it stops last."""
+        """Start the shared workers first, so that they stop last."""
         context, shared = replace(self._context, kafka=None) if quiet else self._context, SharedWorkers()
         roles = {name: make for name, make in self._roles.items() if not quiet or name in self._inside}
         made = [worker for make in roles.values() for worker in make(context, shared)]

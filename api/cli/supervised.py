@@ -16,7 +16,7 @@ from api.cli.shared import Place, Shared
 from api.operations.metrics import Snapshot, of_process
 from api.wiring.startup import StartError
 from projections.kernel.background_task import start_task
-from workers.kernel.forked import Forked, ForkServer
+from workers.kernel.forked import ForkedProcess, ForkServer
 
 _SCRAPE_SECONDS: Final = 1.0
 _LAST_WORDS: Final = 1.0
@@ -41,7 +41,7 @@ class Supervised:
         self.failure = ""
         """Why it could not start, as it told."""
         self._ready: asyncio.Future[Summary] = asyncio.get_running_loop().create_future()
-        self._process: Forked
+        self._process: ForkedProcess
         self._ending: asyncio.Task[int]
         self.channel = Channel(
             answers={"token": self._token, "seat": self._seat, "metrics": self._metrics},

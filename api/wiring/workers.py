@@ -111,10 +111,10 @@ def process_workers(
     chosen = [WORKER_ROLES[name] for name in roles]
     retention = Retention(core.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=core.clock)
     makes = {role.name: role.make for role in chosen if context.kafka is not None or not role.needs_kafka}
-    beside = [
+    permanent = [
         retention,
         Redactions(core.database, core.redactor, core.executor),
         LogVerification(core.database, core.registry),
         AuditIndex(core.database),
     ]
-    return Workers(context, makes, inside={role.name for role in chosen if role.inside}, beside=beside)
+    return Workers(context, makes, inside={role.name for role in chosen if role.inside}, permanent=permanent)

@@ -12,7 +12,7 @@ from pathlib import Path
 from re import compile as regex
 from typing import Final
 
-from workers.ports import Began, OutboundFailed
+from workers.ports import DownloadStart, OutboundFailed
 
 _CONTENT_RANGE: Final = regex(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 _LENGTH: Final = regex(r"\d{1,18}")
@@ -29,7 +29,7 @@ class Receiving:
         if_range: str | None,
         part: tuple[int, int] | None,
         most: int | None,
-        began: Callable[[Began], None],
+        began: Callable[[DownloadStart], None],
         seen: Callable[[bytes], None],
     ) -> None:
         self._to = to
@@ -70,20 +70,20 @@ class Receiving:
             raise OutboundFailed("closed", "The host ended its answer before the end of the file.")
         return self._size
 
-    def _expected(self, status: int, headers: Mapping[str, str]) -> Began:
+    def _expected(self, status: int, headers: Mapping[str, str]) -> DownloadStart:
         if self._part is not None:
             first, size = self._part
             found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
             if status != 206 or found is None or (int(found[1]), int(found[2])) != (first, first + size - 1):
                 raise OutboundFailed("protocol", "The host answered with another part than it was asked for.")
-            return Began(headers, 0, size)
-        return self._placed(headers) if status == 206 else Began(headers, 0, _length(headers))
+            return DownloadStart(headers, 0, size)
+        return self._placed(headers) if status == 206 else DownloadStart(headers, 0, _length(headers))
 
-    def _placed(self, headers: Mapping[str, str]) -> Began:
+    def _placed(self, headers: Mapping[str, str]) -> DownloadStart:
         found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
         if self._if_range is None or found is None or int(found[1]) != self._offset or not self._same_version(headers):
             raise OutboundFailed("protocol", "The host answered with another part than it was asked for.")
-        return Began(headers, self._offset, None if found[3] == "*" else int(found[3]))
+        return DownloadStart(headers, self._offset, None if found[3] == "*" else int(found[3]))
 
     def _same_version(self, headers: Mapping[str, str]) -> bool:
         """The entity tag must be told again (RFC 9110, 15.3.7); a date need not be."""

@@ -29,7 +29,7 @@ from workers.adapters.outbound_connection import connected, connected_socket
 from workers.adapters.outbound_file import Receiving
 from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
 from workers.kernel.shortage import SHORTAGES
-from workers.ports import NO_HEADERS, Began, Downloaded, OutboundFailed, OutboundRefused, Reply
+from workers.ports import NO_HEADERS, Downloaded, DownloadStart, OutboundFailed, OutboundRefused, Reply
 
 CONNECT_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 4.0  # many servers close after five; a request that meets the close is lost
@@ -173,7 +173,7 @@ class GuardedClient:
         part: tuple[int, int] | None = None,
         seconds_without_data: float = 30.0,
         most: int | None = None,
-        began: Callable[[Began], None] = lambda _: None,
+        began: Callable[[DownloadStart], None] = lambda _: None,
         seen: Callable[[bytes], None] = lambda _: None,
     ) -> Downloaded:
         where = target(url)

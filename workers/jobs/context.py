@@ -29,7 +29,7 @@ from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment
 from workers.jobs.programs import Ended, Find, OnLine, Stalled, run
 from workers.jobs.protocol import Finished, Protection, StepListener, StepOrder
 from workers.kernel.media_programs import missing
-from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Began, Download, Downloaded, DownloadLimits
+from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Download, Downloaded, DownloadLimits, DownloadStart
 from workers.target_ports import PublishingTarget, Targets
 
 __all__ = ["Job", "StepCancelled", "StepContext", "StepEnvironment", "StepFailed", "StepResult"]
@@ -209,7 +209,7 @@ class StepContext(Generic[P]):
         offset: int = 0,
         if_range: str | None = None,
         most: int | None = None,
-        began: Callable[[Began], None] = lambda _: None,
+        began: Callable[[DownloadStart], None] = lambda _: None,
         seen: Callable[[bytes], None] = lambda _: None,
     ) -> Downloaded:
         """Through the guarded client. `workers.ports.Download` says what the arguments mean and what it raises. Beyond a limit of
@@ -217,7 +217,7 @@ class StepContext(Generic[P]):
 
         watch = self._downloads
 
-        def begin(one: Began) -> None:
+        def begin(one: DownloadStart) -> None:
             watch.expects(one.offset, one.total)
             began(one)
 

@@ -29,7 +29,7 @@ from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpac
 from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.kernel.confinement import Confinement, environment
-from workers.kernel.forked import Forked, ForkServer
+from workers.kernel.forked import ForkedProcess, ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.shortage import SHORTAGES
 from workers.ports import DownloadLimits
@@ -295,7 +295,7 @@ class _NotStarted(Exception):
 class StepProcess:
     """One process, the leader of a session and process group of its own."""
 
-    def __init__(self, process: Forked, reader: StreamReader, *, writer: StreamWriter) -> None:
+    def __init__(self, process: ForkedProcess, reader: StreamReader, *, writer: StreamWriter) -> None:
         self._process = process
         self._status = 0
         self._reader = reader

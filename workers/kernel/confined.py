@@ -1,8 +1,9 @@
 """`python -m workers.kernel.confined PARENT CONFINEMENT COMMAND…`: becomes a program that lives no longer than the worker that
-started it, and has given up what `confinement` names. Started by a worker, never by hand.
+started it, and has given up what `CONFINEMENT` names. It is started by a worker, never by hand.
 
-It is less nice to others than steps of jobs are: what is on the air goes before what can be made later. It writes no files, and
-reads those that it was handed as descriptors."""
+It has a higher priority than steps of jobs: what is on the air takes precedence over what can be made later. It writes no files,
+and reads only files that it received as descriptors.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +20,18 @@ from workers.kernel.confinement import GIB, Confinement, confine
 
 NICE: Final = 5
 MEMORY: Final = 16 * GIB
-"""Address space, of which an encoder of several renditions reserves more than it uses."""
+"""Bytes of address space. An encoder of several renditions reserves more than it uses."""
 _PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 
 
 def arguments(confinement: Confinement, command: Sequence[str], *, parent: int) -> list[str]:
-    """Of the process that becomes the program."""
+    """Return the command line of the process that becomes the program."""
     return [sys.executable, "-P", "-m", __name__, str(parent), json.dumps(asdict(confinement)), *command]
 
 
 def main(parent: int, confinement: Confinement, *, command: Sequence[str]) -> None:
-    """The signal is asked for last: a change of the account takes it back. The worker may have died before that."""
+    """Confine this process, tie it to its parent and become the program. The signal at the parent's death is requested last,
+    because a change of the account cancels it. The worker may have died before that."""
     confine(confinement, nice=NICE, memory=MEMORY, file=0)
     os.chdir("/")
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):

@@ -1,7 +1,7 @@
-"""What a process gives up before it runs steps or an encoder: the account of root, new privileges, the network, the files that it
-does not need, and unlimited resources.
+"""The restrictions of a process before it runs steps or an encoder: it gives up the account of root, new privileges, the network,
+the files that it does not need, and unlimited resources.
 
-It reads files of strangers, and so do the programs that it starts. All of this is inherited by them and cannot be taken back.
+It reads untrusted files, and so do the programs that it starts. They inherit all restrictions, which cannot be undone.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from workers.kernel import landlock
 
 GIB: Final = 1024**3
 MEMORY: Final = 4 * GIB
-"""Address space of each process."""
+"""Bytes of address space of each process."""
 FILE: Final = 256 * GIB
 DESCRIPTORS: Final = 1024
 PROCESSES: Final = 512
-"""Of the account, which only steps have."""
+"""The limit of processes of the account, which is used by steps only."""
 NICE: Final = 10
-"""Added to the priority's number: the API, the workers and the database of this machine come first."""
+"""The increment of the nice value: the API, the workers and the database of this machine take precedence."""
 PROCESSOR_SECONDS: Final = 24 * 3600
-"""For one step in the process itself. Programs have less: `workers.jobs.programs`."""
+"""Seconds of processor time for one step in the process itself. Programs have less: see `workers.jobs.programs`."""
 
 OPEN_NETWORK: Final = "steps have the network, also where they do not need it: this system allows no network namespace"
 OPEN_FILES: Final = "steps can read what their user can, the master key too if that is the product's: this kernel has no Landlock"
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
-"""Programs and libraries."""
+"""The directories of programs and libraries."""
 _FACTS: Final = (
     *("/proc", "/sys/devices/system", "/dev/zero", "/dev/random", "/dev/urandom"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/etc/mime.types"),
@@ -40,7 +40,7 @@ _FACTS: Final = (
     *("/etc/services", "/etc/protocols", "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"),
     *("/etc/pki/ca-trust", "/etc/ca-certificates", "/run/systemd/resolve", "/run/resolvconf"),
 )
-"""What programs read about the machine. Of /proc they get nothing of processes that are not confined with them."""
+"""The paths at which programs read about the machine. In /proc they see no processes but those that are confined with them."""
 _SINKS: Final = ("/dev/null", "/dev/full")
 _PR_SET_DUMPABLE: Final = 4  # prctl(2)
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -51,9 +51,9 @@ _CAPABILITIES_3: Final = 0x20080522  # capset(2)
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Paths on this machine. What lies below `hidden` ones is a secret, unless another path names it. `run` has programs for media
-    and their libraries; `read` and `write` are open to steps beside what they need. `programs` are those for media by name, where
-    somebody has chosen them."""
+    """Paths on this machine. Everything below a `hidden` path is secret, unless another path names it. `run` has programs for media
+    and their libraries; `read` and `write` are open to steps in addition to what they need. `programs` are the chosen programs for
+    media by name."""
 
     hidden: Sequence[str] = ()
     run: Sequence[str] = ()
@@ -67,9 +67,9 @@ NO_PLACES: Final = Places()
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """`uid` and `gid` of the account and its further `groups`; None: the user stays. `network`: whether it keeps the network.
-    `run`, `read` and `write`: the files that it keeps beside programs, their libraries and what the system says of itself; nothing
-    that lies below a `hidden` path, unless another one names it."""
+    """The restrictions of one process. `uid`, `gid` and `groups` are those of its account; the user does not change if `uid` is
+    None. `network` is True if it keeps the network. `run`, `read` and `write` are the paths that it keeps in addition to programs,
+    their libraries and facts about the system; nothing below a `hidden` path stays, unless another path names it."""
 
     network: bool
     uid: int | None = None
@@ -82,7 +82,8 @@ class Confinement:
 
 
 def confine(to: Confinement, *, nice: int = NICE, memory: int = MEMORY, file: int = FILE) -> Sequence[str]:
-    """Before the process has a second thread. Gives what it could not give up, in sentences. Raises `OSError`."""
+    """Confine this process, before it has a second thread. Return a sentence for each right that it could not give up. Raise
+    `OSError`."""
     library = ctypes.CDLL(None, use_errno=True)
     os.umask(0o077)
     isolated = to.network or _without_network(library)
@@ -111,20 +112,20 @@ def confine(to: Confinement, *, nice: int = NICE, memory: int = MEMORY, file: in
 
 
 def conceal() -> None:
-    """Close the memory, the environment and the open files of this process to other processes of its user, until it becomes
-    another program. Root may still look."""
+    """Protect the memory, the environment and the open files of this process from other processes of its user, until it becomes
+    another program. Root can still read them."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "the process cannot be concealed")
 
 
 def _python() -> Sequence[str]:
-    """Where Python is, with all that is installed, and the product."""
+    """Return the directories of Python, its installed packages and the product."""
     paths = (sys.prefix, sys.exec_prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable)), *sys.path)
     return [path for path in dict.fromkeys(paths) if os.path.isabs(path)]
 
 
 def environment() -> dict[str, str]:
-    """Of a Python process that starts confined ones: the module path of the worker and none of its settings."""
+    """Return the environment of a Python process that starts confined ones: the module path of the worker and none of its settings."""
     return {
         "PATH": os.pathsep.join(os.get_exec_path()),
         "LC_ALL": "C.UTF-8",
@@ -133,28 +134,29 @@ def environment() -> dict[str, str]:
 
 
 def allow_processor_time() -> None:
-    """For the next step."""
+    """Extend the limit of processor time for the next step."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    wanted = int(used.ru_utime + used.ru_stime) + PROCESSOR_SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    seconds = int(used.ru_utime + used.ru_stime) + PROCESSOR_SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds if hard == resource.RLIM_INFINITY else min(seconds, hard), hard))
 
 
 def _limit(kind: int, most: int) -> None:
-    """A lower limit of the system stays."""
+    """Set a limit of this process. A lower limit of the system stays."""
     _, hard = resource.getrlimit(kind)
     value = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (value, value))
 
 
 def _without_network(library: ctypes.CDLL) -> bool:
-    """A network namespace of its own, which reaches nothing. Root makes one; others need one of users too, if that is allowed."""
+    """Move this process to a network namespace of its own, which reaches nothing. Return False if the system does not allow it.
+    Root can make a namespace; other users need a user namespace too."""
     if library.unshare(_CLONE_NEWNET) == 0:
         return True
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0 or library.unshare(_CLONE_NEWUSER | _CLONE_NEWNET):
         return False
-    with suppress(OSError):  # without the maps the names of users are unknown in the process, and nothing else
+    with suppress(OSError):  # without the maps, only the names of users are unknown in the process
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
@@ -163,7 +165,7 @@ def _without_network(library: ctypes.CDLL) -> bool:
 
 
 def _drop_capabilities(library: ctypes.CDLL) -> None:
-    """Those of the namespace, which it has got by making it."""
+    """Drop the capabilities that this process got by making the namespace."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_3, 0)
     none = (ctypes.c_uint32 * 6)()
     if library.capset(header, none):

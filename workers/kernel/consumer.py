@@ -1,8 +1,8 @@
 """A consumer: reads a feed and writes the effects that its handler computes, together with its checkpoint.
 
-Effects and checkpoint are one transaction, fenced by the epochs of its leases. So a repeat from the feed is skipped, a crash loses
-nothing, and a process that was frozen past its lease writes nothing. A record that the handler cannot process is parked with the
-error, and never stops the others. One whose topic this version does not know is not parked: a newer member takes over.
+Effects and checkpoint are one transaction, fenced by the epochs of its leases. Therefore a repeat from the feed is skipped, a crash
+loses nothing, and a process that was frozen past its lease writes nothing. A record that the handler cannot process is parked with
+the error, and never stops the others. A record whose topic this version does not know is not parked: a newer member takes over.
 """
 
 from __future__ import annotations
@@ -39,27 +39,29 @@ _log = logging.getLogger(__name__)
 E = TypeVar("E")
 _LAZILY = 1.0
 _PATIENCE = 6
-"""Leases for which a member that only fails keeps its shards."""
+"""The number of leases for which a member that only fails keeps its shards."""
 _REPLAYED = 500
 _BEHIND = "waits for a parked record of the same aggregate"
 _STATEMENT = 30.0
 _SESSION = (("idle_in_transaction_session_timeout", "5s"),)
-"""A process that is frozen within its transaction must not keep its shards locked: the server ends it."""
+"""Settings of the connection. The server ends a process that is frozen within its transaction, so that its shards do not stay
+locked."""
 
 
 class Handler(Protocol[E]):
-    """The effects of records. `kinds` are the aggregates whose events it gets, None for all."""
+    """Computes and writes the effects of records. `kinds` are the kinds of aggregates whose events it receives; None for all."""
 
     @property
     def kinds(self) -> frozenset[str] | None: ...
 
     async def begin(self, position: int) -> None:
-        """Set up what is kept in memory as it was at this position. Called at the start, and after every fault or lost shard."""
+        """Set up the state in memory as of this position. It is called at the start, and after every fault or lost shard."""
         ...
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> E | None:
-        """What follows from these records, whole writes in the log's order; None when nothing does. `Unavailable` is tried again;
-        any other error means that a record cannot be taken in: then `begin` is called, and every write is tried for itself."""
+        """Return the effects of these records, which are whole writes in the order of the log; None if there are none. A call that
+        raises `Unavailable` is repeated. Any other error means that a record cannot be processed: then `begin` is called, and every
+        write is tried separately."""
         ...
 
     async def write(self, connection: AsyncConnection[TupleRow], effects: E) -> None:
@@ -67,7 +69,7 @@ class Handler(Protocol[E]):
         ...
 
     def wrote(self, effects: E) -> None:
-        """The effects are committed."""
+        """React to effects that are committed."""
         ...
 
 
@@ -105,13 +107,13 @@ class Consumer(LeasedWorker, Generic[E]):
             await self._read_on()
         except LeaseLost:
             self._limit = max(self._limit // 2, 1)
-            _log.warning("%s: a shard was lost to another process; going on with what is held", self.name)
+            _log.warning("%s: a shard was lost to another process; continuing with the remaining ones", self.name)
             self._forget()
         except UnknownTopic as unknown:
             self._forget()
             await self._give_way()
             raise OperatorNeeded(
-                f"{unknown.args[0]} is not known to this version; a newer one must take over, so the shards are given up"
+                f"{unknown.args[0]} is not known to this version; a newer one must take over, so the shards are released"
             ) from unknown
         except Exception:
             self._forget()
@@ -120,7 +122,7 @@ class Consumer(LeasedWorker, Generic[E]):
             raise
 
     async def _give_way(self) -> None:
-        """Leave the shards to another member, if there is one, for the time of a lease."""
+        """Leave the shards to another member, if there is one, for the duration of a lease."""
         with suppress(*TRANSIENT):
             self._holds = False
             await self._leases.leave()
@@ -150,15 +152,17 @@ class Consumer(LeasedWorker, Generic[E]):
             await self._checkpoint()
 
     async def _assigned(self, assignment: Assignment) -> None:
-        """What it brings or takes away is put in order before anything else is read."""
-        known, found = self._assignment.leases, assignment.leases
-        gone_back = [shard for shard, lease in found.items() if shard in known and lease.position < known[shard].position]
+        """Adopt the new assignment. Its added and removed shards are handled before anything else is read."""
+        old_leases, new_leases = self._assignment.leases, assignment.leases
+        gone_back = [
+            shard for shard, lease in new_leases.items() if shard in old_leases and lease.position < old_leases[shard].position
+        ]
         if gone_back:
-            _log.warning("%s: its checkpoint has gone back: the database was restored; beginning again from there", self.name)
-        if any(shard in known and lease.epoch > known[shard].epoch for shard, lease in found.items()):
-            self._limit = max(self._limit // 2, 1)  # lost meanwhile, and got back
-        if gone_back or _epochs(found) != _epochs(known):
-            self._positions = {shard: lease.position for shard, lease in found.items()}
+            _log.warning("%s: its checkpoint has gone back: the database was restored; restarting from there", self.name)
+        if any(shard in old_leases and lease.epoch > old_leases[shard].epoch for shard, lease in new_leases.items()):
+            self._limit = max(self._limit // 2, 1)  # the shard was lost meanwhile and regained
+        if gone_back or _epochs(new_leases) != _epochs(old_leases):
+            self._positions = {shard: lease.position for shard, lease in new_leases.items()}
             await self._begin()
 
     async def _begin(self) -> None:
@@ -167,7 +171,7 @@ class Consumer(LeasedWorker, Generic[E]):
             if furthest > head:
                 raise OperatorNeeded(
                     f"its checkpoint is {furthest}, but the log ends at {head}: the database lost events, or was restored in part. "
-                    "Nothing is done until somebody runs `medialedger restored`"
+                    "Nothing is done until you run `medialedger restored`"
                 )
             self._behind = await self._parked.streams(self.name)
             await self._handler.begin(min(self._positions.values()))
@@ -183,7 +187,7 @@ class Consumer(LeasedWorker, Generic[E]):
         except (LeaseLost, *TRANSIENT):
             raise
         except Exception as fault:
-            _log.warning("%s: a record cannot be taken in: %s", self.name, _description(fault))
+            _log.warning("%s: a record cannot be processed: %s", self.name, _description(fault))
             await self._handler.begin(min(self._positions.values()))
             for write in writes(batch.records):
                 await self._take_alone(write)
@@ -225,7 +229,7 @@ class Consumer(LeasedWorker, Generic[E]):
                 self._tracer.consumed(self.name, trace_parents(record.metadata for record in records), since=begun)
 
     async def _replay(self) -> None:
-        """What somebody has asked for, of the shards that are held: by position, all of it, before anything else is read. Where one
+        """Replay the requested parked records of the owned shards: by position, all of them, before anything else is read. If one
         write fails again, the later ones of its aggregates wait."""
         after, failed = 0, set[str]()
         while (page := await self._parked_writes(after)) is not None:
@@ -240,18 +244,18 @@ class Consumer(LeasedWorker, Generic[E]):
             self._behind = await self._parked.streams(self.name)
 
     async def _parked_writes(self, after: int) -> Sequence[Sequence[LoggedEvent]] | None:
-        """Some of those that are to be tried again, whole ones; None when there are no more."""
+        """Return some of the whole writes that are to be retried; None if there are no more."""
         limit, most = _REPLAYED, MOST_BYTES
         while True:
-            wanted, complete = await self._parked.to_replay(self.name, after=after, limit=limit, most=most)
+            parked, complete = await self._parked.to_replay(self.name, after=after, limit=limit, most=most)
             if not after:
-                self._requested = max((requested for _, _, requested in wanted if requested is not None), default=None)
-            held = [position for position, stream, _ in wanted if self._is_ours(stream)]
-            found = list(writes(await reader.at(self._database, held)))
+                self._requested = max((requested for _, _, requested in parked if requested is not None), default=None)
+            positions = [position for position, stream, _ in parked if self._is_ours(stream)]
+            complete_writes = list(writes(await reader.at(self._database, positions)))
             if complete:
-                return found or None
-            if len(found) > 1:
-                return found[:-1]
+                return complete_writes or None
+            if len(complete_writes) > 1:
+                return complete_writes[:-1]
             limit, most = 2 * limit, 2 * most
 
     async def _try_again(self, write: Sequence[LoggedEvent]) -> bool:
@@ -276,7 +280,7 @@ class Consumer(LeasedWorker, Generic[E]):
         return True
 
     def _check_primary(self) -> None:
-        """Raises after a promotion: the new primary may give positions that were read to other events."""
+        """Raise `Unavailable` after a promotion: the new primary may assign positions that were read to other events."""
         if self._timeline != self._leases.timeline:
             raise Unavailable("the database has another primary")
 
@@ -284,7 +288,7 @@ class Consumer(LeasedWorker, Generic[E]):
         return shard_of(StreamName.read(stream).key, self._leases.shards) in self._positions
 
     async def _checkpoint(self) -> None:
-        """Write down how far the reading has come without effects."""
+        """Store the position up to which records without effects were read."""
         if self._positions and any(self._positions[shard] > lease.position for shard, lease in self._assignment.leases.items()):
             through = min(self._positions.values())
             async with self._transaction() as connection:
@@ -302,8 +306,9 @@ class Consumer(LeasedWorker, Generic[E]):
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """On a connection of our own. It waits for the disk: others act on the effects as soon as they see them, in order, and what
-        a crash of the database undid and we did again would lie behind what they have read."""
+        """Open a transaction on a connection of this consumer. It waits for the disk: other members act on the effects as soon as
+        they see them, in order, and effects that were undone by a crash of the database and written again would have positions
+        before those they have read."""
         with unavailable():
             if self._connection is None or self._connection.closed:
                 self._connection = await self._database.connect(f"consumer {self.name}", seconds=_STATEMENT, settings=_SESSION)
@@ -317,7 +322,7 @@ def _epochs(leases: Mapping[int, ShardLease]) -> dict[int, int]:
 
 
 def _description(fault: Exception) -> str:
-    """Of a decoding error only where and what, never the data."""
+    """Describe a fault. For a decoding error, name only the place and the reason, never the data."""
     if isinstance(fault, ValidationError):
         return "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors(include_input=False))
     return f"{type(fault).__name__}: {fault}"

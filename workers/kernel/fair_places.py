@@ -1,7 +1,7 @@
-"""Places of which a process has a limited number, shared between those who ask: readers of files, uploads, bytes in memory.
+"""A limited number of places of a process, shared between owners: readers of files, uploads, bytes in memory.
 
-A limit alone protects the process and not the others: whoever comes first could hold all of it. Here the owner with the most places
-gives up the slowest of them for an owner with fewer.
+A limit alone protects the process but not its users: the first owner could hold all places. Here the owner with the most places
+gives up its slowest place for an owner with fewer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ _STALLED: Final = 1.0
 
 
 class NoPlace(Exception):
-    """All places are taken, and nobody has more of them or is slower."""
+    """Raised when all places are taken, and no other owner has more of them or is slower."""
 
 
 class Place:
-    """What an owner holds, until `FairPlaces.leave`. `give_up` ends what it is held for; without it the place is kept."""
+    """A place of an owner until `FairPlaces.leave`. `give_up` ends the work that it is for; without it the place cannot be
+    withdrawn."""
 
     __slots__ = ("give_up", "moved_at", "owner", "size")
 
@@ -35,21 +36,21 @@ class Place:
 
 
 class FairPlaces:
-    """`most` places in all."""
+    """A pool of `most` places."""
 
     def __init__(self, most: int, *, clock: Callable[[], float] = monotonic) -> None:
         self.most = most
         self.used = 0
         self.given_up = 0
-        """Places that were given up for others."""
+        """The number of places that were given up for other owners."""
         self.refused = 0
         self._clock = clock
         self._sizes: Counter[str] = Counter()
         self._places: dict[str, dict[Place, None]] = {}
-        """Those of each owner, in the order of their progress, the slowest first."""
+        """The places of each owner in the order of their progress, the slowest first."""
 
     def take(self, owner: str, give_up: Callable[[], None] | None, *, size: int = 1) -> Place:
-        """Raises `NoPlace`."""
+        """Take a place. Raise `NoPlace`."""
         self._make_room(owner, size)
         place = Place(owner, give_up, size=size, moved_at=self._clock())
         self._places.setdefault(owner, {})[place] = None
@@ -57,16 +58,16 @@ class FairPlaces:
         return place
 
     def grow(self, place: Place, by: int) -> None:
-        """Raises `NoPlace`, also where the place was given up meanwhile."""
+        """Enlarge a place. Raise `NoPlace`, also if the place was given up meanwhile."""
         if not self._holds(place):
             raise NoPlace
         self.moved(place)
-        self._make_room(place.owner, by, beside=place)
+        self._make_room(place.owner, by, excluded=place)
         place.size += by
         self._count(place.owner, by)
 
     def moved(self, place: Place) -> None:
-        """What the place is held for has made progress."""
+        """Record progress of the work that the place is for."""
         if self._holds(place):
             place.moved_at = self._clock()
             of_owner = self._places[place.owner]
@@ -74,7 +75,7 @@ class FairPlaces:
             of_owner[place] = None
 
     def leave(self, place: Place) -> None:
-        """A second time it changes nothing."""
+        """Release a place. A second call changes nothing."""
         if not self._holds(place):
             return
         of_owner = self._places[place.owner]
@@ -92,9 +93,9 @@ class FairPlaces:
         if not self._sizes[owner]:
             del self._sizes[owner]
 
-    def _make_room(self, owner: str, size: int, *, beside: Place | None = None) -> None:
+    def _make_room(self, owner: str, size: int, *, excluded: Place | None = None) -> None:
         while self.used + size > self.most:
-            slowest = max(self._slowest(beside), key=lambda one: (self._sizes[one.owner], -one.moved_at), default=None)
+            slowest = max(self._slowest(excluded), key=lambda place: (self._sizes[place.owner], -place.moved_at), default=None)
             if slowest is None or not self._yields(slowest, wanted=self._sizes[owner] + size):
                 self.refused += 1
                 raise NoPlace
@@ -103,34 +104,34 @@ class FairPlaces:
             if slowest.give_up is not None:
                 slowest.give_up()
 
-    def _slowest(self, beside: Place | None) -> Iterator[Place]:
+    def _slowest(self, excluded: Place | None) -> Iterator[Place]:
         for places in self._places.values():
-            found = next((one for one in places if one.give_up is not None and one is not beside), None)
-            if found is not None:
-                yield found
+            slowest = next((place for place in places if place.give_up is not None and place is not excluded), None)
+            if slowest is not None:
+                yield slowest
 
     def _yields(self, place: Place, *, wanted: int) -> bool:
-        """Whether it gives way to an owner that would then have as many as `wanted`."""
+        """Return True if the place gives way to an owner that would then have `wanted` places."""
         return self._sizes[place.owner] > wanted or place.moved_at + _STALLED <= self._clock()
 
 
 class PlacesInUse(Collector):
-    """Metrics of the places of a process, by what they are for."""
+    """Metrics of the places of a process, by purpose."""
 
     def __init__(self, places: Mapping[str, FairPlaces], *, prefix: str) -> None:
         self._places = places
         self._prefix = prefix
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        used = GaugeMetricFamily(f"{self._prefix}_places_used", "Places that are taken, by what they are for.", labels=["kind"])
-        most = GaugeMetricFamily(f"{self._prefix}_places", "Places that a process has, by what they are for.", labels=["kind"])
+        used = GaugeMetricFamily(f"{self._prefix}_places_used", "Places that are taken, by purpose.", labels=["kind"])
+        most = GaugeMetricFamily(f"{self._prefix}_places", "Places that a process has, by purpose.", labels=["kind"])
         given_up = CounterMetricFamily(
             f"{self._prefix}_places_given_up",
-            "Places that the slowest of the owner with the most gave up for others, by what they are for.",
+            "Places that the owner with the most gave up for others, by purpose.",
             labels=["kind"],
         )
         refused = CounterMetricFamily(
-            f"{self._prefix}_places_refused", "Requests for which there was no place, by what it was for.", labels=["kind"]
+            f"{self._prefix}_places_refused", "Requests for which there was no place, by purpose.", labels=["kind"]
         )
         for kind, places in self._places.items():
             used.add_metric([kind], places.used)

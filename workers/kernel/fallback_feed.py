@@ -1,6 +1,6 @@
-"""The feed of a broker that is replaced by the log while the broker gives nothing.
+"""The feed of a broker that is replaced by the log while the broker delivers nothing.
 
-Positions are the same on both, so a reader changes from one to the other without a loss or a repeat.
+Positions are the same on both, so a reader switches between them without a loss or a repeat.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from projections.log.log_watcher import LogWatcher
 from workers.kernel.feed import LIMIT, Batch, Feed
 
 PATIENCE: Final = 5.0
-"""Seconds for which a broker may give nothing."""
+"""Seconds for which a broker may deliver nothing."""
 _PAUSE: Final = 0.5
-"""Seconds between a fault of the broker and the next try."""
+"""Seconds between a fault of the broker and the next attempt."""
 _LOOK: Final = 2.0
-"""Seconds between two looks at whether the broker is back."""
+"""Seconds between two checks if the broker is back."""
 _log = logging.getLogger(__name__)
 
 
@@ -29,14 +29,13 @@ class BrokerFeed(Feed, Protocol):
     """The access of one reader to the log through a broker."""
 
     async def holds(self, after: Mapping[int, int]) -> bool:
-        """Return whether the broker answers, and has the log up to these positions. Raises `Unavailable`."""
+        """Return True if the broker answers and has the log up to these positions. Raise `Unavailable`."""
         ...
 
 
 class FallbackFeed:
-    """Reads a broker, and the log instead when the broker has failed for `patience` seconds, or has given nothing for so long
-    although the log has gone on. `name` is the reader in the log of the process, which says when that changes; None: nothing is
-    said."""
+    """Reads a broker, and the log instead when the broker has failed for `patience` seconds, or has delivered nothing for so long
+    although the log has grown. `name` is the reader in the messages of the process about such changes; None for no messages."""
 
     def __init__(
         self,
@@ -78,11 +77,11 @@ class FallbackFeed:
         await self._log.close()
 
     async def _from_broker(self, after: Mapping[int, int], limit: int) -> Batch | None:
-        """What the broker gives; None: it has given nothing for too long."""
-        start, begun, reason = min(after.values()), time.monotonic(), "it gives nothing, although the log goes on"
+        """Return a batch from the broker; None if it has delivered nothing for too long."""
+        start, begun, reason = min(after.values()), time.monotonic(), "it delivers nothing, although the log grows"
         batch, failed = Batch((), start), False
         try:
-            async with asyncio.timeout(self._left(begun)):
+            async with asyncio.timeout(self._remaining(begun)):
                 batch = await self._broker.fetch(after, limit=limit)
         except TRANSIENT as fault:
             failed, reason = True, str(fault) or "it does not answer"
@@ -90,20 +89,20 @@ class FallbackFeed:
             self._stalled_since = None
             return batch
         self._stalled_since = begun if self._stalled_since is None else self._stalled_since
-        if left := self._left(time.monotonic()):
+        if remaining := self._remaining(time.monotonic()):
             if failed:
-                await asyncio.sleep(min(_PAUSE, left))
+                await asyncio.sleep(min(_PAUSE, remaining))
             return batch
         self._read_log(reason)
         return None
 
-    def _left(self, now: float) -> float:
-        """Return for how many seconds the broker may still give nothing."""
+    def _remaining(self, now: float) -> float:
+        """Return the number of seconds for which the broker may still deliver nothing."""
         since = now if self._stalled_since is None else self._stalled_since
         return max(since + self._patience - now, 0.0)
 
     async def _ends_at(self, position: int) -> bool:
-        """Return whether there is nothing to read. A database that does not answer says nothing about the broker."""
+        """Return True if there is nothing to read. A database that does not answer says nothing about the broker."""
         try:
             return await self._log_watcher.ends_at(position)
         except BaseException:

@@ -1,7 +1,7 @@
 """The feed: the port through which consumers read the event log.
 
-It gives records in the order of the log, whole writes only, and the position that it has read to. That is a log position with every
-transport, so a consumer can continue from its checkpoint on another transport without a loss or a repeat.
+It returns records in the order of the log, whole writes only, and the position up to which it has read. This is a log position with
+every transport, so a consumer can continue from its checkpoint on another transport without a loss or a repeat.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ LIMIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records in the order of their positions, all of them after the requested position of their shard. With them
-    everything up to `through` has been read, for all requested shards."""
+    """Records in the order of their positions, all after the requested position of their shard. Everything up to `through` has been
+    read for all requested shards."""
 
     records: Sequence[LoggedEvent]
     through: int
@@ -29,13 +29,14 @@ class Feed(Protocol):
 
     @property
     def reads_log_since(self) -> float | None:
-        """Since when, by `time.monotonic`, the log is read because the broker gives nothing; None: it is not."""
+        """The time by `time.monotonic` since when the log is read because the broker delivers nothing; None while the broker is
+        read."""
         ...
 
     async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
-        """The records after these positions, one for each shard. Waits a moment when there are none; the batch may then be empty,
-        and `through` the same as before. Never ends within a write, so it may be a little longer than `limit`. Raises `Unavailable`
-        when the transport does not answer."""
+        """Return the records after these positions, one for each shard. Wait a moment if there are none; the batch may then be
+        empty, and `through` unchanged. A batch never ends within a write, so it may be a little longer than `limit`. Raise
+        `Unavailable` if the transport does not answer."""
         ...
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The fork server's own process: it has one thread, has imported what its processes need, and forks for each start. ADR 0045."""
+"""The process of the fork server: it has one thread, has imported what its processes need, and forks for each start. See ADR 0045."""
 
 from __future__ import annotations
 
@@ -18,43 +18,44 @@ from typing import Any, Final
 from workers.kernel.parent import end_with
 
 _LARGEST: Final = 1 << 20
-"""Bytes of an order."""
+"""The largest size of an order in bytes."""
 _MOST: Final = 253
-"""Descriptors in one message, SCM_MAX_FD of the kernel."""
+"""The largest number of descriptors in one message: SCM_MAX_FD of the kernel."""
 _SET_NAME: Final = 15  # PR_SET_NAME of prctl(2)
-_HELD: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-"""Blocked here: what stops the processes must not kill the fork server before them. A signal that reaches a process before it is
-set up waits, and is not lost."""
+_BLOCKED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+"""Signals that are blocked here: those that stop the processes must not kill the fork server before them. A signal that reaches a
+process before it is set up waits, and is not lost."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """What the new process was ordered with."""
+    """The order of a new process."""
 
     order: Any
     descriptors: list[int]
 
 
 @dataclass(frozen=True)
-class _Forked:
-    """`watched` is its pidfd, `status` where its pid and its exit code are told."""
+class _Child:
+    """A forked process. `watched` is its pidfd; its pid and exit code are sent to `status`."""
 
     pid: int
     watched: int
     status: socket.socket
 
-    def tell_pid(self) -> None:
-        with suppress(OSError):  # nobody waits for it
+    def send_pid(self) -> None:
+        with suppress(OSError):  # no process waits for it
             socket.send_fds(self.status, [str(self.pid).encode()], [self.watched])
 
-    def tell_end(self) -> None:
+    def send_exit_code(self) -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         with suppress(OSError):
             self.status.send(str(code).encode())
         self.close()
 
     def kill_group(self) -> None:
-        """Before it is waited for: until then no other process or group can get its number."""
+        """Kill the process group. It must be called before waiting for the process: until then no other process or group can get
+        its number."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -64,18 +65,20 @@ class _Forked:
 
 
 def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
-    """Returns in each new process with what it is to do. In the fork server it returns None, when nobody can give orders any more.
+    """Fork for each order. Return in each new process with its order; return None in the fork server when no process can send
+    orders any more.
 
-    A message is an order in JSON and the descriptors for it; the first is the socket for the status. A process is in a session of
-    its own, and the kernel kills it when the fork server ends. `groups`: it goes on then, and the programs that it has started end
-    with it. Its process group is killed when it has ended, and those of all when nobody can give orders any more. ADR 0057.
+    A message is an order in JSON and the descriptors for it; the first is the socket for the status. A process has its own session,
+    and the kernel kills it when the fork server ends. With `groups` it survives the fork server, and the programs that it has
+    started end with it: its process group is killed when it has ended, and the groups of all processes when no process can send
+    orders any more. See ADR 0057.
     """
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("a process with several threads cannot be forked safely")
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     gc.collect()
-    gc.freeze()  # the collector of a process writes to what it walks, and such a page is no longer shared
-    running: dict[int, _Forked] = {}
+    gc.freeze()  # the collector writes to the objects it visits, and their pages would no longer be shared
+    running: dict[int, _Child] = {}
     poll = select.poll()
     poll.register(orders, select.POLLIN)
     while True:
@@ -85,7 +88,7 @@ def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
                 ended = running.pop(ready)
                 if groups:
                     ended.kill_group()
-                ended.tell_end()
+                ended.send_exit_code()
                 continue
             text, descriptors, flags, _ = socket.recv_fds(orders, _LARGEST, _MOST, socket.MSG_CMSG_CLOEXEC)
             if not text:
@@ -103,39 +106,39 @@ def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
                 poll.register(started.watched, select.POLLIN)
 
 
-def _started(text: bytes, descriptors: list[int], *, complete: bool, dies: bool) -> _Forked | Start | None:
-    """`Start` in the new process. None without one: then the status is the number of the error. `complete`: this process had
-    descriptors enough to receive those of the order."""
+def _started(text: bytes, descriptors: list[int], *, complete: bool, dies: bool) -> _Child | Start | None:
+    """Carry out an order. Return a `Start` in the new process, and None if there is no new process: then the status is the number
+    of the error. `complete`: this process had enough descriptors to receive those of the order."""
     if not descriptors:
         return None
-    status, given = socket.socket(fileno=descriptors[0]), descriptors[1:]
+    status, received = socket.socket(fileno=descriptors[0]), descriptors[1:]
     try:
         if not complete:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         pid = _fork(dies=dies)
         if pid == 0:
             status.close()
-            return Start(json.loads(text), given)
-        forked = _Forked(pid, _watched(pid), status)
-        forked.tell_pid()
+            return Start(json.loads(text), received)
+        forked = _Child(pid, _watched(pid), status)
+        forked.send_pid()
     except OSError as error:
         with suppress(OSError), status:
             status.send(str(error.errno).encode())
         forked = None
-    for descriptor in given:
+    for descriptor in received:
         os.close(descriptor)
     return forked
 
 
 def _fork(*, dies: bool) -> int:
-    """The pid; 0 in the new process."""
+    """Fork, and return the pid; 0 in the new process."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.setsid()
         if dies:
             end_with(parent)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
     return pid
 
 
@@ -149,7 +152,8 @@ def _watched(pid: int) -> int:
 
 
 def set_title(title: str) -> None:
-    """What `ps` and `top` show. The kernel reads the arguments of a process from its memory, so the title is written there."""
+    """Set the title that `ps` and `top` show. The kernel reads the arguments of a process from its memory, so the title is written
+    there."""
     ctypes.CDLL(None).prctl(_SET_NAME, title.rpartition(": ")[2].encode())
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc(5)

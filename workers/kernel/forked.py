@@ -1,4 +1,4 @@
-"""A fork server and its processes, as the process sees them that starts them. ADR 0045, 0057."""
+"""The client of a fork server: starts the server and its processes. See ADR 0045 and 0057."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from types import TracebackType
 from typing import IO, Any, Final, Self
 
 _STARTING: Final = 120.0
-"""Seconds until a process is there; the first one waits for the imports of the fork server."""
+"""Seconds until a process must have started; the first one waits for the imports of the fork server."""
 _LAST_WORD: Final = 10.0
 _SIZE: Final = 4096
 
 
-class Forked:
-    """One process. A signal cannot reach another one that has got its pid."""
+class ForkedProcess:
+    """A forked process. A signal cannot reach another process that has been assigned the same pid."""
 
     def __init__(self, pid: int, watched: int, *, status: socket.socket) -> None:
         self.pid = pid
         self._watched = watched
         self._status = status
         self.orphaned = False
-        """Whether the fork server had ended before it: then nobody has killed its group."""
+        """True if the fork server ended before the process: then its group was not killed."""
 
     async def wait(self) -> int:
-        """Its exit code; negative for a signal, and that of `kill` where the fork server cannot say it any more. Once only."""
+        """Wait for the exit code; it is negative for a signal, and that of a kill if the fork server cannot report it any more. It
+        may be called once only."""
         try:
             await _readable(self._watched)
             async with asyncio.timeout(_LAST_WORD):
@@ -52,9 +53,10 @@ class Forked:
 
 
 class ForkServer:
-    """Starts the module as a fork server: at the first fork or earlier, and again when it has ended.
+    """Starts the module as a fork server: at the first fork or earlier, and again after it has ended.
 
-    `environment` and `output`, the standard output, are those of this process where they are None."""
+    `environment` and `output`, the standard output, default to those of this process.
+    """
 
     def __init__(self, module: str, *, environment: Mapping[str, str] | None = None, output: IO[Any] | int | None = None) -> None:
         self._module = module
@@ -75,9 +77,9 @@ class ForkServer:
         async with self._starting:
             await self._end()
 
-    async def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> Forked:
-        """Raises `OSError`, with the number that the fork server met. Cancelled, it may leave a process that nobody waits for: what
-        the process was given must tell it so."""
+    async def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> ForkedProcess:
+        """Start a process. Raise `OSError` with the error number from the fork server. A cancelled call may leave a process that no
+        caller waits for: the process must learn this from the descriptors that it received."""
         message = json.dumps(order).encode()
         try:
             return await self._fork(message, descriptors)
@@ -87,7 +89,7 @@ class ForkServer:
             await self.stop()
             raise
 
-    async def _fork(self, message: bytes, descriptors: Sequence[int]) -> Forked:
+    async def _fork(self, message: bytes, descriptors: Sequence[int]) -> ForkedProcess:
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             status.setblocking(False)
@@ -96,20 +98,20 @@ class ForkServer:
                 socket.send_fds(orders, [message], [theirs.fileno(), *descriptors])
             async with asyncio.timeout(_STARTING):
                 await _readable(status.fileno())
-            told, watched, flags, _ = socket.recv_fds(status, _SIZE, 1, socket.MSG_CMSG_CLOEXEC)
-            if not told and _closed(orders):
+            answer, watched, flags, _ = socket.recv_fds(status, _SIZE, 1, socket.MSG_CMSG_CLOEXEC)
+            if not answer and _closed(orders):
                 raise ConnectionError("the fork server ended")
             if not watched:
-                short = not told or flags & socket.MSG_CTRUNC  # there or here no free descriptor
-                number = errno.EMFILE if short else int(told)
+                short = not answer or flags & socket.MSG_CTRUNC  # there is no free descriptor in the server or here
+                number = errno.EMFILE if short else int(answer)
                 raise OSError(number, os.strerror(number))
         except BaseException:
             status.close()
             raise
-        return Forked(int(told), watched[0], status=status)
+        return ForkedProcess(int(answer), watched[0], status=status)
 
     async def _running(self) -> socket.socket:
-        """The socket for orders of a fork server that lives."""
+        """Return the socket for orders of a fork server that is alive."""
         async with self._starting:
             if self._orders is None or _closed(self._orders):
                 await self._end()
@@ -117,7 +119,7 @@ class ForkServer:
             return self._orders
 
     async def _start(self) -> socket.socket:
-        """A session of its own: Ctrl-C in a terminal reaches the process that starts it alone."""
+        """Start the fork server in a session of its own: Ctrl-C in a terminal reaches only this process."""
         orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:

@@ -1,4 +1,4 @@
-"""Dates in the headers of answers: RFC 9110, 5.6.7. Whoever answers may be hostile."""
+"""Dates in the headers of answers: RFC 9110, 5.6.7. The server that answers may be hostile."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from email.utils import parsedate_to_datetime
 
 
 def http_date(text: str) -> datetime | None:
-    """The moment that a header names; None where it names none."""
+    """Return the time in a header; None if it is not a date."""
     try:
         moment = parsedate_to_datetime(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, TypeError, OverflowError, IndexError):  # the library raises each of them for some text
+    except (ValueError, TypeError, OverflowError, IndexError):  # the library raises each of these for some texts
         return None

@@ -1,7 +1,7 @@
-"""Landlock of the Linux kernel (5.13 and newer): a process gives up all files but those that it names, and so do the programs that
-it starts. It needs no rights, and nothing gives them back.
+"""Landlock of the Linux kernel (5.13 and newer): a process gives up all files except those that it names, and so do the programs
+that it starts. It needs no privileges, and cannot be undone.
 
-A process with Landlock also reads neither memory nor environment of one without it, and signals none. ADR 0094.
+A process with Landlock also reads neither memory nor environment of a process without it, and cannot signal it. See ADR 0094.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _REMOVE_DIR, _REMOVE_FILE, _MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_F
     1 << bit for bit in range(4, 13)
 )
 _REFER: Final = 1 << 13
-"""Move and link between directories; since version 2, and forbidden before."""
+"""The right to move and link between directories; since version 2, forbidden before."""
 _TRUNCATE: Final = 1 << 14
-"""Since version 3; allowed everywhere before."""
+"""The right to truncate; since version 3, allowed everywhere before."""
 _FIRST: Final = (1 << 13) - 1
 _LOOK: Final = _READ_FILE | _READ_DIR
 _RUN: Final = _LOOK | _EXECUTE
@@ -38,9 +38,9 @@ _CHANGE: Final = (
 _FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 """The rights that a rule for a file may name."""
 _TCP: Final = 0b11
-"""Bind and connect; since version 4."""
+"""The rights to bind and connect; since version 4."""
 _SCOPES: Final = 0b11
-"""Abstract sockets, and signals to others; since version 6."""
+"""Abstract sockets and signals to other processes; since version 6."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -53,7 +53,7 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The version of Landlock that this kernel has switched on; 0 where there is none."""
+    """Return the version of Landlock that this kernel has enabled; 0 if it has none."""
     return max(_call(_CREATE_RULESET, None, 0, _VERSION), 0)
 
 
@@ -65,15 +65,18 @@ def restrict(
     hidden: Sequence[str],
     network: bool,
 ) -> bool:
-    """Keep the rights to `run` programs and read files below these paths, to only `read`, and to `write`. What lies below one of
-    the `hidden` paths is kept only where another path that lies there names it. Without `network`, TCP is given up as well.
-    False where the kernel has no Landlock. Needs `no_new_privs`, and no second thread. Raises `OSError`."""
-    found = version()
-    if not found:
+    """Restrict this process to running programs and reading files below the paths `run`, only reading below `read`, and writing
+    below `write`. Paths below a `hidden` one stay accessible only if another path names them. Without `network`, TCP is given up as
+    well.
+
+    Return False if the kernel has no Landlock. It needs `no_new_privs`, and no second thread. Raise `OSError`.
+    """
+    abi = version()
+    if not abi:
         return False
-    handled = _FIRST | (_REFER if found >= 2 else 0) | (_TRUNCATE if found >= 3 else 0)
-    ruleset = _Ruleset(handled, _TCP if found >= 4 and not network else 0, _SCOPES if found >= 6 else 0)
-    size = 24 if found >= 6 else 16 if found >= 4 else 8
+    handled = _FIRST | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
+    ruleset = _Ruleset(handled, _TCP if abi >= 4 and not network else 0, _SCOPES if abi >= 6 else 0)
+    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     rules = _checked(_call(_CREATE_RULESET, ctypes.byref(ruleset), size, 0))
     try:
         for paths, rights in ((run, _RUN), (read, _LOOK), (write, _CHANGE)):
@@ -87,8 +90,8 @@ def restrict(
 
 
 def visible(path: str, hidden: Sequence[str], *, rights: int = _RUN) -> Iterator[tuple[str, int]]:
-    """The path with its rights, or what lies below it where something there is hidden. Of the directory itself the names alone stay
-    readable, there and everywhere below: Python finds modules by them."""
+    """Yield the path with its rights, or the paths below it if something there is hidden. Of a directory that contains hidden paths
+    only the names stay readable, there and everywhere below: Python finds modules by them."""
     real = os.path.realpath(path)
     below = [place for place in map(os.path.realpath, hidden) if _is_below(place, real)]
     if not below:
@@ -112,7 +115,7 @@ def _is_below(path: str, other: str) -> bool:
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
-    """What is not there, or out of reach, needs no rule."""
+    """Add a rule for a path. A path that does not exist or is inaccessible needs no rule."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -127,11 +130,11 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
-    """The result, or the negative number of the error."""
+    """Return the result of a system call, or the negative number of its error."""
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long
-    given = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    result: int = library.syscall(ctypes.c_long(number), *given)
+    parameters = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    result: int = library.syscall(ctypes.c_long(number), *parameters)
     return result if result >= 0 else -ctypes.get_errno()
 
 

@@ -1,6 +1,6 @@
-"""Base of the workers that share their work by leases: they are renewed, handed over to other members, and released at the end.
+"""The base of workers that share their work by leases: leases are renewed, handed over to other members, and released at the end.
 
-A task of its own renews them too, while one turn takes longer than a lease.
+A separate task also renews them while one turn takes longer than a lease.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from projections.kernel.background_task import TRANSIENT, start_forever
 from workers.kernel.wakeups import Waker
 
 LONGEST_TURN: Final = 3600.0
-"""Seconds of one turn, after which its work counts as stuck and goes to another member when the lease has run out."""
+"""Seconds of one turn after which its work counts as stuck and is assigned to another member when the lease has expired."""
 
 _log = logging.getLogger(__name__)
 
 
 class LeasedWorker:
-    """The share of one member. A subclass defines one turn, and calls `_renew` in each."""
+    """The work of one member. A subclass defines one turn, and calls `_renew` in each."""
 
     def __init__(self, leases: ShardLeases, waker: Waker) -> None:
         self._leases = leases
@@ -49,7 +49,7 @@ class LeasedWorker:
         self._renewals = start_forever(self._renew_meanwhile, what=f"leases of {self.name}")
 
     async def stop(self) -> None:
-        """Finish the turn under way, and release the leases at once."""
+        """Finish the current turn, and release the leases at once."""
         self._stopping = True
         self._waker.wake()
         if self._task is not None:
@@ -72,7 +72,7 @@ class LeasedWorker:
         self._fault = None
 
     async def _renew_meanwhile(self) -> None:
-        """Between two renewals of the turns, while one of them takes long; but not for one that never ends."""
+        """Renew the leases between two renewals of the turns while one of them takes long, but not for a turn that never ends."""
         third = self._leases.lease / 3
         await asyncio.sleep(third)
         now = time.monotonic()
@@ -81,7 +81,7 @@ class LeasedWorker:
             return
         if now - self._begun > LONGEST_TURN:
             self._holds = False
-            _log.error("%s: one turn has taken %.0f s; its leases are not renewed any more", self.name, now - self._begun)
+            _log.error("%s: one turn has taken %.0f s; its leases are no longer renewed", self.name, now - self._begun)
             return
         assignment = self._assignment
         renewed = await self._leases.renew(self._state)
@@ -93,16 +93,16 @@ class LeasedWorker:
         raise NotImplementedError(type(self).__name__)
 
     async def _finish(self) -> None:
-        """After the last turn, before the leases are released: end the work under way."""
+        """End the remaining work after the last turn, before the leases are released."""
 
     @property
     def _busy(self) -> int:
-        """How much work is under way, for operators."""
+        """The amount of work in progress, for operators."""
         return 0
 
     @property
     def _warning(self) -> str | None:
-        """What is less safe on this machine than it could be, for operators."""
+        """A sentence on what is less safe on this machine than it could be, for operators; None if there is nothing."""
         return None
 
     @property
@@ -110,7 +110,7 @@ class LeasedWorker:
         return MemberState(self._busy, self._fault, self._warning)
 
     async def _renew(self) -> bool:
-        """Renew the leases three times within their duration. Returns whether it did now."""
+        """Renew the leases three times within their duration. Return True if they were renewed by this call."""
         now = time.monotonic()
         if self._timeline != self._leases.timeline:
             await self._begin_on_new_primary()
@@ -118,19 +118,20 @@ class LeasedWorker:
             return False
         else:
             await self._checkpoint()
-        held = await self._leases.hold(self._state)
-        self._holds = bool(held.leases)
-        released = frozenset(self._releasable(held))
+        renewed = await self._leases.hold(self._state)
+        self._holds = bool(renewed.leases)
+        released = frozenset(self._releasable(renewed))
         if released:
             await self._release(released)
-        kept = {shard: lease for shard, lease in held.leases.items() if shard not in released}
-        assignment = Assignment(kept, held.excess - released, held.until, held.alive)
+        retained = {shard: lease for shard, lease in renewed.leases.items() if shard not in released}
+        assignment = Assignment(retained, renewed.excess - released, renewed.until, renewed.alive)
         await self._assigned(assignment)
         self._assignment, self._renewed = assignment, now
         return True
 
     async def _begin_on_new_primary(self) -> None:
-        """It may lack what this member remembers. With new epochs everything is read again. Nothing is held from here on."""
+        """Release all leases, because the new primary may lack what this member remembers. With new epochs everything is read
+        again."""
         timeline = self._leases.timeline
         self._holds = False
         self._assignment, self._renewed = replace(self._assignment, until=0.0), float("-inf")
@@ -140,9 +141,9 @@ class LeasedWorker:
     async def _checkpoint(self) -> None:
         """Store the progress of shards before they are handed over."""
 
-    def _releasable(self, held: Assignment) -> Collection[int]:
-        """The shards that can be handed over at once, since they have no work under way."""
-        return held.excess
+    def _releasable(self, assignment: Assignment) -> Collection[int]:
+        """Return the shards that can be handed over at once, because they have no work in progress."""
+        return assignment.excess
 
     async def _release(self, shards: Collection[int]) -> None:
         await self._leases.release(shards)

@@ -1,4 +1,4 @@
-"""The feed that reads the log itself: no broker needed."""
+"""The feed that reads the log itself and needs no broker."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from projections.log.transactions import before
 from workers.kernel.feed import LIMIT, Batch
 
 MOST_BYTES: Final = 2 * MIB
-"""Each consumer of a process holds a page, several times while it works on it; after a rush they all do at once."""
+"""The largest size of a page in bytes. Each consumer of a process holds a page, several times while it works on it; after a rush
+they all do so at once."""
 _PACE: Final = 0.01
 """Seconds between two reads of a consumer that has caught up: under load the log grows hundreds of times a second."""
 
 
 class LogFeed:
-    """`kinds` are the aggregates whose events are read, None for all; `shards` is the number of shards of the consumer. `most`: so
-    many bytes of one batch, or a whole write that is larger."""
+    """A feed of the events of these `kinds` of aggregates; None for all. `shards` is the number of shards of the consumer. `most`
+    is the largest size of a batch in bytes, except for a single write that is larger."""
 
     reads_log_since: Final = None
 
@@ -64,14 +65,14 @@ class LogFeed:
         self._more = start < through < head
         if not self._more:
             self._rested = time.monotonic() + _PACE
-        kept = [record for record in records if record.position <= through]
-        return Batch(self._wanted(kept, after, start=start), max(start, through))
+        whole_writes = [record for record in records if record.position <= through]
+        return Batch(self._wanted(whole_writes, after, start=start), max(start, through))
 
     async def close(self) -> None:
         pass
 
     async def _end(self, start: int, size: int, head: int) -> int:
-        """The end of a page after `start`: before the first write that does not fit as a whole, unless it is the only one."""
+        """Return the end of a page after `start`: before the first write that does not fit as a whole, unless it is the only one."""
         while start + size < head:
             following = await reader.at(self._database, [start + size + 1])
             end = start + size - sum(map(before, following))
@@ -83,5 +84,5 @@ class LogFeed:
     def _wanted(self, records: Sequence[LoggedEvent], after: Mapping[int, int], *, start: int) -> Sequence[LoggedEvent]:
         if self._shards == 1:
             return records
-        found = ((record, after.get(shard_of(record.key, self._shards))) for record in records)
-        return [record for record, position in found if position is not None and record.position > position]
+        candidates = ((record, after.get(shard_of(record.key, self._shards))) for record in records)
+        return [record for record, position in candidates if position is not None and record.position > position]

@@ -1,4 +1,4 @@
-"""Metrics of workers: runs of steps, attempts of deliveries and scheduled Events, as the process counts them that made them."""
+"""Metrics of workers: runs of steps, attempts of deliveries and scheduled Events, counted by the process that makes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ NO_ANSWER: Final = "none"
 
 
 class WorkerMetrics:
-    """Labels are names of workflows and steps, outcomes and phases: never what a client has sent."""
+    """The metrics of a process with workers. Labels are names of workflows and steps, outcomes and phases: never values from
+    clients."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         registry = CollectorRegistry() if registry is None else registry
@@ -30,7 +31,7 @@ class WorkerMetrics:
         self.provisions = ProvisionMetrics(registry)
         self._runs = Counter(
             "medialedger_step_runs",
-            "Runs of steps that ended; lost: its worker was not heard of",
+            "Runs of steps that ended; lost: its worker gave no sign of life",
             ("workflow", "step", "outcome"),
             registry=registry,
         )
@@ -40,7 +41,7 @@ class WorkerMetrics:
         self._jobs = Counter("medialedger_jobs_ended", "Jobs that ended with a step", ("workflow", "outcome"), registry=registry)
         self._network = Gauge(
             "medialedger_steps_with_network_without_need",
-            "1: steps have the network also where their workflow does not need it, since the system allows no network namespace",
+            "1: steps have the network even if their workflow does not need it, since the system allows no network namespace",
             registry=registry,
         )
         self.quiet = Gauge("medialedger_quiet", "1: the installation is quiet, so nothing leaves it", registry=registry)
@@ -51,7 +52,7 @@ class WorkerMetrics:
         )
         self._attempts = Counter(
             "medialedger_delivery_attempts",
-            "Attempts of deliveries, by what became of the delivery and the class of the answer's status",
+            "Attempts of deliveries, by the outcome of the delivery and the class of the answer's status",
             ("outcome", "answer"),
             registry=registry,
         )
@@ -75,7 +76,7 @@ class WorkerMetrics:
             registry=registry,
         )
 
-    def kept_time(self, action: str, *, late: float) -> None:
+    def reached_time(self, action: str, *, late: float) -> None:
         self._late.labels(action).observe(late)
 
     def run_ended(self, workflow: str, step: str, *, outcome: str, seconds: float | None = None) -> None:
@@ -84,7 +85,7 @@ class WorkerMetrics:
             self._run_seconds.labels(workflow, step).observe(seconds)
 
     def confined_less(self, lack: str) -> None:
-        """`lack`: what a process of steps could not give up, as `workers.kernel.confinement` says it."""
+        """Record a right that a process of steps could not give up; `lack` is a message of `workers.kernel.confinement`."""
         if gauge := {OPEN_NETWORK: self._network, OPEN_FILES: self._files}.get(lack):
             gauge.set(1)
 
@@ -96,5 +97,5 @@ class WorkerMetrics:
         self._attempt_seconds.observe(seconds)
 
     def count_endpoints(self, phase: str, count: Callable[[], float]) -> None:
-        """`count` is called with each scrape."""
+        """Register the gauge of a phase. `count` is called with each scrape."""
         self._endpoints.labels(phase).set_function(count)

@@ -1,4 +1,4 @@
-"""The handler of a consumer whose effects are orders: what all of them have alike."""
+"""The base of handlers of consumers whose effects are orders."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from projections.log.streams import Streams
 
 
 class OrderHandler:
-    """A subclass says in `prepare` which orders a page of the log gives. `wake` wakes the worker of this process that carries them
-    out."""
+    """The base of a handler that writes orders. A subclass defines in `prepare` the orders for a page of the log. `wake` wakes the
+    worker of this process that carries them out."""
 
     CONSUMER: ClassVar[str]
     kinds: ClassVar[frozenset[str]]
@@ -29,7 +29,7 @@ class OrderHandler:
         self._wake = wake
 
     async def begin(self, position: int) -> None:
-        """Nothing is kept in memory."""
+        """Do nothing: no state is in memory."""
 
     async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
         await insert(connection, effects, consumer=self.CONSUMER)
@@ -42,6 +42,6 @@ class OrderHandler:
 
     @staticmethod
     def _order(record: LoggedEvent, *, target: str, body: str) -> NewOrder:
-        """With the correlation of the event that gives it."""
+        """Return an order with the correlation of the event that causes it."""
         correlation = json.loads(record.metadata).get("correlation_id") or ""
         return NewOrder(record.position, target, body, record.event_id, correlation)

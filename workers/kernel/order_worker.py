@@ -1,6 +1,6 @@
-"""Carries out the orders of one consumer.
+"""The worker that carries out the orders of one consumer.
 
-Any number of processes may do it at once. What fails is tried again, later each time, for as long as it takes. Later orders of the
+Any number of processes may do so at once. A failed order is retried, later each time, for as long as it takes. Later orders of the
 same target wait meanwhile, and no others.
 """
 
@@ -20,7 +20,7 @@ from projections.kernel.tracing import UNTRACED, Tracer, within
 from workers.kernel.wakeups import Waker
 
 CarryOut = Callable[[Order, Invocation], Awaitable[None]]
-"""Does what an order says. It may be called again for an order that it has carried out."""
+"""Carries out an order. It may be called again for an order that was already carried out."""
 
 _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 300.0
@@ -29,7 +29,8 @@ _log = logging.getLogger(__name__)
 
 
 class OrderWorker(BackgroundTask):
-    """One that `carry_out` refuses with `NotFound` is left out: its target is not there any more."""
+    """The background task for the orders of one consumer. An order for which `carry_out` raises `NotFound` is skipped: its target
+    no longer exists."""
 
     WHAT: ClassVar[str] = "orders"
 
@@ -44,7 +45,7 @@ class OrderWorker(BackgroundTask):
             await self._waker.sleep()
 
     async def carry_out(self) -> int:
-        """Returns how many were due."""
+        """Carry out the orders that are due, and return their number."""
         taken = await self._orders.take()
         for ended in await asyncio.gather(*map(self._carry_out_one, taken), return_exceptions=True):
             if isinstance(ended, BaseException):
@@ -65,7 +66,7 @@ class OrderWorker(BackgroundTask):
             with self._tracer.span(f"order {self._orders.consumer}", parent=cause.trace_parent) as span:
                 await self._carry_out(order, Invocation(within(span, cause)))
         except NotFound as missing:
-            _log.warning("%s is left out: there is %s any more", what, missing)
+            _log.warning("%s is skipped: there is %s any more", what, missing)
         except Exception as fault:
             seconds = min(_FIRST_RETRY * 2 ** min(order.attempt - 1, 16), _LONGEST_RETRY)
             _log.warning("%s failed: %s; trying again in %.0f s", what, fault, seconds)

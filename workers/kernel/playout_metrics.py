@@ -1,4 +1,4 @@
-"""Metrics of playouts, as the process counts them that plays."""
+"""Metrics of playouts, counted by the process that plays."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ SKIPPED: Final = "skipped"
 
 
 class PlayoutMetrics:
-    """Of all playouts of the process together."""
+    """The metrics of all playouts of the process together."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         registry = CollectorRegistry() if registry is None else registry
         self._items = Counter(
             "medialedger_playout_items",
-            "Items of playlists that went on the air, or were left out because they could not be played",
+            "Items of playlists that went on the air, or were skipped because they could not be played",
             ("outcome",),
             registry=registry,
         )
         self._repeated = Counter(
             "medialedger_playout_repeated_frames",
-            "Frames that were shown once more because the next one of the item did not come in time",
+            "Frames that were shown again because the next frame of the item was late",
             registry=registry,
         )
         self._late = Gauge(
             "medialedger_playout_late_seconds",
-            "How far the playout that was looked at last is behind the clock",
+            "Delay behind the clock of the playout that was checked last",
             registry=registry,
         )
         for outcome in (PLAYED, SKIPPED):

@@ -1,4 +1,5 @@
-"""Entry points of other packages. One that cannot be loaded is left out: the product starts, and others are not affected."""
+"""Entry points of other packages. One that cannot be loaded is skipped: the product starts, and other entry points are not
+affected."""
 
 from __future__ import annotations
 
@@ -11,20 +12,21 @@ _log = logging.getLogger(__name__)
 
 
 def plugins(group: str) -> Sequence[EntryPoint]:
-    """In a fixed order. It reads the metadata of every installed distribution."""
+    """Return the entry points of a group in a fixed order. It reads the metadata of every installed distribution."""
     return sorted(entry_points(group=group), key=lambda plugin: (plugin.name, plugin.value))
 
 
 def loaded(group: str, *, taken: Sequence[str]) -> Mapping[str, Any]:
-    """What the entry points name, by their names in lower case, without those that are `taken`. The first of a name counts."""
-    found: dict[str, Any] = {}
+    """Load the objects of the entry points, by name in lower case, except those with a name that is `taken`. If several have the
+    same name, the first is used."""
+    objects: dict[str, Any] = {}
     for plugin in plugins(group):
         name = plugin.name.lower()
-        if name in (*taken, *found):
-            _log.error("%s (%s) is left out: there is one of this name already", plugin.name, plugin.value)
+        if name in (*taken, *objects):
+            _log.error("%s (%s) is skipped: another one has the same name", plugin.name, plugin.value)
             continue
         try:
-            found[name] = plugin.load()
+            objects[name] = plugin.load()
         except (Exception, SystemExit) as fault:  # a module of another package may raise anything
-            _log.error("%s (%s) is left out: %s: %s", plugin.name, plugin.value, type(fault).__name__, fault)
-    return found
+            _log.error("%s (%s) is skipped: %s: %s", plugin.name, plugin.value, type(fault).__name__, fault)
+    return objects

@@ -1,4 +1,4 @@
-"""Metrics of the samples of publishing points: as the process counts them that takes the samples."""
+"""Metrics of the samples of publishing points, counted by the process that takes the samples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _STATES: Final = ("idle", "starting", "started", "stopping", "stopped", "silent"
 
 
 class PointMetrics:
-    """Labels are states that servers are known to tell, never other words of theirs."""
+    """The metrics of samples. Labels are the documented states of servers, never other words that they send."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._samples = Counter(
             "medialedger_point_samples",
-            "Samples of publishing points, by the state that was told; silent: none",
+            "Samples of publishing points, by the reported state; silent: none was reported",
             ("state",),
             registry=registry,
         )
@@ -25,7 +25,7 @@ class PointMetrics:
         self._late = Histogram("medialedger_point_sample_late_seconds", "How late samples began", buckets=_LATE, registry=registry)
         self._put_off = Counter(
             "medialedger_point_samples_put_off",
-            "Samples of slow points that were put off, since too many slow ones were under way",
+            "Samples of slow points that were postponed, since too many slow ones were in progress",
             registry=registry,
         )
         self._watched = Gauge("medialedger_points_watched", "Publishing points that the process samples", registry=registry)

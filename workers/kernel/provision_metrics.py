@@ -1,4 +1,4 @@
-"""Metrics of provisioning, as the process counts them that does the work."""
+"""Metrics of provisioning, counted by the process that does the work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
 
 
 class ProvisionMetrics:
-    """Labels are names of states and deployments."""
+    """The metrics of provisioning. Labels are names of states and deployments."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._ends = Counter(
@@ -28,8 +28,8 @@ class ProvisionMetrics:
             registry=registry,
         )
 
-    def known(self, states: Iterable[str]) -> None:
-        """Zeros are there before anything has happened, so that the first is an increase."""
+    def declare(self, states: Iterable[str]) -> None:
+        """Create the counters of these states with the value zero, so that the first run is an increase."""
         for state in states:
             self._ends.labels(state)
 

@@ -1,6 +1,6 @@
-"""Quiet: whether this process may reach anything outside the installation.
+"""Quiet mode: decides if this process may reach anything outside the installation.
 
-Quiet is ordered for the whole installation, and the order is kept in the log. Each process follows it: it stops the worker roles
+The order to be quiet is for the whole installation and is stored in the log. Each process follows it: it stops the worker roles
 that reach other systems, and refuses every call of the guarded client.
 """
 
@@ -12,17 +12,17 @@ from domain.records.kinds.quiet import Quiet
 from projections.records.queries import RecordQueries
 from workers.ports import OutboundRefused
 
-REFUSAL: Final = "The installation is quiet: nothing leaves it until somebody runs `medialedger quiet off`."
+REFUSAL: Final = "The installation is quiet: nothing leaves it until you run `medialedger quiet off`."
 
 
 class QuietMode:
-    """Off until the order has been read."""
+    """The quiet mode of this process, off until the order has been read."""
 
     def __init__(self) -> None:
         self.on = False
 
     async def read(self, records: RecordQueries) -> None:
-        """Follow the order that counts now."""
+        """Follow the current order."""
         order = await records.find(Quiet.KIND, Quiet.ONLY_KEY)
         self.on = order is not None and order.details.on
 

@@ -1,4 +1,4 @@
-"""Metrics of sessions, as the process counts them that runs them."""
+"""Metrics of sessions, counted by the process that runs them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from prometheus_client import CollectorRegistry, Counter
 
 
 class SessionMetrics:
-    """Labels are kinds of sessions."""
+    """The metrics of sessions. Labels are kinds of sessions."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         registry = CollectorRegistry() if registry is None else registry
         self._starts = Counter(
             "medialedger_session_starts",
-            "Starts of sessions; failed: it could not be started",
+            "Starts of sessions; failed: the session could not be started",
             ("kind", "outcome"),
             registry=registry,
         )
         self._restarts = Counter(
             "medialedger_session_restarts",
-            "Sessions that ended by themselves and were to start again",
+            "Sessions that ended unexpectedly and were to be restarted",
             ("kind",),
             registry=registry,
         )
         self._given_up = Counter(
             "medialedger_sessions_given_up",
-            "Sessions that are not started again until the next order",
+            "Sessions that are not restarted until the next order",
             ("kind",),
             registry=registry,
         )
 
-    def known(self, kind: str) -> None:
-        """Zeros are there before anything has happened, so that the first is an increase."""
+    def declare(self, kind: str) -> None:
+        """Create the counters of this kind with the value zero, so that the first start is an increase."""
         for outcome in ("started", "failed"):
             self._starts.labels(kind, outcome)
         self._restarts.labels(kind)

@@ -1,5 +1,5 @@
 """Shortages of the machine: errors of the system that say nothing about the receiver, the host or the step for which something was
-to be opened. What met one is tried again soon, and counts as no attempt."""
+to be opened. Work that meets a shortage is retried soon, and this does not count as an attempt."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ import errno
 from typing import Final
 
 SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN})
-"""No free descriptor, memory or process."""
+"""The error numbers for a lack of descriptors, memory or processes."""

@@ -1,7 +1,7 @@
-"""Wake-ups: workers that poll tables are woken when something in the log may have made work for them.
+"""Wake-ups: workers that poll tables are woken when an event in the log may have made work for them.
 
-A wake-up is only a hint, and so are the streams that it names. One that is missed, while Kafka is down for instance, does no harm:
-the workers poll slowly by themselves.
+A wake-up is only a hint, and so are the streams that it names. A missed wake-up, for instance while Kafka is down, does no harm:
+the workers also poll slowly.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _BATCH: Final = 8
 _SHORT_REST: Final = 0.005
 _MUCH: Final = 16
 _MOST: Final = 10_000
-"""Positions of the log that one signal looks at."""
+"""The number of positions of the log that one signal examines."""
 
 
-def rest(found: int) -> float:
-    """Seconds until the next poll of a worker that found so many tasks. After one, poll soon; after a few, wait for more to take
-    them together; many are a batch already."""
-    return LONG_REST if 1 < found < _BATCH else REST
+def rest(tasks: int) -> float:
+    """Return the seconds until the next poll of a worker that got this number of tasks. After one task it polls soon; after a few
+    it waits to take more of them together; many are a batch already."""
+    return LONG_REST if 1 < tasks < _BATCH else REST
 
 
 class Waker:
-    """An event with a time limit: lets one worker sleep until it is woken or has to poll."""
+    """An event with a time limit: one worker sleeps until it is woken or has to poll."""
 
     def __init__(self) -> None:
         self._woken = asyncio.Event()
@@ -46,7 +46,7 @@ class Waker:
         self._woken.set()
 
     async def sleep(self, seconds: float = POLL) -> bool:
-        """Whether it was woken. A wake-up from before the call counts: the worker may have read older data."""
+        """Sleep, and return True if the worker was woken. A wake-up before the call counts: the worker may have read older data."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
@@ -56,21 +56,22 @@ class Waker:
 
 
 Follower = Callable[[Sequence[str]], None]
-"""Is told the streams that had an event of the wanted topics."""
+"""Called with the streams that had an event of the topics of the signal."""
 
 
 class Signal(Protocol):
-    """Source of wake-ups: says when something may have happened, and to which aggregates."""
+    """A source of wake-ups: reports that something may have happened, and to which aggregates."""
 
     async def wait(self) -> Changes:
-        """Wait a moment; what happened until then. Raises `Unavailable`."""
+        """Wait a moment, and return the changes until then. Raise `Unavailable`."""
         ...
 
     async def close(self) -> None: ...
 
 
 class LogSignal:
-    """From the log itself. `kinds` are the aggregates whose events wake, `topics` the events whose streams are named."""
+    """A signal that reads the log. `kinds` are the kinds of aggregates whose events wake; `topics` are the topics of the events
+    whose streams are reported."""
 
     def __init__(
         self, database: Database, log_watcher: LogWatcher, *, kinds: Collection[str], topics: Collection[str] = ()
@@ -100,7 +101,7 @@ class LogSignal:
 
 
 class FeedSignal:
-    """From a broker."""
+    """A signal that reads a broker."""
 
     def __init__(self, database: Database, feed: Feed, *, topics: Collection[str] = ()) -> None:
         self._database = database
@@ -125,7 +126,8 @@ class FeedSignal:
 
 
 class WakeupHub(BackgroundTask):
-    """Wakes all its workers at every signal, and tells its followers what changed. One per process and kind of work."""
+    """Wakes all its workers at every signal, and passes the changed streams to its followers. There is one for each process and
+    kind of work."""
 
     WHAT: ClassVar[str] = "wake-ups"
 
@@ -140,7 +142,7 @@ class WakeupHub(BackgroundTask):
         return waker
 
     def follow(self, follower: Follower) -> None:
-        """The follower is called before the wakers are woken."""
+        """Add a follower. Followers are called before the wakers are woken."""
         self._followers.append(follower)
 
     async def stop(self) -> None:
@@ -154,5 +156,5 @@ class WakeupHub(BackgroundTask):
                 follow(changes.streams)
             for waker in self._wakers:
                 waker.wake()
-            # One poll then also sees the events that come meanwhile.
+            # Wait, so that one poll also sees the events that arrive meanwhile.
             await asyncio.sleep(_SHORT_REST if changes.count < _MUCH else LONG_REST)

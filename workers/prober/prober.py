@@ -231,7 +231,7 @@ def _sample_of(key: PointKey, watched: _Watched, looked: Looked, epoch: int) -> 
     sample = Sample(key, watched.shard, epoch, address=watched.point.fingerprint, strategy=watched.point.strategy, age=0.0)
     if report is None:
         assert looked.silent is not None
-        return replace(sample, counted=looked.silent.of_the_point, fault=str(looked.silent))
+        return replace(sample, counted=looked.silent.is_at_fault, fault=str(looked.silent))
     return replace(
         sample,
         strategy=report.strategy,

@@ -71,7 +71,7 @@ class Reconciler(LeasedWorker):
         self._provisioners = provisioners
         self._logbook = logbook
         self._metrics = metrics
-        metrics.known(state.name for state in ENDED)
+        metrics.declare(state.name for state in ENDED)
         self._at_once = at_once
         self._runs: dict[str, _Run] = {}
         self._rest_until: dict[str, float] = {}
@@ -182,7 +182,7 @@ class Reconciler(LeasedWorker):
         """Forget what an earlier member of this machine has kept of keys that are over. Between two looks, so no run begins."""
         self._tidied = time.monotonic()
         for provisioner in self._provisioners.values():
-            for key in await provisioner.kept():
+            for key in await provisioner.local_keys():
                 is_ours = key not in self._runs and self._is_ours(key, self._epoch(key, self._assignment))
                 if is_ours and await self._is_over(key):
                     await provisioner.forget(key)

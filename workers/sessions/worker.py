@@ -53,7 +53,7 @@ class SessionWorker(LeasedWorker):
         super().__init__(leases, waker)
         self._retries = retries
         self._metrics = metrics or SessionMetrics()
-        self._metrics.known(store.kind)
+        self._metrics.declare(store.kind)
         self._kind = kind
         self._store = store
         self._host = host

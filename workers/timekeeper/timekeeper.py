@@ -130,7 +130,7 @@ class Timekeeper(LeasedWorker):
             seconds = self._rests.begin(one.attempt)
             _log.exception("the schedule could not %s the Event %s; it is tried again in %.0f s", one.action, one.key, seconds)
         else:
-            self._metrics.kept_time(one.action, late=one.late + time.monotonic() - asked)
+            self._metrics.reached_time(one.action, late=one.late + time.monotonic() - asked)
 
     async def _order(self, one: DueEvent) -> None:
         invocation = Invocation.by("system")

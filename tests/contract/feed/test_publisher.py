@@ -60,7 +60,7 @@ class Injected(KafkaPublisher):
 
 async def begun(publisher: KafkaPublisher) -> None:
     await publisher.begin(ORIGIN)
-    async for page in publisher.held(0):
+    async for page in publisher.stored_records(0):
         publisher.leave_out(page)
 
 

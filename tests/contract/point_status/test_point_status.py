@@ -232,7 +232,7 @@ async def test_what_is_no_answer_is_no_state(
     server.pages = {f"/live.isml{path}": HOSTILE[name] for path in paths}
     silent = await silence(outbound, point(server, strategy))
     assert silent.kind in ("answer", "closed", "protocol")
-    assert silent.of_the_point
+    assert silent.is_at_fault
     assert "127.0.0.1" not in str(silent)
     assert "isml" not in str(silent)
     assert set(server.asked) <= {f"/live.isml{path}" for path in paths}
@@ -268,4 +268,4 @@ async def test_many_points_are_asked_at_once(outbound: GuardedClient, server: Po
 )
 async def test_only_what_the_point_does_counts_against_it(outbound: GuardedClient, url: str, kind: str, to_blame: bool) -> None:
     silent = await silence(outbound, WatchedPoint(0, 0, "", "", ALL, url=url))
-    assert (silent.kind, silent.of_the_point) == (kind, to_blame)
+    assert (silent.kind, silent.is_at_fault) == (kind, to_blame)

@@ -11,7 +11,7 @@ import pytest
 from tests.workers.jobs.file_host import CHANGED, FileHost
 from tests.workers.outbound.host import Host, Silence, hangs, says
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Began, Download, OutboundFailed, OutboundRefused
+from workers.ports import Download, DownloadStart, OutboundFailed, OutboundRefused
 
 LOOPBACK = [ip_network("127.0.0.1/32")]
 SECRET = "S3cret"
@@ -49,7 +49,7 @@ async def failure(client: Download, url: str, to: Path, *, offset: int = 0, if_r
 
 
 async def test_a_file_and_what_is_said_of_it(client: Download, to: Path) -> None:
-    began: list[Began] = []
+    began: list[DownloadStart] = []
     seen: list[bytes] = []
     async with FileHost(BODY) as host:
         done = await client.download(f"{host.url}/a?b=c", to, began=began.append, seen=seen.append)
@@ -79,7 +79,7 @@ async def test_another_status_touches_no_file(client: Download, to: Path) -> Non
 
 async def test_the_rest_is_added(client: Download, to: Path) -> None:
     put(to, BODY[:1000] + b"what came after is not trusted")
-    began: list[Began] = []
+    began: list[DownloadStart] = []
     async with FileHost(BODY) as host:
         done = await client.download(host.url, to, offset=1000, if_range='"one"', began=began.append)
     assert (done.status, done.size) == (206, len(BODY))
@@ -99,7 +99,7 @@ async def test_the_rest_by_date(client: Download, to: Path) -> None:
 async def test_a_host_that_sends_all_of_it_overwrites(client: Download, to: Path, ranges: str) -> None:
     """Because the version is another, or because it knows no ranges."""
     put(to, b"x" * (len(BODY) + 5))
-    began: list[Began] = []
+    began: list[DownloadStart] = []
     async with FileHost(BODY, ranges=ranges) as host:
         done = await client.download(host.url, to, offset=1000, if_range='"older"', began=began.append)
     assert (done.status, done.size, began[0].offset) == (200, len(BODY), 0)

@@ -56,7 +56,7 @@ class MemoryProvisioner:
         changed = [f"~ {name_of(one)}" for one in desired.resources if desired.allow_updates and up.get(name_of(one), one) != one]
         return "\n".join([*made, *changed, *(f"- {name}" for name in sorted(up.keys() - desired.names))])
 
-    async def kept(self) -> Sequence[str]:
+    async def local_keys(self) -> Sequence[str]:
         return sorted(self.keeps)
 
     async def forget(self, key: str) -> None:

@@ -266,7 +266,7 @@ async def test_a_holder_that_is_no_process_here_gets_no_signal() -> None:
 
 async def test_a_workdir_goes_when_nothing_is_there_and_only_then(site: Site) -> None:
     await site.provide(A)
-    assert await site.provisioner.kept() == [site.key]
+    assert await site.provisioner.local_keys() == [site.key]
     await site.provisioner.forget(site.key)
     assert site.workdir.path.exists(), "its state has objects"
     left = site.workdir.path.with_name(f"{site.workdir.name}.gone-1")
@@ -279,5 +279,5 @@ async def test_a_workdir_goes_when_nothing_is_there_and_only_then(site: Site) ->
     unsaved.unlink()
     await site.provisioner.forget(site.key)
     assert list((site.root / "work").iterdir()) == []
-    assert await site.provisioner.kept() == []
+    assert await site.provisioner.local_keys() == []
     await site.provisioner.forget(site.key)

@@ -16,7 +16,7 @@ from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.broker_topics import bounds
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.topics import PARTITIONS
-from workers.relay import HeldRecord
+from workers.relay import BrokerRecord
 
 _PAGE: Final = 2000
 _WAIT_MS: Final = 5000
@@ -80,7 +80,7 @@ class ReadBack:
         for partition in self._ends:
             self._consumer.seek(partition, starts[partition])
 
-    def page(self) -> Sequence[HeldRecord] | None:
+    def page(self) -> Sequence[BrokerRecord] | None:
         """The next records; None after the last one. Records of other products are left out."""
         if not self._ends:
             return None
@@ -95,7 +95,7 @@ class ReadBack:
         for partition, records in polled.items():
             for record in records:
                 with suppress(KeyError, ValueError):
-                    page.append(HeldRecord(partition, *cloud_event.identity(record.headers)))
+                    page.append(BrokerRecord(partition, *cloud_event.identity(record.headers)))
         return page
 
     def close(self) -> None:

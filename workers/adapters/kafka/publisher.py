@@ -27,7 +27,7 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.held import HeldPositions, ReadBack
 from workers.adapters.kafka.refusals import translated
 from workers.adapters.kafka.topics import LARGEST, Topics
-from workers.relay import HeldRecord
+from workers.relay import BrokerRecord
 
 T = TypeVar("T")
 _PATIENCE: Final = 4.0
@@ -72,7 +72,7 @@ class KafkaPublisher:
         self._largest = await self._run(self._make_topics)
         self._producer = await self._run(self._make_producer)
 
-    async def held(self, since: int) -> AsyncIterator[Sequence[HeldRecord]]:
+    async def stored_records(self, since: int) -> AsyncIterator[Sequence[BrokerRecord]]:
         """The records that the topics hold from a time on, in milliseconds since 1970."""
         self._reading = ReadBack(self._connection, self._names)
         await self._run(partial(self._reading.start, since))
@@ -81,7 +81,7 @@ class KafkaPublisher:
         await self._run(self._reading.close)
         self._reading = None
 
-    def leave_out(self, records: Iterable[HeldRecord]) -> None:
+    def leave_out(self, records: Iterable[BrokerRecord]) -> None:
         """Records that need not be sent again."""
         for record in records:
             self._held.add(record.partition, record.position)

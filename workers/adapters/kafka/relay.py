@@ -66,7 +66,7 @@ class KafkaRelay:
         name = relay_name(cluster)
         leases = ShardLeases(self._database, name, shards=1, member=self._member, host=self._host, lease=self._lease)
         feed = LogFeed(self._database, self._log_watcher, kinds=None, limit=self._limit)
-        handler = Relay(self._database, publisher, name=name, kinds=self._kinds, known=self._known)
+        handler = Relay(self._database, publisher, name=name, kinds=self._kinds, existing_kinds=self._known)
         consumer = Consumer(self._database, leases, feed=feed, handler=handler)
         await consumer.start()
         try:

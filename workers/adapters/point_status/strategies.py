@@ -76,7 +76,7 @@ def _together(failures: list[tuple[StatusCheckStrategy, PointSilent]]) -> PointS
     """Of several failures the one that says most of the point decides the kind."""
     if len(failures) == 1:
         return failures[0][1]
-    worst = next((silent for _, silent in failures if silent.of_the_point), failures[0][1])
+    worst = next((silent for _, silent in failures if silent.is_at_fault), failures[0][1])
     local = next((silent for _, silent in failures if silent.kind == "local"), None)
     texts = dict.fromkeys(str(silent) for _, silent in failures)
     if len(texts) == 1:

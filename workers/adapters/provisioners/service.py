@@ -134,7 +134,7 @@ class ServiceProvisioner:
         lines = [f"{'=' if name in there else '+'} {name}" for name in wanted]
         return "\n".join((*lines, *(f"- {name}" for name in there if name not in desired.names)))
 
-    async def kept(self) -> Sequence[str]:
+    async def local_keys(self) -> Sequence[str]:
         return ()
 
     async def forget(self, key: str) -> None:

@@ -18,7 +18,7 @@ class StaticProvisioner:
     async def plan(self, desired: Desired) -> str:
         return "\n".join(f"= {name_of(resource)}, as it is listed" for resource in desired.resources)
 
-    async def kept(self) -> Sequence[str]:
+    async def local_keys(self) -> Sequence[str]:
         return ()
 
     async def forget(self, key: str) -> None:

@@ -23,8 +23,8 @@ class TemplateProvisioner:
     async def plan(self, desired: Desired) -> str:
         return await self._chosen(desired).plan(desired)
 
-    async def kept(self) -> Sequence[str]:
-        return await self._terraform.kept()
+    async def local_keys(self) -> Sequence[str]:
+        return await self._terraform.local_keys()
 
     async def forget(self, key: str) -> None:
         await self._terraform.forget(key)

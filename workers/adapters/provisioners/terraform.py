@@ -106,7 +106,7 @@ class TerraformProvisioner:
         notes = [message for message in told.messages if not message.startswith("plan: ")]
         return "\n".join([*notes, *(f"{change.sign} {change.address}" for change in planned)])
 
-    async def kept(self) -> Sequence[str]:
+    async def local_keys(self) -> Sequence[str]:
         return await asyncio.to_thread(keys_below, self._root)
 
     async def forget(self, key: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepFailed
 from workers.kernel.http_dates import http_date
-from workers.ports import Began, Downloaded, OutboundFailed, OutboundRefused
+from workers.ports import Downloaded, DownloadStart, OutboundFailed, OutboundRefused
 
 MOST_BREAKS: Final = 20
 _PART: Final = "download.part"
@@ -116,7 +116,7 @@ class ResumableDownload:
     def _forget(self) -> None:
         self._got, self._hash, self._version = 0, sha256(), Version(None, None, "")
 
-    def _began(self, began: Began) -> None:
+    def _began(self, began: DownloadStart) -> None:
         """Called before the first byte: a run that copies the file in between must see that it is another version."""
         if self._expected is not None and began.total is not None and began.total != self._expected:
             self.discard()
@@ -163,7 +163,7 @@ class ResumableDownload:
             self._context.log(f"Going on at {self._got} bytes, which the run before had.")
 
 
-def validator(began: Began) -> str | None:
+def validator(began: DownloadStart) -> str | None:
     """The validator that identifies this version of the file."""
     tag = began.headers.get("etag", "")
     if _STRONG_TAG.fullmatch(tag):
