@@ -1,4 +1,5 @@
-"""The ports of live publications: targets that take a stream, and external streaming servers that push it in place of this product."""
+"""The ports of live publications: targets that take a stream, and external streaming servers that push it in place of this
+product."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def live_face(target: PublishingTarget) -> LiveTarget:
 
 
 class StreamTargetsUnavailable(Exception):
-    """Raised when the streaming server cannot be reached or cannot do what is asked now. Its text is one sentence without secrets."""
+    """Raised when the streaming server cannot be reached or cannot do what is asked now. Its text is one sentence without
+    secrets."""
 
 
 @dataclass(frozen=True, slots=True)

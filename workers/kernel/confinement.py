@@ -125,7 +125,8 @@ def _python() -> Sequence[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a Python process that starts confined ones: the module path of the worker and none of its settings."""
+    """Return the environment of a Python process that starts confined ones: the module path of the worker and none of its
+    settings."""
     return {
         "PATH": os.pathsep.join(os.get_exec_path()),
         "LC_ALL": "C.UTF-8",

@@ -1,4 +1,5 @@
-"""The process of the fork server: it has one thread, has imported what its processes need, and forks for each start. See ADR 0045."""
+"""The process of the fork server: it has one thread, has imported what its processes need, and forks for each start. See ADR
+0045."""
 
 from __future__ import annotations
 

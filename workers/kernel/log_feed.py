@@ -72,7 +72,8 @@ class LogFeed:
         pass
 
     async def _end(self, start: int, size: int, head: int) -> int:
-        """Return the end of a page after `start`: before the first write that does not fit as a whole, unless it is the only one."""
+        """Return the end of a page after `start`: before the first write that does not fit as a whole, unless it is the only
+        one."""
         while start + size < head:
             following = await reader.at(self._database, [start + size + 1])
             end = start + size - sum(map(before, following))
