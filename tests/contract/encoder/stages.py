@@ -52,7 +52,7 @@ class InMemory:
 
     async def source_ends(self) -> None:
         for run in self._encoder.running:
-            run.end("The source is over.")
+            run.end("The source has ended.")
 
     def _point(self, index: int) -> MemoryPoint:
         return self._encoder.point(self.plan.points[index])

@@ -18,7 +18,7 @@ from tests.workers.encoders.receiver import Receiver
 from tests.workers.encoders.test_ffmpeg import PATIENCE, encoder, joined, more, running
 from tests.workers.jobs.counted import film, numbers
 from tests.workers.jobs.streamed import playlist
-from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.fetched import FetchedStream
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.outbound_http import GuardedClient
@@ -67,7 +67,7 @@ async def test_a_stream_over_http_is_encoded_as_it_comes(
     encoder: FfmpegEncoder, receiver: Receiver, stream: bytes, tmp_path: Path
 ) -> None:
     async with serving({"film.ts": stream}) as url:
-        assert await over(encoder, receiver, f"{url}/film.ts") == "The source is over."
+        assert await over(encoder, receiver, f"{url}/film.ts") == "The source has ended."
     assert numbers(joined(receiver, "one", tmp_path / "one.mp4")) == [0, *range(100)], "its sound begins before its picture"
 
 
@@ -78,7 +78,7 @@ async def test_a_playlist_is_read_here_and_not_by_ffmpeg(
     master = b"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=9\nhigh.m3u8\n"
     files = {"a/master.m3u8": master, "a/high.m3u8": playlist([0, 1]), "a/s0.ts": stream[:half], "a/s1.ts": stream[half:]}
     async with serving(files) as url:
-        assert await over(encoder, receiver, f"{url}/a/master.m3u8") == "The source is over."
+        assert await over(encoder, receiver, f"{url}/a/master.m3u8") == "The source has ended."
     assert numbers(joined(receiver, "one", tmp_path / "one.mp4")) == [0, *range(100)], "its sound begins before its picture"
 
 
@@ -103,7 +103,7 @@ async def test_a_source_that_leads_elsewhere_is_refused(encoder: FfmpegEncoder, 
 
 async def test_a_playlist_that_gets_no_segment_is_refused(client: GuardedClient) -> None:
     async with serving({"live.m3u8": b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n"}) as url:
-        fetched = Fetched(client, f"{url}/live.m3u8", first=0.2)
+        fetched = FetchedStream(client, f"{url}/live.m3u8", first=0.2)
         async with asyncio.timeout(PATIENCE):
             with pytest.raises(NotRead, match="no segments yet"):
                 await fetched.head()
@@ -145,7 +145,7 @@ async def test_a_source_that_breaks_off_is_named(encoder: FfmpegEncoder, receive
     live = playlist([0, 1], ended=True).replace(b"s1.ts", b"missing.ts")
     async with serving({"live.m3u8": live, "s0.ts": stream}) as url:
         why = await over(encoder, receiver, f"{url}/live.m3u8")
-    assert why == "The source broke off: It answers with status 404."
+    assert why == "The source failed: It answers with status 404."
 
 
 async def test_a_stop_while_the_source_is_silent(encoder: FfmpegEncoder, receiver: Receiver, stream: bytes) -> None:

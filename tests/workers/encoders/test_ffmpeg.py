@@ -311,7 +311,7 @@ async def test_a_film_is_sent_and_can_be_repeated(encoder: FfmpegEncoder, receiv
         ffmpeg_plan(receiver.point("two"), source={**source, "loop": False}), channel="news", session=7, may_send=lambda: True
     )
     async with asyncio.timeout(PATIENCE):
-        assert (await run.ended(), run.over) == ("The source is over.", True)
+        assert (await run.ended(), run.over) == ("The source has ended.", True)
     await run.stop()
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.properties.bounds import MIB, bounded
 from tests.workers.pushes.rtmp_receiver import _message
-from workers.adapters.encoders.amf import decoded, encoded
+from workers.adapters.encoders.amf import decode, encode
 from workers.adapters.encoders.point import NotSent
 from workers.adapters.encoders.rtmp import Publication, Target, _ChunkReader
 
@@ -58,7 +58,7 @@ def chunk(shape: int, length: int, body: bytes, *, channel: int = 3, kind: int =
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 1e308])
 async def test_a_stream_with_a_number_that_cannot_be_is_refused(number: float) -> None:
     async with asyncio.timeout(PATIENCE), answering(CONNECTED + _message("_result", 4.0, None, number)) as publication:
-        with pytest.raises(NotSent, match="makes no stream"):
+        with pytest.raises(NotSent, match="creates no stream"):
             await publication.publish(TARGET)
 
 
@@ -114,9 +114,9 @@ async def test_a_server_that_asks_without_end_and_takes_nothing_fills_no_memory(
 
 def test_values_are_read_up_to_a_number_of_them() -> None:
     def read() -> None:
-        assert len(decoded(b"\5" * 4 * MIB)) == 256
-        assert decoded(b"\3" + b"\0\1a\5" * MIB) == []
-        assert decoded(b"\3\0\0" * MIB) == []
+        assert len(decode(b"\5" * 4 * MIB)) == 256
+        assert decode(b"\3" + b"\0\1a\5" * MIB) == []
+        assert decode(b"\3\0\0" * MIB) == []
 
     bounded(read)
 
@@ -124,7 +124,7 @@ def test_values_are_read_up_to_a_number_of_them() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.binary(max_size=100)
-    | st.builds(lambda a, b: encoded("_result", 1.0, {"a": [None, 1.0][a]}) + b, st.integers(0, 1), st.binary())
+    | st.builds(lambda a, b: encode("_result", 1.0, {"a": [None, 1.0][a]}) + b, st.integers(0, 1), st.binary())
 )
 def test_any_bytes_are_values_as_far_as_they_can_be_read(data: bytes) -> None:
-    decoded(data)
+    decode(data)

@@ -139,7 +139,7 @@ async def test_an_encoder_that_is_gone_has_ended_when_its_lease_has(encoder: Htt
     del foreign.sessions[9]
     async with asyncio.timeout(60):
         why = await run.ended()
-    assert why.startswith("Its status was not told for 2 s: The encoder answers with status 404")
+    assert why.startswith("The encoder did not report its status for 2 s: The encoder answers with status 404")
     await run.stop()
 
 
@@ -183,7 +183,7 @@ async def test_its_lease_counts_from_the_last_request_that_may_have_reached_it(c
 async def test_a_start_without_an_answer_leaves_nothing(client: GuardedClient, foreign: Foreign) -> None:
     encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=60.0, poll=0.05, seconds=1.0)
     foreign.dumb = {"PUT"}
-    with pytest.raises(EncoderFailed, match="cannot be asked"):
+    with pytest.raises(EncoderFailed, match="cannot be reached"):
         await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
     assert not foreign.sessions[9].live
 
@@ -235,10 +235,10 @@ async def test_it_ends_when_nobody_who_has_ordered_it_may_do_so_any_more(client:
     encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, permitted, lease=2.0, poll=0.02, renew=0.05)
     run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
     allowed.clear()
-    assert "no key or role" in await run.ended()
+    assert "no longer has a key" in await run.ended()
     await run.stop()
     assert foreign.stops
-    with pytest.raises(EncoderFailed, match="no key or role"):
+    with pytest.raises(EncoderFailed, match="no longer has a key"):
         await encoder.start(http_plan(foreign), channel="news", session=10, may_send=lambda: True)
     assert 10 not in foreign.sessions
 

@@ -14,7 +14,7 @@ from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
 from workers.adapters.encoders.point import Sending
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
-from workers.adapters.encoders.rtmp_point import _OVERHEAD, LATE, MOST_HELD, Interleaved, RtmpPoint, Tag
+from workers.adapters.encoders.rtmp_point import _OVERHEAD, LATE, MOST_BUFFERED, Interleaved, RtmpPoint, Tag
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
 from workers.media.cmaf import Fragment, Header, Sample
@@ -50,7 +50,7 @@ def test_a_track_goes_on_without_the_other_one_which_is_in_sync_when_it_is_back(
     tags = sent(order, *both(range(8)))
     for number in range(8, 128):
         tags += sent(order, half_second(lasting, number))
-        assert order.held <= (LATE + 0.5) * 10 * (SIZE + 5 + _OVERHEAD)
+        assert order.buffered <= (LATE + 0.5) * 10 * (SIZE + 5 + _OVERHEAD)
     assert tags[-1][0] > 63_000
     tags += sent(order, *both(range(128, 140)))
     assert [time for time, _, _ in tags] == sorted(time for time, _, _ in tags)
@@ -73,9 +73,9 @@ def test_picture_that_comes_too_late_goes_on_with_a_key_frame() -> None:
 def test_what_waits_is_bounded_in_bytes() -> None:
     order = Interleaved([PICTURE, SOUND])
     tags: list[Tag] = []
-    for number in range(4 * MOST_HELD // (5 * 1_000_000)):
+    for number in range(4 * MOST_BUFFERED // (5 * 1_000_000)):
         tags += [(time, kind, b"") for time, kind, _ in sent(order, half_second(PICTURE, number, size=1_000_000))]
-        assert order.held <= MOST_HELD
+        assert order.buffered <= MOST_BUFFERED
     assert times(tags, VIDEO) == list(range(0, len(tags) * 100, 100))
     assert tags
 

@@ -18,7 +18,7 @@ from tests.sources import films
 from tests.sources.films import CHANGES, Form
 from tests.sources.measure import apart
 from workers.adapters.encoders.canvas import CHANNELS, SAMPLE, Canvas
-from workers.adapters.encoders.item_decoder import ItemDecoder, Over, Streams, looked_at
+from workers.adapters.encoders.item_decoder import ItemDecoder, Over, Streams, inspect_item
 from workers.adapters.ffmpeg import find
 from workers.adapters.step_account import program_confinement
 from workers.playout_ports import OpenedItem
@@ -45,11 +45,11 @@ async def played(path: Path, *, start: float = 0.0, end: float | None = None, so
     canvas = Canvas(CANVAS.width, CANVAS.height, CANVAS.rate, sound)
     confinement = program_confinement(program)
     item = OpenedItem(os.open(path, os.O_RDONLY), start, end)
-    found = await looked_at(program, item, confinement=confinement, known={})
+    found = await inspect_item(program, item, confinement=confinement, cache={})
     streams = Streams.of(found, sound=sound)
     decoder = await ItemDecoder.start(program, item, streams=streams, canvas=canvas, confinement=confinement)
     try:
-        await decoder.primed(seconds=60)
+        await decoder.wait_for_first(seconds=60)
         pictures: list[bytes] = []
         samples = bytearray()
         while True:
@@ -58,7 +58,7 @@ async def played(path: Path, *, start: float = 0.0, end: float | None = None, so
             except Over:
                 break
             if slot is None:
-                await decoder.more(seconds=60)
+                await decoder.read_more(seconds=60)
                 continue
             pictures.append(slot.picture)
             samples += slot.sound

@@ -263,7 +263,7 @@ async def test_who_goes_on_later_shows_what_is_due_by_then(
         begun = float(shelf.place["anchor"]["at"])
         await until(lambda: len(receiver.media("one")) > 3, seconds=PATIENCE)
         os.kill(encode(), signal.SIGKILL)
-        assert await run.ended() == "ffmpeg was ended by the signal 9."
+        assert await run.ended() == "ffmpeg was ended by signal 9."
         assert not run.over
     await until(lambda: time.time() > begun + 3.2, seconds=PATIENCE)
     async with playing(client, shelf.programme(kept=shelf.place), receiver.point("one"), session=8) as run:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any
 
-from workers.adapters.encoders.amf import Value, decoded, encoded
+from workers.adapters.encoders.amf import Value, decode, encode
 from workers.adapters.encoders.rtmp import AUDIO, DATA, VIDEO, _ChunkReader
 
 _COMMAND, _CHUNK = 20, 128
@@ -93,10 +93,10 @@ class RtmpReceiver:
         while True:
             kind, body, at = await chunks_of()
             if kind == _COMMAND:
-                if not self._command(writer, taken, decoded(body)):
+                if not self._command(writer, taken, decode(body)):
                     return
             elif kind == DATA:
-                said = decoded(body)[-1]
+                said = decode(body)[-1]
                 assert isinstance(said, dict)
                 taken.described, taken.session = dict(said), int(said["session"])
             elif kind in (AUDIO, VIDEO):
@@ -163,7 +163,7 @@ def since_arrival(writer: asyncio.StreamWriter) -> float:
 
 
 def _message(*values: Value) -> bytes:
-    body = encoded(*values)
+    body = encode(*values)
     head = b"\3" + (0).to_bytes(3) + len(body).to_bytes(3) + bytes([_COMMAND]) + struct.pack("<I", 0)
     parts = [body[at : at + _CHUNK] for at in range(0, len(body), _CHUNK)]
     return head + b"\xc3".join(parts)

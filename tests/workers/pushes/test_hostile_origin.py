@@ -110,9 +110,9 @@ async def test_what_waited_for_another_track_is_not_counted_once_it_was_sent() -
     sound = Track(SOUND, cmaf.header(init(AAC)))
     order = Interleaved([TRACK, sound])
     assert not [tag for number in range(3) for tag in order.add(Queued(TRACK, fragment_of(number)))]
-    assert order.held > 3 * 100_000
+    assert order.buffered > 3 * 100_000
     assert len(list(order.add(Queued(sound, fragment_of(9))))) == 3
-    assert order.held < 110_000
+    assert order.buffered < 110_000
 
 
 def fragment_of(number: int) -> cmaf.Fragment:

@@ -426,14 +426,16 @@ async def test_a_film_that_is_over_is_not_begun_anew(stage: Stage) -> None:
         await until(stage.sends("a"))
         await until(stage.sends("b"))
         film, live = sorted(stage.encoder.running, key=lambda run: run.plan.index)
-        film.end("The source is over.", over=True)
+        film.end("The source has ended.", over=True)
         await until(lambda: stage.encoder.running == [live])
         await until(stage.sends("b"))
         assert stage.encoder.running == [live]
-        live.end("The source is over.", over=True)
+        live.end("The source has ended.", over=True)
         await stage.happened("encoder_failed")
         [note] = await stage.noted(1)
-        assert note == "the encoder does not run any more: The source is over.; the next change to the state 1 or 2 starts it again"
+        assert (
+            note == "the encoder does not run any more: The source has ended.; the next change to the state 1 or 2 starts it again"
+        )
         [row] = await SessionQueries(stage.inner.database).list()
         assert (row.state, row.restarts, stage.encoder.running) == ("failed", 0, [])
         await stage.off_air()

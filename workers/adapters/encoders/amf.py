@@ -1,4 +1,4 @@
-"""AMF0, the encoding of the commands of RTMP: what a publisher writes and reads of it."""
+"""AMF0, the encoding of the commands of RTMP, as far as a publisher writes and reads it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ Value = float | bool | str | None | Mapping[str, "Value"]
 _END = b"\0\0\x09"
 _DEEPEST = 8
 _MOST = 256
-"""Values of a command, and members of an object."""
+"""The limit for the values of a command, and for the members of an object."""
 
 
-def encoded(*values: Value) -> bytes:
-    return b"".join(map(_encoded, values))
+def encode(*values: Value) -> bytes:
+    return b"".join(map(_encode, values))
 
 
-def decoded(data: bytes) -> list[Value]:
-    """As far as it can be read, and 256 values at most."""
-    found: list[Value] = []
+def decode(data: bytes) -> list[Value]:
+    """Return the values up to the first one that cannot be read, at most 256."""
+    values: list[Value] = []
     at = 0
     try:
-        while at < len(data) and len(found) < _MOST:
-            value, at = _decoded(data, at, deep=0)
-            found.append(value)
+        while at < len(data) and len(values) < _MOST:
+            value, at = _decode(data, at, deep=0)
+            values.append(value)
     except (IndexError, struct.error, ValueError):
         pass
-    return found
+    return values
 
 
-def _encoded(value: Value) -> bytes:
+def _encode(value: Value) -> bytes:
     match value:
         case None:
             return b"\5"
@@ -40,7 +40,7 @@ def _encoded(value: Value) -> bytes:
             return b"\0" + struct.pack(">d", value)
         case str():
             return b"\2" + _text(value)
-    return b"\3" + b"".join(_text(key) + _encoded(item) for key, item in value.items()) + _END
+    return b"\3" + b"".join(_text(key) + _encode(item) for key, item in value.items()) + _END
 
 
 def _text(value: str) -> bytes:
@@ -48,7 +48,7 @@ def _text(value: str) -> bytes:
     return struct.pack(">H", len(data)) + data
 
 
-def _decoded(data: bytes, at: int, *, deep: int) -> tuple[Value, int]:
+def _decode(data: bytes, at: int, *, deep: int) -> tuple[Value, int]:
     if deep > _DEEPEST:
         raise ValueError("too deep")
     kind, at = data[at], at + 1
@@ -74,12 +74,12 @@ def _read_text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _read_object(data: bytes, at: int, *, deep: int) -> tuple[Value, int]:
-    found: dict[str, Value] = {}
+    members_read: dict[str, Value] = {}
     members = 0
     while data[at : at + 3] != _END:
         key, at = _read_text(data, at)
-        found[key], at = _decoded(data, at, deep=deep + 1)
+        members_read[key], at = _decode(data, at, deep=deep + 1)
         members += 1
         if members > _MOST:
             raise ValueError("too many members")
-    return found, at + 3
+    return members_read, at + 3

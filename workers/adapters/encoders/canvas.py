@@ -1,4 +1,4 @@
-"""The one form of picture and sound that all items of a playout are brought to, so that an encode reads them as one stream."""
+"""The common form of picture and sound to which all items of a playout are converted, so that an encode reads one stream."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from workers.media.filters import SOUND_LINE, fitted
 
 CHANNELS: Final = 2
 SAMPLE: Final = 2 * CHANNELS
-"""Bytes of a sample of both channels."""
+"""The size of a sample of both channels, in bytes."""
 
 
 @dataclass(frozen=True)
 class Canvas:
-    """Raw pictures with a half of colours, and samples of 16 bits for two channels. `sound` is the audio stream of an item that is
-    taken, the first one where it has not so many."""
+    """Raw pictures with subsampled colours (4:2:0), and samples of 16 bits for two channels. `sound` is the index of the audio
+    stream that is used of an item; an item with fewer streams gives its first one."""
 
     width: int
     height: int
@@ -38,7 +38,8 @@ class Canvas:
         return self.width * self.height * 3 // 2
 
     def samples(self, frame: int) -> int:
-        """Of the frame with this number: all together never differ from the time by more than one."""
+        """Return the number of audio samples for the frame with this number. The running total never drifts from the time by more
+        than one sample."""
         return self._until(frame + 1) - self._until(frame)
 
     def seconds(self, frames: int) -> float:
@@ -61,10 +62,11 @@ class Canvas:
         return ("-f", "s16le", "-ar", str(SAMPLE_RATE), "-ch_layout", "stereo")
 
     def picture_filter(self, colours: Colours) -> str:
-        """Whole, in the middle of black; turned as the item says; brought from these colours to those of BT.709."""
+        """Return the filter that fits the whole picture into the middle of a black canvas, turns it as the item demands, and
+        converts these colours to those of BT.709."""
         return ",".join((*colours.converted(), fitted(self.width, self.height, coded=FILM.coded)))
 
     @property
     def sound_filter(self) -> str:
-        """The filter for sound that keeps its form to the end. Its output begins at time 0 and has no gaps."""
+        """The filter for sound whose form stays the same to the end. Its output begins at time 0 and has no gaps."""
         return f"{SOUND_LINE},aformat=sample_fmts=s16:channel_layouts=stereo"

@@ -1,5 +1,5 @@
-"""A publishing point that takes CMAF by long HTTP POSTs (DASH-IF Live Media Ingest, interface 1): one for each track, for as long
-as the session lasts."""
+"""A publishing point that takes CMAF by long HTTP POSTs (DASH-IF Live Media Ingest, interface 1): one request for each track, which
+lasts as long as the session."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from workers.media.cmaf import Fragment
 from workers.ports import OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
-"""Seconds after which a connection that takes nothing is given up."""
+"""Seconds after which a connection that accepts no data is given up."""
 _END: Final = (8).to_bytes(4) + b"mfra"
-"""An empty box of random access: the track is over."""
+"""An empty random access box, which ends the track."""
 _KINDS: Final = {True: ("cmfv", "video/mp4"), False: ("cmfa", "audio/mp4")}
 
 
 class CmafPoint(Point):
-    """One task and one connection for each track."""
+    """A publishing point with one task and one connection for each track."""
 
     def __init__(self, plan: PointPlan, sending: Sending, *, client: GuardedClient) -> None:
         super().__init__(plan, sending)
@@ -74,7 +74,8 @@ class _TrackSender:
                 await pauses.wait()
 
     async def _post(self, pauses: Pauses) -> None:
-        """One connection, until the track is over or the point ends it."""
+        """Send over one connection until the track is over or the point ends the connection. Raises `NotSent`, `OutboundRefused` or
+        `OutboundFailed`."""
         await self.queue.next()
         self._record.allowed()
         headers = self._record.headers(self._url) | {"Content-Type": self._type}
@@ -83,14 +84,15 @@ class _TrackSender:
             async with limit:
                 reply = await self._client.send("POST", self._url, pieces=self._body(limit, pauses), headers=headers)
         except TimeoutError:
-            raise NotSent(f"It took nothing for {STUCK:g} s.") from None
+            raise NotSent(f"It accepted no data for {STUCK:g} s.") from None
         if not 200 <= reply.status < 300:
             raise NotSent(refusal(reply.status))
         if not self._over:
             raise NotSent("It ended the request.")
 
     async def _body(self, limit: asyncio.Timeout, pauses: Pauses) -> AsyncIterator[bytes]:
-        """Whoever takes the next piece has taken the one before: the limit begins again."""
+        """Yield the body in pieces. The client asks for a piece when it has sent the one before, so each request for a piece
+        restarts the limit."""
         async for piece in self._record.pieces([self._track.header.data]):
             yield piece
         self.queue.to_key_frame()
@@ -107,7 +109,7 @@ class _TrackSender:
         limit.reschedule(asyncio.get_running_loop().time() + STUCK)
         self._over = True
         if not self.final:
-            raise NotSent("A further session follows.")  # a body that ends as it should ends the track
+            raise NotSent("A further session follows.")  # a body with a regular end ends the track
         async for piece in self._record.pieces([_END]):
             yield piece
 

@@ -1,6 +1,7 @@
 """The command line of an encode: one process, a picture for each rendition, and a pipe for each track.
 
-It names no address and no file: a source is a test picture, a device, or a descriptor that was opened for it."""
+It contains no address and no file name: a source is a test picture, a device, or a descriptor that was opened for it.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +19,24 @@ from workers.media.filters import FormedTracks, Track, fitted, key_frames, sound
 
 TEST_FPS: Final = 25.0
 BITS: Final = 16
-"""Of the number of the frame, which a test picture shows at its bottom as black and white blocks, the lowest at the left."""
+"""The number of bits of the frame number that a test picture shows at its bottom as black and white blocks, the lowest bit at the
+left."""
 REALTIME: Final = ("-re", "-readrate_initial_burst", "0.01")
-"""A source is read as fast as it is shown. Without a burst, which would make the media run ahead of the time of day, so that a
-further session would begin before the end of this one."""
+"""Options to read a source as fast as it is shown, without an initial burst. A burst would make the media run ahead of the time of
+day, so that a further session would begin before the end of this one."""
 _TONE: Final = 440
 _HD_PATTERNS: Final = frozenset({"smptehdbars"})
 _FRAGMENT: Final = "500000"
 _AUDIO_FRAGMENT: Final = "250000"
 _MP4: Final = ("-f", "mp4", "-movflags")
 LONGEST_GAP: Final = 60
-"""Seconds. A longer gap in the times of a track is a jump of the source's clock, which ffmpeg takes out again. A shorter one is a
-part that is missing, or a picture that stands still, and is filled. What is filled at once is bounded by it."""
+"""The longest gap that is filled, in seconds. A longer gap in the times of a track is a jump of the source's clock, which ffmpeg
+removes. A shorter one is a missing part or a still picture, and is filled. This bounds how much is filled at once."""
 JUMPS: Final = ("-dts_delta_threshold", str(LONGEST_GAP))
 _JUMPS: Final = (*JUMPS, "-dts_error_threshold", str(LONGEST_GAP))
 _STRETCH: Final = 1_000
-"""Samples a second: the clocks of devices and senders are not those of their pictures."""
+"""Samples per second by which sound is stretched or squeezed, because the audio clocks of devices and senders differ from their
+video clocks."""
 _HARD: Final = 0.05
 _RATES: Final = (
     *map(Fraction, (24, 25, 30, 48, 50, 60)),
@@ -43,15 +46,16 @@ _RATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Arguments before the outputs. `sounds` are its audio streams that are sent, `rate` frames a second where they are known."""
+    """The arguments before the outputs. `sounds` are the audio streams that are sent, `rate` is in frames per second, None if it is
+    unknown."""
 
     arguments: Sequence[str]
     sounds: Sequence[AudioInput]
     rate: float | None = None
     streams: Sequence[str] = ()
-    """Where each sound is, as ffmpeg spells it."""
+    """The stream specifier of each sound, in ffmpeg's notation."""
     shape: float | None = None
-    """Width by height of its picture as it is shown at first. None: its picture keeps its size to the end."""
+    """The initial width of the picture divided by its height, as displayed. None if the picture keeps its size to the end."""
     picture: str = "0:v:0"
     colours: Colours = UNNAMED
     """The colours of the picture of the input."""
@@ -60,11 +64,12 @@ class Input:
 def encode_command(
     program: Path, source: Input, *, settings: EncodeSettings, progress: str, pipe: Callable[[TrackPlan], str]
 ) -> Sequence[str]:
-    """`progress`: where it reports; `pipe` gives the output of a track.
+    """Return the command. `progress` is the output for reports of progress; `pipe` returns the output of a track.
 
-    A graph of filters is made anew whenever its source changes, and begins anew then. So each sound is brought to one form by a
-    graph of its own, written nowhere, and decoded for the graph that knows where it is. Pictures need no memory: their times are
-    absolute, and what is missing is filled behind the graph (`-fps_mode cfr`)."""
+    ffmpeg rebuilds a filter graph whenever its source changes, and the new graph begins without state. So a separate graph brings
+    each sound to one form, its output is written nowhere, and it is decoded for the graph that keeps the time. Pictures need no
+    state: their times are absolute, and missing frames are filled after the graph (`-fps_mode cfr`).
+    """
     command = [str(program), "-hide_banner", "-nostdin", "-loglevel", "level+warning", "-stats_period", "1", "-progress", progress]
     command += [*_JUMPS, *source.arguments]
     rate = int(settings.encode.get("-ar", SAMPLE_RATE))
@@ -87,7 +92,7 @@ def encode_command(
 
 
 def pattern_input(settings: EncodeSettings, *, sounds: Sequence[AudioInput]) -> Input:
-    """A moving picture with the number of the frame, and a tone for each audio input, each higher than the one before."""
+    """Return a moving test picture with the frame number, and a tone for each audio input, each tone higher than the one before."""
     width, height, fps = largest_picture(settings)
     rate = fps or TEST_FPS
     counter = max(8, height // 12 // 2 * 2)
@@ -105,20 +110,21 @@ def pattern_input(settings: EncodeSettings, *, sounds: Sequence[AudioInput]) -> 
 
 
 def largest_picture(settings: EncodeSettings) -> tuple[int, int, float | None]:
-    """Width, height and frames a second of the rendition with the most lines; wide where it says no width."""
-    largest = max(settings.renditions, key=lambda one: one.height)
+    """Return width, height and frames per second of the rendition with the most lines. A rendition without a width is 16:9."""
+    largest = max(settings.renditions, key=lambda rendition: rendition.height)
     return largest.width or round(largest.height * 8 / 9) * 2, largest.height, largest.fps
 
 
 def exact_rate(fps: float, *, within: float = 0.0002) -> Fraction:
-    """The standard rate that is so near, such as 30000/1001 for 29.97; else the rate itself."""
+    """Return the nearest standard rate if it is within this relative tolerance, such as 30000/1001 for 29.97; otherwise the rate
+    itself."""
     nearest = min(_RATES, key=lambda rate: abs(rate - fps))
     return nearest if abs(nearest - fps) <= fps * within else Fraction(fps).limit_denominator(1001)
 
 
 def _pictures(source: Input, renditions: Sequence[RenditionPlan]) -> str:
     splits = "".join(f"[s{place}]" for place in range(len(renditions)))
-    scaled = [f"[s{place}]{_picture(source, one)}[v{place}]" for place, one in enumerate(renditions)]
+    scaled = [f"[s{place}]{_picture(source, rendition)}[v{place}]" for place, rendition in enumerate(renditions)]
     once = ",".join((*source.colours.converted(), f"split={len(renditions)}"))
     return ";".join([f"[{source.picture}]{once}{splits}", *scaled])
 
@@ -133,8 +139,9 @@ def _picture(source: Input, rendition: RenditionPlan) -> str:
 
 
 def _video(rendition: RenditionPlan, settings: EncodeSettings) -> Sequence[str]:
-    """Key frames at the borders of segments in every rendition, and where `-g` of the Event asks for more."""
-    given = settings.encode
+    """Return the video options. Every rendition has key frames at the borders of segments, and more often if `-g` of the Event
+    demands it."""
+    encode_options = settings.encode
     rate = str(rendition.bitrate)
     options = {
         "-preset": "veryfast",
@@ -142,7 +149,7 @@ def _video(rendition: RenditionPlan, settings: EncodeSettings) -> Sequence[str]:
         "-g": "9999",
         "-maxrate": rate,
         "-bufsize": str(rendition.bitrate * 2),
-        **{name: value for name, value in given.items() if name in _OF_VIDEO},
+        **{name: value for name, value in encode_options.items() if name in _OF_VIDEO},
     }
     borders = key_frames(every=settings.segment)
     return ("-c:v", "libx264", "-b:v", rate, *borders, *(part for pair in options.items() for part in pair), "-fps_mode", "cfr")

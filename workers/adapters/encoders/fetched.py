@@ -1,6 +1,7 @@
 """A stream that is fetched for an encode: one body over HTTP, or the segments of an HLS playlist one after the other.
 
-ffmpeg would follow any address that a playlist names. So the playlist is read here, and each address passes the outbound client."""
+ffmpeg would follow any address in a playlist. So the playlist is read here, and each address passes the outbound client.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from workers.ports import OutboundFailed, OutboundRefused
 _HEAD: Final = 524_288
 _HEAD_SECONDS: Final = 4.0
 _FIRST_SECONDS: Final = 12.0
-"""Until the first piece: longer than the outbound client waits for an answer, which it says itself."""
+"""The limit for the first piece, in seconds. It is longer than the outbound client waits for a response, so that the client reports
+its own timeout."""
 _LIVE_EDGE: Final = 3
 
 
-class Fetched:
-    """`head` first, then `feed` or `close`."""
+class FetchedStream:
+    """A fetched stream. Call `head` first, then `feed` or `close`."""
 
     def __init__(self, client: GuardedClient, url: str, *, first: float = _FIRST_SECONDS) -> None:
         self._client = client
@@ -33,7 +35,7 @@ class Fetched:
         self._next: asyncio.Future[bytes] | None = None
 
     async def head(self) -> bytes:
-        """The beginning, as much as comes soon. Raises `OutboundRefused`, `OutboundFailed` or `NotRead`."""
+        """Return the beginning of the stream, as much as arrives soon. Raises `OutboundRefused`, `OutboundFailed` or `NotRead`."""
         try:
             async with asyncio.timeout(self._first):
                 self._head = await self._following()
@@ -44,13 +46,14 @@ class Fetched:
             self._next = self._next or asyncio.ensure_future(self._following())
             done, _ = await asyncio.wait([self._next], timeout=deadline - asyncio.get_running_loop().time())
             if not done or self._next.exception() is not None or not (piece := self._next.result()):
-                break  # `feed` meets what it is
+                break  # `feed` handles the reason
             self._head += piece
             self._next = None
         return self._head
 
     async def feed(self, writer: StreamWriter, *, until: Callable[[bytes], int | None] = lambda piece: None) -> str:
-        """Write the stream to the process until one of them ends, or `until` gives how much of a piece is still written."""
+        """Write the stream to the process until either of them ends, or `until` returns the number of bytes of a piece that are
+        still to be written. Return why the stream failed, empty if it did not."""
         try:
             piece, self._head = self._head, b""
             while piece:
@@ -77,7 +80,7 @@ class Fetched:
         await self._pieces.aclose()
 
     async def _following(self) -> bytes:
-        """Empty at the end."""
+        """Return the next piece, empty at the end."""
         return await anext(self._pieces, b"")
 
     async def _all(self) -> AsyncGenerator[bytes, None]:
@@ -93,11 +96,11 @@ class Fetched:
                 yield piece
 
     async def _media_playlist(self) -> str:
-        """Its URL: that of the rendition with the highest bitrate where the playlist names several."""
-        found = await read_playlist(self._client, self._url)
-        if any(sound.url for sound in sounds_in(found, self._url)):
-            raise NotRead("its sound is in playlists of its own, which cannot be read.")
-        best = best_variant(found, self._url)
+        """Return the URL of the media playlist: the rendition with the highest bitrate if the playlist lists several."""
+        playlist = await read_playlist(self._client, self._url)
+        if any(sound.url for sound in sounds_in(playlist, self._url)):
+            raise NotRead("its sound is in separate playlists, which cannot be read.")
+        best = best_variant(playlist, self._url)
         return self._url if best is None else best.url
 
     async def _segments(self, url: str) -> AsyncGenerator[bytes, None]:

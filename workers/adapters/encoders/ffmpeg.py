@@ -1,4 +1,4 @@
-"""The encoder ffmpeg: encodes once, and sends to each publishing point on its own (ADR 0054)."""
+"""The encoder ffmpeg: encodes once, and sends to each publishing point separately (ADR 0054)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from workers.playout.programme import Programme
 from workers.ports import NO_HEADERS, EncoderFailed, JudgedStatistics
 
 Headers = Callable[[str, int], Mapping[str, str]]
-"""Those of a request to this URL in this session, such as the token of the built-in origin."""
+"""Returns the headers of a request to this URL in this session, such as the token of the built-in origin."""
 
-POLITE: Final = 3.0
-"""Seconds in which an encode that is stopped writes what it still has; as long again the points get for it."""
+STOP_SECONDS: Final = 3.0
+"""Seconds that a stopped encode has to write its remaining output. The points then have as many to send it."""
 FIRST_MEDIA: Final = 30.0
 STALL: Final = 10.0
 _MEASURED: Final = 10.0
@@ -52,8 +52,9 @@ def no_headers(url: str, session: int) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class FfmpegEncoder:
-    """`program` is ffmpeg, None where there is none. `confinement`: what it gives up; may raise `AccountError`.
-    `sources` opens what is encoded. `stall`: seconds without media after which an encode counts as ended."""
+    """The encoder. `program` is ffmpeg, None if it is not installed. `confinement` returns the restrictions of its process, and may
+    raise `AccountError`. `sources` opens what is encoded. `stall` is the number of seconds without media after which an encode
+    counts as ended."""
 
     program: Path | None
     client: GuardedClient
@@ -93,7 +94,7 @@ class FfmpegEncoder:
             source = await self.sources.open(settings, program=program, confinement=confinement)
         try:
             points = points_for(plan.points, sending, client=self.client)
-            return await RunningFfmpeg.started(
+            return await RunningFfmpeg.start_encode(
                 self, source, program=program, settings=settings, points=points, confinement=confinement, session=session
             )
         except OSError as fault:
@@ -117,16 +118,16 @@ class FfmpegEncoder:
         try:
             return self.program, await asyncio.to_thread(self.confinement, self.program)
         except (AccountError, OSError):
-            raise EncoderFailed("The account of encoders cannot be used.") from None
+            raise EncoderFailed("The system account of the encoders cannot be used.") from None
 
 
 class RunningFfmpeg:
-    """One encode and its points."""
+    """A running encode and its publishing points."""
 
     def __init__(self, encoder: FfmpegEncoder, source: OpenSource, *, settings: EncodeSettings, points: Sequence[Point]) -> None:
         self._points = points
         self._sounds = source.input.sounds
-        self._why: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._end_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._since = encoder.clock()
         self._stall = encoder.stall + 3 * settings.segment
         self._first_media = encoder.first_media
@@ -134,7 +135,7 @@ class RunningFfmpeg:
         self._progress = _Progress()
         self._rate: deque[tuple[float, int]] = deque()
         self._watches: dict[str, SyncWatch] = {}
-        """Each key is the name of the sound that is compared with the first picture."""
+        """The watches by the name of the sound that is compared with the first picture."""
         self._stopping = False
         self._playout = source.playout
         self._ends = self._playout is None and settings.source.type == "file" and not settings.source.loop
@@ -146,7 +147,7 @@ class RunningFfmpeg:
         self._tracks: Tracks | None = None
 
     @classmethod
-    async def started(
+    async def start_encode(
         cls,
         encoder: FfmpegEncoder,
         source: OpenSource,
@@ -157,7 +158,7 @@ class RunningFfmpeg:
         confinement: Confinement,
         session: int,
     ) -> RunningFfmpeg:
-        """Raises `OSError`."""
+        """Start the encode and return it. Raises `OSError`."""
         running = cls(encoder, source, settings=settings, points=points)
         plans: list[TrackPlan] = []
         outputs: list[_Output] = []
@@ -183,26 +184,26 @@ class RunningFfmpeg:
     def _watch(self, source: OpenSource) -> None:
         assert self._process is not None
         self._tasks = [
-            start_task(self._until_end(), what="end of an encoder"),
-            start_task(self._until_stall(), what="stall of an encoder"),
+            start_task(self._watch_end(), what="end of an encoder"),
+            start_task(self._watch_stall(), what="stall of an encoder"),
         ]
         if (feed := source.take_feed()) is not None and self._process.input is not None:
-            self._tasks.append(start_task(self._fed(feed(self._process.input)), what="source of an encoder"))
+            self._tasks.append(start_task(self._feed_source(feed(self._process.input)), what="source of an encoder"))
         if (playout := source.take_playout()) is not None:
-            self._tasks.append(start_task(self._played(playout), what="playout of an encoder"))
+            self._tasks.append(start_task(self._run_playout(playout), what="playout of an encoder"))
 
-    async def _fed(self, feeding: Awaitable[str]) -> None:
+    async def _feed_source(self, feeding: Awaitable[str]) -> None:
         self._source_fault = await feeding
 
-    async def _played(self, playout: Playout) -> None:
+    async def _run_playout(self, playout: Playout) -> None:
         try:
             await playout.run()
         except Exception as fault:
-            self._say(f"The playout broke off: {type(fault).__name__}.")
+            self._report_end(f"The playout failed: {type(fault).__name__}.")
             raise
 
     async def ended(self) -> str:
-        return await asyncio.shield(self._why)
+        return await asyncio.shield(self._end_reason)
 
     @property
     def over(self) -> bool:
@@ -210,22 +211,22 @@ class RunningFfmpeg:
 
     async def stop(self, *, final: bool = True) -> None:
         if self._stopping:
-            await self._gone()
+            await self._clean_up()
             return
         self._stopping = True
-        self._say("")
+        self._report_end("")
         assert self._process is not None
         try:
-            await self._process.terminate(seconds=POLITE)
+            await self._process.terminate(seconds=STOP_SECONDS)
             assert self._tracks is not None
             self._tracks.end()
             with suppress(TimeoutError):
-                async with asyncio.timeout(POLITE):
+                async with asyncio.timeout(STOP_SECONDS):
                     await asyncio.gather(*(point.finish(final=final) for point in self._points))
         finally:
-            await self._gone()
+            await self._clean_up()
 
-    async def _gone(self) -> None:
+    async def _clean_up(self) -> None:
         assert self._process is not None
         await self._process.kill()
         await asyncio.gather(*(point.abort() for point in self._points))
@@ -279,11 +280,11 @@ class RunningFfmpeg:
             point.take_segment(track, segment)
 
     def broken(self, fault: Unreadable) -> None:
-        self._say(f"What ffmpeg wrote cannot be read: {fault}.")
+        self._report_end(f"The output of ffmpeg cannot be read: {fault}.")
 
-    def _say(self, why: str) -> None:
-        if not self._why.done():
-            self._why.set_result(why)
+    def _report_end(self, why: str) -> None:
+        if not self._end_reason.done():
+            self._end_reason.set_result(why)
 
     def _bitrate(self) -> float:
         if len(self._rate) < 2:
@@ -291,31 +292,31 @@ class RunningFfmpeg:
         seconds = max(self._rate[-1][0] - self._rate[0][0], 0.001)
         return sum(size for _, size in self._rate) * 8 / seconds
 
-    async def _until_end(self) -> None:
+    async def _watch_end(self) -> None:
         assert self._process is not None
         status = await self._process.wait()
         last = self._process.last_line
         if self._source_fault:
-            self._say(f"The source broke off: {self._source_fault}")
+            self._report_end(f"The source failed: {self._source_fault}")
         elif status == 0:
-            self._over = self._ends and not self._why.done()
-            self._say("The source is over.")
+            self._over = self._ends and not self._end_reason.done()
+            self._report_end("The source has ended.")
         elif status < 0:
-            self._say(f"ffmpeg was ended by the signal {-status}.")
+            self._report_end(f"ffmpeg was ended by signal {-status}.")
         else:
-            self._say(f"ffmpeg ended with status {status}{': ' + last.rstrip('.') if last else ''}.")
+            self._report_end(f"ffmpeg ended with status {status}{': ' + last.rstrip('.') if last else ''}.")
 
-    async def _until_stall(self) -> None:
-        while not self._why.done():
+    async def _watch_stall(self) -> None:
+        while not self._end_reason.done():
             limit = self._stall if self._rate else self._first_media
             rest = self._moved + limit - time.monotonic()
             if rest <= 0:
-                self._say(f"ffmpeg made no media for {limit:g} s.")
+                self._report_end(f"ffmpeg produced no media for {limit:g} s.")
             await asyncio.sleep(max(rest, 0.05))
 
 
 class _Output:
-    """What comes from the pipe of one track."""
+    """The receiver of the output of one track. Its pipe is read to the end after the output became unreadable."""
 
     def __init__(self, running: RunningFfmpeg) -> None:
         self._running = running
@@ -333,7 +334,7 @@ class _Output:
 
 
 class _Progress:
-    """The reports of ffmpeg: lines of `key=value`."""
+    """The progress that ffmpeg reports, in lines of `key=value`."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -1,4 +1,4 @@
-"""A publishing point that takes HLS by HTTP PUT: headers, segments and playlists, each track by a task of its own."""
+"""A publishing point that takes HLS by HTTP PUT: headers, segments and playlists, with a separate task for each track."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.ports import OutboundFailed, OutboundRefused
 
 _FEWEST: Final = 3
 _SLOWEST: Final = 3.0
-"""Times the length of a segment, in which it must have gone out."""
+"""The time limit for a segment to be sent, as a multiple of its length."""
 _LEAST_SECONDS: Final = 8.0
 _TYPES: Final = {
     "m3u8": "application/vnd.apple.mpegurl",
@@ -30,7 +30,7 @@ _TYPES: Final = {
 
 
 class HlsPoint(Point):
-    """`client` sends; `url` of the plan is a folder, or names the multivariant playlist."""
+    """A publishing point for HLS. `client` sends; `url` of the plan is a folder, or the URL of the multivariant playlist."""
 
     def __init__(self, plan: PointPlan, sending: Sending, *, client: GuardedClient) -> None:
         super().__init__(plan, sending)
@@ -39,7 +39,7 @@ class HlsPoint(Point):
         self._tracks: Sequence[Track] = ()
         self._senders: dict[str, _TrackSender] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._told = False
+        self._master_sent = False
 
     def begin(self, tracks: Sequence[Track]) -> None:
         self._tracks = tracks
@@ -61,7 +61,7 @@ class HlsPoint(Point):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def put(self, name: str, data: Sequence[bytes]) -> None:
-        """Raises `NotSent`, `OutboundRefused` or `OutboundFailed`."""
+        """Put a file on the point. Raises `NotSent`, `OutboundRefused` or `OutboundFailed`."""
         self.record.allowed()
         url = self._place.url(name)
         headers = self.record.headers(url) | {"Content-Type": _TYPES[name.rpartition(".")[2]]}
@@ -81,26 +81,26 @@ class HlsPoint(Point):
         url = self._place.url(name)
         await self._client.request("DELETE", url, headers=self.record.headers(url), seconds=_LEAST_SECONDS)
 
-    async def tell(self) -> None:
-        """The multivariant playlist, once all that it names is there."""
-        if not self._told and all(sender.sent for sender in self._senders.values()):
+    async def publish_master(self) -> None:
+        """Send the multivariant playlist, once, as soon as every track in it was sent."""
+        if not self._master_sent and all(sender.sent for sender in self._senders.values()):
             await self.put(self._place.master, [master(self._tracks)])
-            self._told = True
+            self._master_sent = True
 
     def _window(self) -> float:
-        """Seconds that its playlists reach back. The built-in origin makes the window itself of all that it has taken, so it is
-        told of the newest segments only."""
+        """Return how many seconds the playlists of this point reach back. The built-in origin makes the window itself from
+        everything that it has received, so its playlists list only the newest segments."""
         plan, sending = self.record.plan, self.record.sending
         window = plan.dvr_length or sending.window
         return min(window, DVR) if sending.built_in(plan.url) else window
 
     def forget(self) -> None:
-        """It may have lost all that it had."""
-        self._told = False
+        """Send the multivariant playlist again, because the point may have lost all its files."""
+        self._master_sent = False
 
 
 class Place:
-    """Where the files of a point go."""
+    """The URLs of the files of a point."""
 
     def __init__(self, url: str) -> None:
         self._parts = urlsplit(url)
@@ -114,7 +114,7 @@ class Place:
 
 
 class _TrackSender:
-    """Sends one track, a segment after the other."""
+    """Sends the segments of one track one after the other."""
 
     def __init__(self, track: Track, point: HlsPoint, *, window: float) -> None:
         sending = point.record.sending
@@ -127,7 +127,7 @@ class _TrackSender:
         self._more = asyncio.Event()
         self._over = self._final = False
         self.sent = False
-        """Whether the point has its header and a playlist."""
+        """True if the point has the header and a playlist of the track."""
 
     def take(self, segment: Segment) -> None:
         self._queue.append(segment)
@@ -154,7 +154,7 @@ class _TrackSender:
                     await pauses.wait()
 
     async def _turn(self) -> None:
-        """The next segment, or the end of the playlist after the last one."""
+        """Send the next segment, or the end of the playlist after the last one."""
         segment = self._queue[0] if self._queue else None
         if not self.sent and (segment is not None or self._playlist.begun):
             await self._point.put(self._playlist.header, [self._track.header.data])
@@ -168,14 +168,14 @@ class _TrackSender:
         if self._queue and self._queue[0] is segment:
             self._queue.popleft()
         else:
-            self._record.dropped -= 1  # it came through while it was left out
+            self._record.dropped -= 1  # it was sent while it was dropped from the queue
         gone = self._playlist.add(segment)
         await self._list(gone)
 
     async def _list(self, gone: Sequence[str]) -> None:
         await self._point.put(self._playlist.name, [self._playlist.text()])
         self.sent = True
-        await self._point.tell()
+        await self._point.publish_master()
         self._record.took()
         if self._record.sending.delete_segments:
             for uri in gone:

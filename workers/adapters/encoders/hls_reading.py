@@ -1,4 +1,4 @@
-"""Playlists of HLS that are read (RFC 8216). ffmpeg would follow any address in them; here each passes the outbound client."""
+"""Reading of HLS playlists (RFC 8216). ffmpeg would follow any address in them; here each address passes the outbound client."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from workers.media.errors import Unreadable
 from workers.media.hls import Playlist, read
 
 SECONDS: Final = 15.0
-"""For a playlist, or another short file."""
+"""The time limit for a playlist or another short file, in seconds."""
 _LONGEST: Final = 2_097_152
 _MOST_ENTRIES: Final = 50_000
 
 
 class NotRead(Exception):
-    """A playlist cannot be read. The rest of a sentence that begins with what it is."""
+    """Raised when a playlist cannot be read. The message is the rest of a sentence whose subject is the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSegment:
-    """`header` is the URL of what comes before it; empty where it needs none."""
+    """A segment. `header` is the URL of its initialization section, empty if it needs none."""
 
     number: int
     url: str = field(repr=False)
@@ -34,7 +34,7 @@ class ReadSegment:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlaylist:
-    """`target` is the length of a segment in seconds."""
+    """A media playlist. `target` is the length of a segment in seconds."""
 
     segments: Sequence[ReadSegment]
     target: float
@@ -43,7 +43,7 @@ class ReadPlaylist:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A rendition of the picture. `group` is that of its sounds; empty where it has them itself."""
+    """A rendition of the picture. `group` is the group of its sounds, empty if its own segments contain the sound."""
 
     url: str = field(repr=False)
     group: str = ""
@@ -51,7 +51,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class ReadSound:
-    """`url` is empty where it is in the same segments as the picture."""
+    """A sound. `url` is empty if the sound is in the segments of the picture."""
 
     group: str
     name: str
@@ -60,7 +60,7 @@ class ReadSound:
 
 
 async def read_playlist(client: GuardedClient, url: str) -> Playlist:
-    """Raises `NotRead`, `OutboundRefused` and `OutboundFailed`."""
+    """Fetch and parse a playlist. Raises `NotRead`, `OutboundRefused` and `OutboundFailed`."""
     body = bytearray()
     try:
         async with asyncio.timeout(SECONDS), aclosing(client.stream(url)) as pieces:
@@ -74,38 +74,38 @@ async def read_playlist(client: GuardedClient, url: str) -> Playlist:
 
 
 def playlist_of(text: str) -> Playlist:
-    """Raises `NotRead`."""
+    """Parse a playlist. Raises `NotRead`."""
     try:
         return read(text.removeprefix("\ufeff"), most=_MOST_ENTRIES)
     except Unreadable as fault:
         raise NotRead(f"{fault}.") from None
 
 
-def best_variant(found: Playlist, url: str) -> Variant | None:
-    """The one with the highest bitrate; None where the playlist names none. Raises `NotRead`."""
-    best = max(found.variants, key=lambda one: one.bandwidth, default=None)
+def best_variant(playlist: Playlist, url: str) -> Variant | None:
+    """Return the variant with the highest bitrate; None if the playlist lists no variants. Raises `NotRead`."""
+    best = max(playlist.variants, key=lambda variant: variant.bandwidth, default=None)
     return None if best is None else Variant(_joined(url, best.uri), best.audio)
 
 
-def sounds_in(found: Playlist, url: str) -> Sequence[ReadSound]:
-    """Raises `NotRead`."""
+def sounds_in(playlist: Playlist, url: str) -> Sequence[ReadSound]:
+    """Return the sounds of a multivariant playlist. Raises `NotRead`."""
     return [
-        ReadSound(one.group, one.name, one.language, _joined(url, one.uri) if one.uri else "")
-        for one in found.renditions
-        if one.type == "AUDIO"
+        ReadSound(rendition.group, rendition.name, rendition.language, _joined(url, rendition.uri) if rendition.uri else "")
+        for rendition in playlist.renditions
+        if rendition.type == "AUDIO"
     ]
 
 
-def media_playlist(found: Playlist, url: str) -> ReadPlaylist:
-    """Raises `NotRead`."""
-    if found.encrypted:
+def media_playlist(playlist: Playlist, url: str) -> ReadPlaylist:
+    """Return the segments of a media playlist. Raises `NotRead`."""
+    if playlist.encrypted:
         raise NotRead("it is encrypted, which cannot be read.")
     segments = [
-        ReadSegment(one.sequence, _joined(url, one.uri), "" if one.init is None else _joined(url, one.init.uri))
-        for one in found.entries
-        if not one.absent
+        ReadSegment(entry.sequence, _joined(url, entry.uri), "" if entry.init is None else _joined(url, entry.init.uri))
+        for entry in playlist.entries
+        if not entry.absent
     ]
-    return ReadPlaylist(segments, min(max(found.target or 2.0, 1.0), 30.0), found.ended)
+    return ReadPlaylist(segments, min(max(playlist.target or 2.0, 1.0), 30.0), playlist.ended)
 
 
 def _joined(base: str, url: str) -> str:

@@ -1,7 +1,8 @@
-"""The encoder of somebody else, controlled over HTTP: docs/reference/api/encoders.md.
+"""An external encoder, controlled over HTTP: docs/reference/api/encoders.md.
 
-It has a lease: where nobody asks for its status any more, it stops by itself. So a worker that is dead or frozen needs no one to
-stop its encoders."""
+The encoder has a lease: it stops automatically if its status is no longer requested. So the encoders of a dead or frozen worker end
+without any action.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +32,22 @@ from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, EncoderStatistics, Outbound, OutboundFailed, OutboundRefused, PointStatistics, Reply
 
 LEASE: Final = 10.0
-"""Seconds without a request after which the encoder stops by itself."""
+"""Seconds without a request after which the encoder stops automatically."""
 POLL: Final = 1.0
 RENEW: Final = 60.0
-"""Seconds between two orders with tokens, and two looks whether it is still permitted. A token lasts for ten times as long."""
+"""Seconds between two orders with new tokens, and between two checks of the permission. A token is valid for ten times as long."""
 SECONDS: Final = 5.0
-"""For each request."""
+"""The time limit for each request, in seconds."""
 _MOST: Final = 262_144
 
 Headers = Callable[[str, int], Mapping[str, str]]
 Permitted = Callable[[str], Awaitable[bool]]
-"""Whether those who have pointed a channel to the encoder, and sent an Event there, may still do so."""
-NOT_PERMITTED: Final = "Whoever has ordered it may not do so any more: its client has no key or role for it."
+"""Returns True if the clients that assigned the encoder to this channel, and sent an Event there, still have the permission to do
+so."""
+NOT_PERMITTED: Final = "The client that ordered the encoder no longer has a key or a role that permits it."
 _MOST_INPUTS: Final = 16
 _Count = Annotated[StrictInt, Field(ge=0, lt=2**53)]
-"""What every reader of JSON reads exactly."""
+"""An integer that every JSON reader reads exactly."""
 _PicturesPerSecond = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False, strict=True)]
 _BitsPerSecond = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False, strict=True)]
 
@@ -77,19 +79,20 @@ class Status(Section):
     audio_inputs: tuple[AudioInputStatus, ...] | None = None
 
 
-async def everybody(channel: str) -> bool:
+async def always_permitted(channel: str) -> bool:
     return True
 
 
 @dataclass(frozen=True)
 class HttpEncoder:
-    """`headers`: those that the encoder sends to a publishing point, such as the token of the built-in origin, which are told again
-    every `renew` seconds. `permitted` says whether those who have ordered it may still do so."""
+    """An encoder that another service runs. `headers` returns the headers that the encoder sends to a publishing point, such as the
+    token of the built-in origin; it gets new ones every `renew` seconds. `permitted` returns True while the clients that ordered it
+    are still permitted to."""
 
     outbound: Outbound
     clock: Clock
     headers: Headers
-    permitted: Permitted = everybody
+    permitted: Permitted = always_permitted
     lease: float = LEASE
     renew: float = RENEW
     poll: float = POLL
@@ -107,16 +110,16 @@ class HttpEncoder:
         if programme is not None:
             raise EncoderFailed("An encoder of the type http plays no compositions.")
         if not plan.points:
-            raise EncoderFailed("It has no publishing point that is known.")
+            raise EncoderFailed("The encoder has no known publishing point.")
         if not await self.permitted(channel):
             raise EncoderFailed(NOT_PERMITTED)
         order = _Order(self, plan, channel=channel, session=session)
-        remote, body = order.made()
+        remote, body = order.prepare()
         if not may_send():
-            raise EncoderFailed("This worker may not start it any more.")
+            raise EncoderFailed("This worker may no longer start the encoder.")
         running = partial(RunningHttp, self, plan, order=order, remote=remote, session=session, may_send=may_send)
         try:
-            await remote.begun(session, body)
+            await remote.begin(session, body)
         except asyncio.CancelledError:  # it may have begun
             await running().stop(final=False)
             raise
@@ -124,13 +127,14 @@ class HttpEncoder:
 
     async def check(self, plan: EncoderPlan) -> str | None:
         try:
-            await self.remote(plan).asked("GET")
+            await self.remote(plan).ask("GET")
         except EncoderFailed as fault:
             return str(fault)
         return None
 
     def remote(self, plan: EncoderPlan, *, headers: Sequence[Mapping[str, str]] = ()) -> _Remote:
-        """`headers` are those that it is told for its points."""
+        """Return the connection to the encoder. `headers` are the headers for its points, whose secrets it must not repeat. Raises
+        `EncoderFailed`."""
         try:
             settings = http_settings(plan)
         except Malformed as refusal:
@@ -145,33 +149,35 @@ class HttpEncoder:
 
 
 class _Order:
-    """What the encoder is told: made anew before the tokens in it end."""
+    """The order for the encoder. It is rebuilt before the tokens in it expire."""
 
     def __init__(self, encoder: HttpEncoder, plan: EncoderPlan, *, channel: str, session: int) -> None:
         self.channel = channel
         self._encoder = encoder
         self._plan = plan
         self._session = session
-        self._told: list[Mapping[str, str]] = []
+        self._sent_headers: list[Mapping[str, str]] = []
 
     @property
     def has_tokens(self) -> bool:
-        return any(self._told)
+        return any(self._sent_headers)
 
-    def made(self) -> tuple[_Remote, Mapping[str, object]]:
-        """Who is to be told, who repeats no token of the last two orders, and what."""
-        told = [{} if point.provisioned else self._encoder.headers(point.url, self._session) for point in self._plan.points]
-        self._told = [*self._told[-len(told) :], *told]
+    def prepare(self) -> tuple[_Remote, Mapping[str, object]]:
+        """Return the encoder's connection, which removes the tokens of the last two orders from texts, and the order's body."""
+        headers_of_points = [
+            {} if point.provisioned else self._encoder.headers(point.url, self._session) for point in self._plan.points
+        ]
+        self._sent_headers = [*self._sent_headers[-len(headers_of_points) :], *headers_of_points]
         points = [
             {"index": point.index, "url": point.url, "headers": {**headers, SESSION: str(self._session)}}
-            for point, headers in zip(self._plan.points, told, strict=True)
+            for point, headers in zip(self._plan.points, headers_of_points, strict=True)
         ]
         body = {"session": self._session, "channel": self.channel, "leaseSeconds": self._encoder.lease, "points": points}
-        return self._encoder.remote(self._plan, headers=self._told), {**body, **_wishes(self._plan)}
+        return self._encoder.remote(self._plan, headers=self._sent_headers), {**body, **_wishes(self._plan)}
 
 
 class RunningHttp:
-    """A session of it. Its status is asked for as long as this worker may send."""
+    """A session of an external encoder. Its status is requested as long as this worker may send."""
 
     def __init__(
         self,
@@ -191,44 +197,45 @@ class RunningHttp:
         self._may_send = may_send
         self._since = encoder.clock()
         self._renewed = self._reached = self._ordered = time.monotonic()
-        """When it has answered last, when a request may have reached it last, and when it was given its tokens."""
+        """The times of the last answer, of the last request that may have reached the encoder, and of the last order with tokens.
+        """
         self._status = readable(Status, {})
         self._fault = ""
         self._stopped = False
-        self._why: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._end_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._task = start_task(self._watch(), what="status of an encoder")
 
     async def ended(self) -> str:
-        return await asyncio.shield(self._why)
+        return await asyncio.shield(self._end_reason)
 
     @property
     def over(self) -> bool:
-        """What its source is, nobody knows here."""
+        """False: an external encoder does not report whether its source is over."""
         return False
 
     async def stop(self, *, final: bool = True) -> None:
-        """Without its answer, its lease is waited for."""
-        self._say("")
+        """Stop the session. If the encoder does not answer, wait until its lease is over."""
+        self._report_end("")
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._stopped:
             return
         for force in (False, True):
             with suppress(EncoderFailed):
-                await self._remote.asked("DELETE", self._session, body={"force": force, "final": final}, gone=True)
+                await self._remote.ask("DELETE", self._session, body={"force": force, "final": final}, gone=True)
                 self._stopped = True
                 return
         await asyncio.sleep(max(0.0, self._reached + self._encoder.lease - time.monotonic()))
         self._stopped = True
 
     def statistics(self) -> EncoderStatistics:
-        found = self._status
+        status = self._status
         return EncoderStatistics(
             self._since,
-            bytes=found.bytes or 0,
-            frames=found.frames or 0,
-            fps=found.fps or 0.0,
-            bitrate=found.bitrate or 0.0,
+            bytes=status.bytes or 0,
+            frames=status.frames or 0,
+            fps=status.fps or 0.0,
+            bitrate=status.bitrate or 0.0,
             last_error=self._fault,
             points=tuple(self._points()),
         )
@@ -236,63 +243,63 @@ class RunningHttp:
     def audio_inputs(self) -> Sequence[AudioInput] | None:
         if self._status.audio_inputs is None:
             return None
-        found = []
-        for place, one in enumerate(self._status.audio_inputs[:_MOST_INPUTS]):
-            index = place if one.index is None else one.index
-            texts = {"id": one.id or str(index), "name": one.name or "", "language": one.language or ""}
-            found.append(AudioInput(index=index, **{key: self._remote.plain(text)[:80] for key, text in texts.items()}))
-        return found
+        inputs = []
+        for place, audio_input in enumerate(self._status.audio_inputs[:_MOST_INPUTS]):
+            index = place if audio_input.index is None else audio_input.index
+            texts = {"id": audio_input.id or str(index), "name": audio_input.name or "", "language": audio_input.language or ""}
+            inputs.append(AudioInput(index=index, **{key: self._remote.plain(text)[:80] for key, text in texts.items()}))
+        return inputs
 
     def _points(self) -> Sequence[PointStatistics]:
-        told = {one.index: one for one in self._status.points or ()}
-        found = []
+        by_index = {point.index: point for point in self._status.points or ()}
+        statistics = []
         for plan in self._plan.points:
-            one = told.get(plan.index) or readable(PointStatus, {})
-            said = self._remote.plain(one.last_error or "")
-            counts = (one.bytes or 0, one.connected or False, one.reconnects or 0, one.dropped or 0)
-            found.append(PointStatistics(plan.encoder, plan.index, shown(plan.url), *counts, said))
-        return found
+            point = by_index.get(plan.index) or readable(PointStatus, {})
+            last_error = self._remote.plain(point.last_error or "")
+            counts = (point.bytes or 0, point.connected or False, point.reconnects or 0, point.dropped or 0)
+            statistics.append(PointStatistics(plan.encoder, plan.index, shown(plan.url), *counts, last_error))
+        return statistics
 
     async def _watch(self) -> None:
-        while not self._why.done():
+        while not self._end_reason.done():
             await asyncio.sleep(self._encoder.poll)
             if not self._may_send():
                 continue
-            asked = time.monotonic()
+            requested = time.monotonic()
             try:
-                if not await self._still_permitted(asked):
+                if not await self._still_permitted(requested):
                     return
-                reply = await self._asked()
+                reply = await self._request_status()
             except EncoderFailed as fault:
                 self._fault = str(fault)
                 if time.monotonic() - self._renewed >= self._encoder.lease:
-                    self._say(f"Its status was not told for {self._encoder.lease:g} s: {self._fault}")
+                    self._report_end(f"The encoder did not report its status for {self._encoder.lease:g} s: {self._fault}")
                 continue
-            self._renewed, self._fault = asked, ""
+            self._renewed, self._fault = requested, ""
             self._status = readable(Status, reply)
             if self._status.state not in ("starting", "running"):
                 reason = self._remote.plain(self._status.reason or "").rstrip(".")
-                self._say(f"The encoder has ended{': ' + reason if reason else ''}.")
+                self._report_end(f"The encoder has ended{': ' + reason if reason else ''}.")
 
     async def _still_permitted(self, now: float) -> bool:
-        """Give it the next tokens in time, as long as those may start it who have ordered it."""
+        """Return True if the clients that ordered the encoder are still permitted to. Send it new tokens in time."""
         if now - self._ordered < self._encoder.renew:
             return True
         if not await self._encoder.permitted(self._order.channel):
-            self._say(NOT_PERMITTED)
+            self._report_end(NOT_PERMITTED)
             return False
         self._ordered = now
         if self._order.has_tokens:
-            self._remote, body = self._order.made()
-            with suppress(EncoderFailed):  # it is told the next ones in time, or says why it has ended
-                await self._remote.asked("PUT", self._session, body=body)
+            self._remote, body = self._order.prepare()
+            with suppress(EncoderFailed):  # the next order sends new ones in time, or the status says why the encoder has ended
+                await self._remote.ask("PUT", self._session, body=body)
         return True
 
-    async def _asked(self) -> object:
-        """Its status. Whoever cancels this does not know either whether the request has reached it."""
+    async def _request_status(self) -> object:
+        """Return the status. If this is cancelled, the request may have reached the encoder."""
         reached = True
         try:
-            return await self._remote.asked("GET", self._session)
+            return await self._remote.ask("GET", self._session)
         except _NoAnswer as fault:
             reached = fault.sent
             raise
@@ -300,13 +307,13 @@ class RunningHttp:
             if reached:
                 self._reached = time.monotonic()
 
-    def _say(self, why: str) -> None:
-        if not self._why.done():
-            self._why.set_result(why)
+    def _report_end(self, why: str) -> None:
+        if not self._end_reason.done():
+            self._end_reason.set_result(why)
 
 
 class _NoAnswer(EncoderFailed):
-    """`sent`: it may have got the request all the same."""
+    """Raised when the encoder did not answer. `sent` is True if it may have received the request anyway."""
 
     def __init__(self, sentence: str, *, sent: bool) -> None:
         super().__init__(sentence)
@@ -314,7 +321,7 @@ class _NoAnswer(EncoderFailed):
 
 
 class _Remote:
-    """The encoder's address and key, and the secrets that it is told."""
+    """The address and the key of the encoder, and the secrets that it was given."""
 
     def __init__(self, outbound: Outbound, url: str, *, key: str, secrets: Secrets, seconds: float) -> None:
         self.plain = secrets.plain
@@ -323,10 +330,11 @@ class _Remote:
         self._url = url
         self._key = key
 
-    async def asked(
+    async def ask(
         self, method: str, session: int | None = None, *, body: Mapping[str, object] | None = None, gone: bool = False
     ) -> object:
-        """What it answers, as JSON where it is. Raises `EncoderFailed`. `gone`: that there is no such session is fine."""
+        """Send a request and return the answer, None if it is not JSON. `gone` accepts an answer that there is no such session.
+        Raises `EncoderFailed`."""
         headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         if session is not None:
             headers[SESSION] = str(session)
@@ -339,20 +347,20 @@ class _Remote:
             )
         except (OutboundRefused, OutboundFailed) as fault:
             sent = isinstance(fault, OutboundFailed) and not fault.unsent
-            raise _NoAnswer(f"The encoder cannot be asked: {fault}", sent=sent) from None
+            raise _NoAnswer(f"The encoder cannot be reached: {fault}", sent=sent) from None
         if not (200 <= reply.status < 300 or (gone and reply.status in (404, 410))):
             raise EncoderFailed(self._refusal(reply))
         with suppress(ValueError, RecursionError):
             return json.loads(reply.body or b"null")
         return None
 
-    async def begun(self, session: int, order: Mapping[str, object]) -> None:
+    async def begin(self, session: int, order: Mapping[str, object]) -> None:
         try:
-            await self.asked("PUT", session, body=order)
+            await self.ask("PUT", session, body=order)
         except _NoAnswer as fault:
             if fault.sent:  # it may have begun
                 with suppress(EncoderFailed):
-                    await self.asked("DELETE", session, body={"force": True, "final": False}, gone=True)
+                    await self.ask("DELETE", session, body={"force": True, "final": False}, gone=True)
             raise
 
     def _address(self, session: int | None) -> str:
@@ -361,25 +369,26 @@ class _Remote:
         try:
             parts = urlsplit(self._url)
         except ValueError:
-            raise EncoderFailed("encoderSpecific.url: it cannot be read.") from None
+            raise EncoderFailed("encoderSpecific.url: cannot be parsed.") from None
         return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/sessions/{session}"))
 
     def _refusal(self, reply: Reply) -> str:
-        said = ""
+        reason = ""
         with suppress(ValueError, RecursionError):
-            found = json.loads(reply.body)
-            said = found.get("reason", "") if isinstance(found, dict) else ""
-        told = f": {self.plain(said).rstrip('.')}" if isinstance(said, str) and said else ""
-        return f"The encoder answers with status {reply.status}{told}."
+            answer = json.loads(reply.body)
+            reason = answer.get("reason", "") if isinstance(answer, dict) else ""
+        suffix = f": {self.plain(reason).rstrip('.')}" if isinstance(reason, str) and reason else ""
+        return f"The encoder answers with status {reply.status}{suffix}."
 
 
 def _wishes(plan: EncoderPlan) -> dict[str, object]:
-    """What it shall do, beside the points: all of `encoderSpecific` but its address and key, and the options of the Event."""
-    kept = {key: value for key, value in plan.specific.items() if key.casefold() not in ("url", "apikey")}
+    """Return the rest of the order, besides the points: all of `encoderSpecific` except its address and key, and the options of the
+    Event."""
+    settings = {key: value for key, value in plan.specific.items() if key.casefold() not in ("url", "apikey")}
     options = plan.options
     return {
         "encoder": plan.name,
-        "settings": kept,
+        "settings": settings,
         "options": {
             "dvrLength": options.dvr_length,
             "minBitrate": options.min_bitrate,

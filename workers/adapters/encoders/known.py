@@ -1,4 +1,4 @@
-"""The encoders that the product and other packages bring, by the `type` of a channel's encoder."""
+"""The encoders of the product and of plug-in packages, by the `type` of a channel's encoder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from domain.configuration.encoding import FFMPEG, HTTP
 from domain.kernel.clock import Clock
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
-from workers.adapters.encoders.http import HttpEncoder, Permitted, everybody
+from workers.adapters.encoders.http import HttpEncoder, Permitted, always_permitted
 from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import chosen
 from workers.adapters.outbound_http import GuardedClient
@@ -27,12 +27,13 @@ def encoders(
     media_root: Path | None,
     devices: bool = False,
     headers: Headers = no_headers,
-    permitted: Permitted = everybody,
+    permitted: Permitted = always_permitted,
     places: Places = NO_PLACES,
 ) -> Mapping[str, Encoder]:
-    """`media_root`: None where media are in a bucket. `devices`: whether encoders may read cameras and sound cards. `headers` are
-    those of a request to a publishing point, by its URL and the session. `permitted` says of a channel whether those who have
-    ordered its encoders may still do so. `places`: those of this machine."""
+    """Return the encoders by their type. `media_root` is None if media are in a bucket. `devices` lets encoders read cameras and
+    sound cards. `headers` returns the headers of a request to a publishing point, by its URL and the session. `permitted` returns
+    True for a channel while the clients that ordered its encoders are still permitted to. `places` are the places of this machine.
+    """
     others: Mapping[str, EncoderPlugin] = loaded(ENCODERS, taken=(FFMPEG, HTTP))
     confinement = partial(program_confinement, places=places, devices=devices)
     return {

@@ -1,4 +1,4 @@
-"""Playlists of HLS that are sent to a publishing point (RFC 8216)."""
+"""HLS playlists that are sent to a publishing point (RFC 8216)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from workers.origin.limits import MOST_LISTED
 
 AUDIO: Final = "audio"
 _DISCONTINUITIES: Final = 10_000
-"""More than a session has: the number of the next one is higher."""
+"""A number above the discontinuities of any session, so that the next session's numbers are higher."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Without the media of the segment. `text` are its lines."""
+    """A segment without its media. `text` contains its lines in the playlist."""
 
     number: int
     duration: float
@@ -30,8 +30,8 @@ class _Entry:
 
 
 class MediaPlaylist:
-    """The playlist of one track at one point: what the point has, as far as the window reaches back, at most `LONGEST_DVR` seconds
-    and `MOST_LISTED` entries."""
+    """The playlist of one track at one point. It lists what the point has, as far as the window reaches back, at most `LONGEST_DVR`
+    seconds and `MOST_LISTED` entries."""
 
     def __init__(self, track: str, *, session: int, segment: float, window: float) -> None:
         self.name = f"{track}.m3u8"
@@ -47,14 +47,14 @@ class MediaPlaylist:
 
     @property
     def begun(self) -> bool:
-        """Whether it has, or had, a segment."""
+        """True if a segment was ever added."""
         return self._sequence is not None
 
     def uri(self, segment: Segment) -> str:
         return f"{self._stem}-{segment.number}.m4s"
 
     def add(self, segment: Segment) -> Sequence[str]:
-        """The URIs that are no longer in it."""
+        """Add a segment and return the URIs that are no longer listed."""
         before = self._entries[-1].number if self._entries else segment.number - 1
         first = self._sequence is None
         if self._sequence is None:
@@ -87,7 +87,7 @@ class MediaPlaylist:
 
 
 def master(tracks: Sequence[Track]) -> bytes:
-    """The multivariant playlist: every rendition with every sound."""
+    """Return the multivariant playlist: every rendition with every sound."""
     sounds = [track for track in tracks if not track.plan.video]
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
     lines += [_sound(track, default=place == 0) for place, track in enumerate(sounds)]
@@ -96,14 +96,14 @@ def master(tracks: Sequence[Track]) -> bytes:
     for track in tracks:
         if track.plan.video:
             rate = round((track.plan.bitrate + loudest) * 1.2)
-            said = [f"BANDWIDTH={rate}", f"AVERAGE-BANDWIDTH={track.plan.bitrate + loudest}"]
-            said += [
+            attributes = [f"BANDWIDTH={rate}", f"AVERAGE-BANDWIDTH={track.plan.bitrate + loudest}"]
+            attributes += [
                 f'CODECS="{",".join([track.header.codec, *codecs])}"',
                 f"RESOLUTION={track.header.width}x{track.header.height}",
             ]
-            said += [f"FRAME-RATE={track.plan.fps:.3f}"] if track.plan.fps else []
-            said += [f'AUDIO="{AUDIO}"'] if sounds else []
-            lines += [f"#EXT-X-STREAM-INF:{','.join(said)}", f"{track.name}.m3u8"]
+            attributes += [f"FRAME-RATE={track.plan.fps:.3f}"] if track.plan.fps else []
+            attributes += [f'AUDIO="{AUDIO}"'] if sounds else []
+            lines += [f"#EXT-X-STREAM-INF:{','.join(attributes)}", f"{track.name}.m3u8"]
     return "\n".join([*lines, ""]).encode()
 
 
@@ -117,5 +117,5 @@ def _sound(track: Track, *, default: bool) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Within quotation marks: without those, and on one line."""
+    """Return the text for use between quotation marks: without such marks, on one line, at most 80 characters."""
     return "".join(character for character in text if character.isprintable() and character != '"')[:80]

@@ -1,8 +1,9 @@
 """The playout of a programme: its items, one after the other, as one stream of raw pictures and sounds in real time (ADR 0067).
 
-Raw frames have no time of their own: the frame with the number n is shown n frames after the first one. So no border can make a gap
-or a jump, whatever the items are. Each frame is written when it is due by a clock that nobody sets. The decoder of the next item is
-ready before the present one ends; what does not come in time is bridged by the last picture, or by black."""
+Raw frames carry no time: the frame with the number n is shown n frames after the first one. So no border between items can make a
+gap or a jump, whatever the items are. Each frame is written when it is due by a monotonic clock. The decoder of the next item is
+ready before the present one ends; the last picture, or black, bridges what does not come in time.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +34,13 @@ PATIENCE: Final = PlayoutPatience()
 
 @dataclass
 class _Pace:
-    """When frames are due. The first is due when it is there."""
+    """The times at which frames are due. The first frame is due when it is available."""
 
     canvas: Canvas
     began: float | None = None
 
     def late(self, frame: int) -> float:
-        """Seconds; below zero before it is due."""
+        """Return by how many seconds the frame is late; negative before it is due."""
         if self.began is None:
             self.began = time.monotonic()
         return time.monotonic() - self.began - self.canvas.seconds(frame)
@@ -51,7 +52,7 @@ class _Pace:
 
 @dataclass(eq=False)
 class Playout:
-    """One encode's: `opened` before it is started, then `run`."""
+    """The playout of one encode: call `opened` before the encode is started, then `run`."""
 
     programme: Programme
     canvas: Canvas
@@ -70,7 +71,7 @@ class Playout:
         self._upcoming = Upcoming(self.programme, self.canvas, self.program, self.confinement, self.patience)
 
     def opened(self) -> Input:
-        """Opens the pipes, and gives the arguments of an encode that reads them."""
+        """Open the pipes and return the arguments of an encode that reads them."""
         for _ in range(2):
             reading, writing = pipe()
             self._descriptors.append(reading)
@@ -82,12 +83,12 @@ class Playout:
         return Input(arguments, self.sounds, float(self.canvas.rate), ["1:a:0"] * len(self.sounds))
 
     def take_descriptors(self) -> Sequence[int]:
-        """Those of the encode."""
+        """Return the descriptors for the encode, which takes them over."""
         taken, self._descriptors = self._descriptors, []
         return taken
 
     def close(self) -> None:
-        """Where it was not run."""
+        """Close the pipes of a playout that was not run."""
         for descriptor in self._ends:
             os.close(descriptor)
         self._ends = []
@@ -112,7 +113,7 @@ class Playout:
         )
 
     async def run(self) -> None:
-        """Until it is cancelled, or the encode reads no more."""
+        """Play until this is cancelled or the encode stops reading."""
         ends, self._ends = self._ends, []
         pictures = RawWriter(ends[0], most=_PICTURES_WAITING)
         sounds = RawWriter(ends[1], most=_SOUNDS_WAITING)
@@ -159,19 +160,19 @@ class Playout:
                 return slot
             if on_air.waited >= self.patience.late:
                 if self.canvas.seconds(on_air.bridged) < self.patience.gone:
-                    return self._bridged(on_air, frame)
-                self._broken(on_air)
+                    return self._bridge(on_air, frame)
+                self._give_up(on_air)
                 continue
             begun = time.monotonic()
-            await on_air.decoder.more(seconds=self.patience.late - on_air.waited)
+            await on_air.decoder.read_more(seconds=self.patience.late - on_air.waited)
             on_air.waited += time.monotonic() - begun
 
-    def _bridged(self, on_air: Ready, frame: int) -> Slot:
-        """The last picture again."""
+    def _bridge(self, on_air: Ready, frame: int) -> Slot:
+        """Return the last picture again."""
         on_air.bridged += 1
         self._repeated += 1
         self.programme.counts.repeated()
-        return on_air.decoder.bridged(frame)
+        return on_air.decoder.bridge(frame)
 
     def _next(self, frame: int) -> Ready | None:
         ready = self._upcoming.take()
@@ -184,7 +185,7 @@ class Playout:
         self.programme.began(ready.place, at=now - self._pace.late(frame) if ready.began is None else ready.began)
         return ready
 
-    def _broken(self, on_air: Ready) -> None:
-        """It gives no more, and does not end."""
+    def _give_up(self, on_air: Ready) -> None:
+        """Skip an item that gives no more frames and does not end."""
         self._upcoming.end()
         self.programme.skip(on_air.place, item=on_air.item, reason="its decoder gave no more pictures while it was on the air")

@@ -1,6 +1,7 @@
-"""A publishing point as the encoder sees it: what was sent there, whether it takes it, and when it is tried again.
+"""A publishing point from the encoder's side: what was sent to it, whether it accepts data, and when it is tried again.
 
-Each point has its own tasks and its own bounded queues, so one that hangs, refuses or is gone keeps nothing from the other."""
+Each point has its own tasks and its own bounded queues, so a point that hangs, refuses or is gone does not delay the others.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from workers.origin.limits import LONGEST_WINDOW
 from workers.ports import OutboundFailed, OutboundRefused, PointStatistics
 
 PIECE: Final = 64 * 1024
-"""Bytes that are written after `may_send` was asked."""
+"""The number of bytes that are written between two calls of `may_send`."""
 QUEUED: Final = 10.0
-"""Seconds of media that wait for a point. What is older is left out, and a playlist says so."""
+"""Seconds of media that wait for a point. Older media are dropped, and a playlist marks the gap."""
 LONGEST_PAUSE: Final = 5.0
 _FIRST_PAUSE: Final = 0.25
 SESSION: Final = "X-Session"
@@ -27,13 +28,13 @@ WINDOW: Final = "X-Dvr-Window"
 
 
 class NotSent(Exception):
-    """A point did not take it. One sentence without secrets."""
+    """Raised when a point did not accept data. The message is one sentence without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What all points of a session share. `headers` gives those of a request to a URL: the token of the built-in origin,
-    else none."""
+    """The parameters that all points of a session share. `headers` returns the headers of a request to a URL: the token of the
+    built-in origin; empty for other URLs."""
 
     session: int
     may_send: Callable[[], bool]
@@ -44,13 +45,13 @@ class Sending:
     delete_segments: bool = False
 
     def of(self, url: str, *, dvr_length: int | None = None, token: bool = True) -> dict[str, str]:
-        """The headers of a request, with a `token` where the URL gets one. The window is told only where the point or the Event
-        has one."""
+        """Return the headers of a request, with the token of the URL if `token` is True. The window is included only if the point
+        or the Event has one."""
         window = min(dvr_length or self.dvr_length or 0, LONGEST_WINDOW)
         return {**(self.headers(url) if token else {}), SESSION: str(self.session)} | ({WINDOW: str(window)} if window else {})
 
     def built_in(self, url: str) -> bool:
-        """Whether it is one of the built-in origin."""
+        """Return True if the URL belongs to the built-in origin."""
         return bool(self.headers(url))
 
 
@@ -92,7 +93,7 @@ class PointRecord:
         return self.sending.of(url, dvr_length=self.plan.dvr_length, token=not self.plan.provisioned)
 
     async def pieces(self, data: Iterable[bytes]) -> AsyncIterator[bytes]:
-        """Of a body, as long as it may be sent."""
+        """Yield the pieces of a body, as long as this worker may send. Raises `NotSent` when it no longer may."""
         for whole in data:
             for at in range(0, len(whole), PIECE):
                 self.allowed()
@@ -101,13 +102,13 @@ class PointRecord:
                 self.bytes += len(piece)
 
     def allowed(self) -> None:
-        """Raises `NotSent` where nothing may be sent any more."""
+        """Raises `NotSent` if this worker may no longer send."""
         if not self.sending.may_send():
-            raise NotSent("This worker may not send to it any more.")
+            raise NotSent("This worker may no longer send to it.")
 
 
 class Point(Listener):
-    """Sends what it gets to one publishing point."""
+    """Sends tracks to one publishing point."""
 
     def __init__(self, plan: PointPlan, sending: Sending) -> None:
         self.record = PointRecord(plan, sending)
@@ -122,11 +123,11 @@ class Point(Listener):
         return None
 
     async def finish(self, *, final: bool) -> None:
-        """All has come. Sends the rest; is cancelled when that takes too long."""
+        """Send the rest, after everything has come. It is cancelled if that takes too long."""
         raise NotImplementedError
 
     async def abort(self) -> None:
-        """Nothing is sent any more when this returns."""
+        """Stop sending. Nothing is sent after this returns."""
         raise NotImplementedError
 
 
@@ -145,14 +146,14 @@ class Pauses:
 
 
 def sentence(fault: Exception) -> str:
-    """Why a request failed, without secrets: the outbound client's own words, and ours."""
+    """Return why a request failed, without secrets: the message of the outbound client or of the point."""
     if isinstance(fault, NotSent | OutboundRefused | OutboundFailed):
         return str(fault)
     return f"It could not be sent: {type(fault).__name__}."
 
 
 def refusal(status: int) -> str:
-    """What a status means for the operator."""
+    """Return the meaning of a status for the operator."""
     match status:
         case 401 | 403:
             return f"It refuses our credentials (status {status})."
@@ -164,7 +165,7 @@ def refusal(status: int) -> str:
 
 
 def shown(url: str) -> str:
-    """The URL without user info, query and what follows it. Of RTMP the last part of the path is a key and left out, too."""
+    """Return the URL without user info, query and fragment. For RTMP the last part of the path is a key and is removed, too."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which publisher a publishing point has, by its URL."""
+"""Publishers for publishing points, chosen by the URL of the point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE: Final = 8.0
 
 
 class RefusedPoint(Point):
-    """One that nothing can be sent to; its statistics say why."""
+    """A point that cannot be sent to. Its statistics give the reason."""
 
     def __init__(self, plan: PointPlan, sending: Sending, *, why: str) -> None:
         super().__init__(plan, sending)
@@ -37,9 +37,9 @@ class RefusedPoint(Point):
 
 
 def points_for(plans: Sequence[PointPlan], sending: Sending, *, client: GuardedClient) -> Sequence[Point]:
-    """Raises `EncoderFailed` where there is none that can be sent to."""
+    """Return the publishers of the plans. Raises `EncoderFailed` if none of them can be sent to."""
     points: list[Point] = []
-    faults = [] if plans else ["It has no publishing point that is known."]
+    faults = [] if plans else ["The encoder has no known publishing point."]
     for plan in plans:
         try:
             points.append(_point(plan, sending, client=client))
@@ -55,7 +55,7 @@ def _point(plan: PointPlan, sending: Sending, *, client: GuardedClient) -> Point
     try:
         parts = urlsplit(plan.url)
     except ValueError:
-        raise EncoderFailed(f"The URL of the publishing point {plan.index} cannot be read.") from None
+        raise EncoderFailed(f"The URL of the publishing point {plan.index} cannot be parsed.") from None
     match parts.scheme.lower():
         case "http" | "https" if parts.path.rstrip("/").lower().endswith(".isml"):
             return CmafPoint(plan, sending, client=client)
@@ -64,14 +64,14 @@ def _point(plan: PointPlan, sending: Sending, *, client: GuardedClient) -> Point
         case "rtmp" | "rtmps":
             return RtmpPoint(plan, sending, client=client)
     raise EncoderFailed(
-        f"The publishing point {plan.index} has a protocol that nothing is sent by: there are http, https, rtmp and rtmps."
+        f"The publishing point {plan.index} has an unsupported protocol; supported are http, https, rtmp and rtmps."
     )
 
 
 async def reachable(points: Sequence[PointPlan], *, client: GuardedClient) -> str | None:
-    """Which of them do not answer, in a sentence."""
-    found = await asyncio.gather(*(_fault(each, client) for each in points))
-    return " ".join(fault for fault in found if fault) or None
+    """Return a sentence that names the points that do not answer; None if all do."""
+    faults = await asyncio.gather(*(_fault(each, client) for each in points))
+    return " ".join(fault for fault in faults if fault) or None
 
 
 async def _fault(plan: PointPlan, client: GuardedClient) -> str:

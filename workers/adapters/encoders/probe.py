@@ -1,4 +1,4 @@
-"""What a source holds: ffprobe, confined as the encode is."""
+"""Inspection of a source by ffprobe, which is confined like the encode."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _SECONDS: Final = 30.0
 _MOST: Final = 1_000_000
 
 
-async def probed(
+async def probe_source(
     program: Path, *, confinement: Confinement, descriptor: int | None = None, given: bytes = b""
 ) -> Mapping[str, Any]:
-    """Its streams as ffprobe shows them. Reads `descriptor`, which it takes, or what is `given`. Raises `EncoderFailed`."""
+    """Return the output of ffprobe for a source. It reads `descriptor`, which it takes over, or the bytes in `given`. Raises
+    `EncoderFailed`."""
     output = bytearray()
     pipes = Pipes()
     shown = pipes.open(lambda piece: output.extend(piece[: _MOST - len(output)]))
     if descriptor is not None:
         pipes.hand(descriptor)
     source = ("-fd", str(descriptor), "fd:") if descriptor is not None else ("pipe:0",)
-    beside = program.with_name(program.name.replace("ffmpeg", "ffprobe", 1))
-    ffprobe = str(beside if beside.exists() else find("ffprobe") or beside)
+    neighbour = program.with_name(program.name.replace("ffmpeg", "ffprobe", 1))
+    ffprobe = str(neighbour if neighbour.exists() else find("ffprobe") or neighbour)
     command = [
         ffprobe,
         "-v",
@@ -60,30 +61,30 @@ async def probed(
                 process.input.close()
             status = await process.wait()
     except TimeoutError:
-        raise EncoderFailed("ffprobe does not come to an end with the source.") from None
+        raise EncoderFailed("ffprobe did not finish reading the source in time.") from None
     finally:
         await process.kill()
     with suppress(ValueError):
-        found = json.loads(output if status == 0 else b"")
-        if isinstance(found, dict):
-            return found
-    said = process.last_line.rstrip(".")
-    raise EncoderFailed(f"The source cannot be read{': ' + said if said else ''}.")
+        document = json.loads(output if status == 0 else b"")
+        if isinstance(document, dict):
+            return document
+    last_line = process.last_line.rstrip(".")
+    raise EncoderFailed(f"The source cannot be read{': ' + last_line if last_line else ''}.")
 
 
-def tracks_of(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The streams of the programme with the highest picture, that picture first; all where there are no programmes. Pictures that
-    are attached to sound are left out."""
-    streams = [each for each in found.get("streams", ()) if isinstance(each, dict)]
-    programme = highest_programme(found)
+def tracks_of(probe: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the streams of the programme with the highest picture, that picture first; all streams if there are no programmes.
+    Pictures that are attached to sound are excluded."""
+    streams = [each for each in probe.get("streams", ()) if isinstance(each, dict)]
+    programme = highest_programme(probe)
     chosen = [each for each in streams if programme is None or each.get("index") in programme.tracks]
     pictures = sorted(filter(is_picture, chosen), key=rank_of, reverse=True)
     return [*pictures, *(each for each in chosen if each.get("codec_type") != "video")]
 
 
-def quotient(said: object) -> float | None:
-    """`a/b` or `a:b`, where it is above zero."""
-    parts = re.split("[:/]", str(said))
+def quotient(text: object) -> float | None:
+    """Return the value of `a/b` or `a:b`; None if it is not above zero."""
+    parts = re.split("[:/]", str(text))
     with suppress(ValueError, ZeroDivisionError):
         value = int(parts[0]) / int(parts[1]) if len(parts) == 2 else 0.0
         return value if value > 0 else None

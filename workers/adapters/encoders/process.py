@@ -1,4 +1,4 @@
-"""The process of an encode: confined, without network and files, and dead when its worker is (ADR 0054)."""
+"""The process of an encode: confined, without network and files, and killed when its worker dies (ADR 0054)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ OnPiece = Callable[[bytes], None]
 
 
 class Pipes:
-    """The pipes of a process that is to be started: those that it writes to, by their descriptors in it, and who reads each."""
+    """The pipes of a process that is to be started: the descriptors that it inherits, and a reader for each of its outputs."""
 
     def __init__(self) -> None:
         self._ours: list[tuple[int, OnPiece]] = []
         self.theirs: list[int] = []
 
     def open(self, on_piece: OnPiece) -> str:
-        """The name of a new one as ffmpeg spells it."""
+        """Open a pipe and return its name in ffmpeg's notation."""
         ours, theirs = os.pipe()
         os.set_blocking(ours, False)
         self._ours.append((ours, on_piece))
@@ -43,7 +43,7 @@ class Pipes:
         return f"pipe:{theirs}"
 
     def hand(self, descriptor: int) -> None:
-        """A descriptor that the process gets, too."""
+        """Pass a further descriptor to the process."""
         self.theirs.append(descriptor)
 
     def started(self) -> None:
@@ -58,13 +58,14 @@ class Pipes:
         self._ours = []
 
     async def read(self) -> None:
-        """All of them to their ends, at the speed of the process: nothing that reads here waits for a point."""
+        """Read all pipes to their ends, at the speed of the process: no reader here waits for a point."""
         ours, self._ours = self._ours, []
         await asyncio.gather(*(_read(descriptor, on_piece) for descriptor, on_piece in ours))
 
 
 async def _read(descriptor: int, on_piece: OnPiece) -> None:
-    """Until its end. Not by a transport: that of uvloop closes the descriptor once more, when another pipe may have its number."""
+    """Read to the end. This does not use a transport: uvloop's transport closes the descriptor a second time, when another pipe may
+    have its number."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 
@@ -90,7 +91,7 @@ async def _read(descriptor: int, on_piece: OnPiece) -> None:
 
 
 class EncodeProcess:
-    """A program that runs, the leader of a process group of its own."""
+    """A running program, the leader of a separate process group."""
 
     def __init__(self, process: Process, pipes: Pipes) -> None:
         self._process = process
@@ -103,7 +104,7 @@ class EncodeProcess:
     async def start(
         cls, command: Sequence[str | Path], *, pipes: Pipes, confinement: Confinement, feeds: bool = False
     ) -> EncodeProcess:
-        """`feeds`: it reads standard input. Raises `OSError`."""
+        """Start a program. `feeds` is True if it reads standard input. Raises `OSError`."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments(confinement, [str(each) for each in command], parent=os.getpid()),
@@ -129,13 +130,13 @@ class EncodeProcess:
         return self._lines[-1] if self._lines else ""
 
     async def wait(self) -> int:
-        """Until it has ended and all that it wrote was read."""
+        """Wait until the process has ended and all its output was read. Return its exit status."""
         status = await self._process.wait()
         await asyncio.gather(self._reading, self._errors)
         return status
 
     async def terminate(self, *, seconds: float) -> None:
-        """It writes what it still has, then it is killed with its whole group."""
+        """Let the process write its remaining output for this many seconds, then kill its whole group."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGTERM)
@@ -163,6 +164,6 @@ class EncodeProcess:
 
 
 def _shown(line: bytes) -> str:
-    """A line without addresses of memory, paths and URLs."""
+    """Return a line without memory addresses, paths and URLs."""
     text = line[:_LINE].decode(errors="replace")
     return without_addresses(_LEVELS.sub("", _ADDRESS.sub("", text))).strip()

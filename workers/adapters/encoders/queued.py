@@ -1,6 +1,7 @@
-"""The fragments that wait for a point which takes a continuous stream: as many as `QUEUED` seconds hold.
+"""A queue of fragments for a point that takes a continuous stream. It holds `QUEUED` seconds.
 
-What is older is left out up to the next key frame, so that what follows can be decoded."""
+Older fragments are dropped up to the next key frame, so that the rest can be decoded.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from workers.media.cmaf import Fragment
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A fragment that waits."""
+    """A fragment in the queue."""
 
     track: Track
     fragment: Fragment
@@ -27,17 +28,17 @@ class Queued:
 
     @property
     def weight(self) -> int:
-        """Bytes of memory."""
+        """The memory that the fragment needs, in bytes."""
         return self.fragment.weight
 
     @property
     def opens(self) -> bool:
-        """Whether a decoder can begin with it."""
+        """True if a decoder can begin with this fragment."""
         return not self.track.plan.video or self.fragment.key
 
 
 class FragmentQueue:
-    """`dropped` is told of each fragment that is left out."""
+    """The queue. `dropped` is called for each fragment that is dropped."""
 
     def __init__(self, dropped: Callable[[], None]) -> None:
         self._dropped = dropped
@@ -57,7 +58,7 @@ class FragmentQueue:
         self._more.set()
 
     async def next(self) -> Queued | None:
-        """The oldest, which stays until `done`. None at the end."""
+        """Wait for the oldest fragment and return it; it stays in the queue until `done`. None at the end."""
         while not self._waiting:
             if self._over:
                 return None
@@ -70,7 +71,7 @@ class FragmentQueue:
             self._waiting.popleft()
 
     def to_key_frame(self) -> None:
-        """A new connection begins with a key frame."""
+        """Drop fragments up to a key frame, because a new connection begins with one."""
         while self._waiting and not (self._waiting[0].track.plan.video and self._waiting[0].fragment.key):
             if not self._later_key():
                 return

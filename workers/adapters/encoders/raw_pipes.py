@@ -1,6 +1,7 @@
-"""Pipes of raw pictures and sounds between processes, as much of each as is asked for.
+"""Pipes of raw pictures and sounds between processes. Exactly as much is read as was requested.
 
-Not by a transport, for the reason that `process.py` names."""
+They do not use a transport, for the reason given in `process.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from typing import Final
 from projections.kernel.background_task import start_task
 
 CAPACITY: Final = 1024 * 1024
-"""Bytes of a pipe, where the system allows so many."""
+"""The capacity of a pipe in bytes, if the system allows as much."""
 
 
 def pipe() -> tuple[int, int]:
-    """The ends to read and to write."""
+    """Return the ends of a new pipe for reading and for writing."""
     reading, writing = os.pipe()
     with suppress(OSError):
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CAPACITY)
@@ -27,34 +28,34 @@ def pipe() -> tuple[int, int]:
 
 
 class RawReader:
-    """What came through a pipe and was not taken. Nothing is read until it is asked for, so that who writes waits."""
+    """A reader of a pipe. It reads only what was requested, so that the writer waits."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
         self.descriptor = descriptor
         self.over = False
-        """Whether nothing more comes."""
-        self._kept = bytearray()
+        """True if the pipe is at its end."""
+        self._buffer = bytearray()
 
     @property
     def size(self) -> int:
-        return len(self._kept)
+        return len(self._buffer)
 
     def pull(self, size: int) -> bool:
-        """Whether so much is there now."""
-        while len(self._kept) < size and not self.over:
+        """Read what is available now. Return True if the buffer then contains this many bytes."""
+        while len(self._buffer) < size and not self.over:
             try:
-                piece = os.read(self.descriptor, min(CAPACITY, size - len(self._kept)))
+                piece = os.read(self.descriptor, min(CAPACITY, size - len(self._buffer)))
             except BlockingIOError:
                 break
-            self._kept += piece
+            self._buffer += piece
             self.over = not piece
-        return len(self._kept) >= size
+        return len(self._buffer) >= size
 
     def take(self, size: int) -> bytes:
-        """Less where there is no more."""
-        taken = bytes(memoryview(self._kept)[:size])
-        del self._kept[:size]
+        """Remove this many bytes from the buffer and return them, fewer if it contains fewer."""
+        taken = bytes(memoryview(self._buffer)[:size])
+        del self._buffer[:size]
         return taken
 
     def close(self) -> None:
@@ -64,7 +65,7 @@ class RawReader:
 
 
 async def readable(readers: Collection[RawReader], *, seconds: float) -> None:
-    """Until more can be read from one of them, or so many seconds are over."""
+    """Wait until one of the readers can read more, at most this many seconds."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     watched = [each.descriptor for each in readers if not each.over]
@@ -78,7 +79,7 @@ async def readable(readers: Collection[RawReader], *, seconds: float) -> None:
 
 
 class RawWriter:
-    """Writes what it is given, in order, to a pipe that it closes. At most `most` pieces wait."""
+    """Writes pieces in order to a pipe, which it closes. At most `most` pieces wait."""
 
     def __init__(self, descriptor: int, *, most: int) -> None:
         os.set_blocking(descriptor, False)
@@ -91,7 +92,7 @@ class RawWriter:
         self._task = start_task(self._write(), what="pipe to an encoder")
 
     async def put(self, piece: bytes) -> None:
-        """Raises `BrokenPipeError` where nobody reads any more."""
+        """Append a piece; wait if too many are waiting. Raises `BrokenPipeError` if the reader has closed the pipe."""
         while len(self._waiting) >= self._most and not self._over:
             self._room.clear()
             await self._room.wait()
@@ -120,10 +121,10 @@ class RawWriter:
             self._room.set()
             os.close(self._descriptor)
 
-    async def _all(self, left: memoryview) -> None:
-        while left:
+    async def _all(self, remaining: memoryview) -> None:
+        while remaining:
             try:
-                left = left[os.write(self._descriptor, left[:CAPACITY]) :]
+                remaining = remaining[os.write(self._descriptor, remaining[:CAPACITY]) :]
             except BlockingIOError:
                 await self._writable()
 

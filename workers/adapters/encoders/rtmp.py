@@ -1,6 +1,8 @@
-"""A publisher of RTMP (Adobe's Real Time Messaging Protocol, 1.0): handshake, commands, and messages in chunks.
+"""A publisher for RTMP (Adobe's Real Time Messaging Protocol, 1.0): handshake, commands, and messages in chunks.
 
-Spoken here and not by ffmpeg, so that host and stream key are in no argument of a process, and the guard makes the connection."""
+ffmpeg could speak it, but then the host and the stream key would be arguments of a process, and the guard would not make the
+connection.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.amf import Value, decoded, encoded
+from workers.adapters.encoders.amf import Value, decode, encode
 from workers.adapters.encoders.point import NotSent
 
 AUDIO: Final = 8
@@ -23,21 +25,21 @@ DATA: Final = 18
 _SET_CHUNK_SIZE, _CONTROL, _WINDOW, _COMMAND = 1, 4, 5, 20
 _CHUNK: Final = 4_096
 _LARGEST: Final = 1_048_576
-"""Bytes of a message of the server, and of all that are not complete."""
+"""The limit in bytes for a message of the server, and for all its incomplete messages together."""
 _MOST_CHANNELS: Final = 64
 _TURN: Final = 64
-"""Chunks after which others have their turn: a server may send empty ones as fast as they are read."""
+"""Chunks after which other tasks run: a server may send empty chunks as fast as they are read."""
 _HANDSHAKE: Final = 1_536
 _EXTENDED: Final = 0xFFFFFF
 _PING, _PONG = 6, 7
 _BUFFERED: Final = 65_536
 _CONNECTION, _STREAM = 3, 4
-"""Chunk streams of commands, and of media."""
+"""The chunk streams of commands and of media."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to publish: `application` and `key` are parts of the path of the URL."""
+    """The destination of a publication. `application` and `key` are parts of the path of its URL."""
 
     address: str
     application: str
@@ -45,7 +47,7 @@ class Target:
 
 
 class Publication:
-    """One connection that publishes one stream."""
+    """A connection that publishes one stream."""
 
     def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
         self._reader = reader
@@ -55,34 +57,34 @@ class Publication:
         writer.transport.set_write_buffer_limits(high=_BUFFERED)
 
     async def publish(self, target: Target) -> None:
-        """Raises `NotSent`, `OSError` or `EOFError`."""
+        """Open the stream. Raises `NotSent`, `OSError` or `EOFError`."""
         await self.shake_hands()
         self._send(_SET_CHUNK_SIZE, struct.pack(">I", _CHUNK), stream=0)
-        said: Value = {
+        parameters: Value = {
             "app": target.application,
             "type": "nonprivate",
             "flashVer": "FMLE/3.0 (compatible; medialedger)",
             "tcUrl": f"{target.address}/{target.application}",
         }
-        self._command("connect", 1.0, said)
+        self._command("connect", 1.0, parameters)
         await self._result(1.0, "It refuses the connection to its application.")
         self._command("releaseStream", 2.0, None, target.key)
         self._command("FCPublish", 3.0, None, target.key)
         self._command("createStream", 4.0, None)
-        made = await self._result(4.0, "It makes no stream.")
-        self._stream = _stream_number(made)
+        answer = await self._result(4.0, "It creates no stream.")
+        self._stream = _stream_number(answer)
         self._command("publish", 5.0, None, target.key, "live", stream=self._stream)
         await self._published()
 
     async def send(self, kind: int, data: bytes, *, time: int) -> None:
-        """`time` in milliseconds."""
+        """Send a message. `time` is in milliseconds."""
         self._send(kind, data, stream=self._stream, time=time)
         await self._writer.drain()
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Answers what the server asks meanwhile. Raises `NotSent` when it ends the connection or refuses, also where nothing is
-        being sent."""
+        """Answer the server's requests meanwhile. Raises `NotSent` when the server closes the connection or refuses the stream,
+        even while nothing is sent."""
         limit = asyncio.timeout(None)
         watching = start_task(self._watch(limit), what="answers of a server of RTMP")
         try:
@@ -113,7 +115,7 @@ class Publication:
         await self._writer.drain()
 
     async def shake_hands(self) -> None:
-        """Raises as `publish` does."""
+        """Exchange the handshake. Raises `NotSent`, `OSError` or `EOFError`."""
         own = b"\0" * 8 + os.urandom(_HANDSHAKE - 8)
         self._writer.write(b"\3" + own)
         version = await self._reader.readexactly(1)
@@ -126,7 +128,7 @@ class Publication:
     async def _result(self, transaction: float, refusal: str) -> Value:
         while True:
             kind, body = await self._message()
-            values = decoded(body) if kind == _COMMAND else []
+            values = decode(body) if kind == _COMMAND else []
             if len(values) > 1 and values[1] == transaction:
                 if values[0] == "_result":
                     return values[3] if len(values) > 3 else None
@@ -146,11 +148,11 @@ class Publication:
         kind, body = await self._chunks.message()
         if kind == _CONTROL and body[:2] == struct.pack(">H", _PING):
             self._send(_CONTROL, struct.pack(">H", _PONG) + body[2:6], stream=0)
-            await self._writer.drain()  # a server that asks and takes nothing would fill the memory
+            await self._writer.drain()  # a server that sends pings and reads no answers would fill the memory
         return kind, body
 
     def _command(self, *values: Value, stream: int = 0) -> None:
-        self._send(_COMMAND, encoded(*values), stream=stream)
+        self._send(_COMMAND, encode(*values), stream=stream)
 
     def _send(self, kind: int, data: bytes, *, stream: int, time: int = 0) -> None:
         channel = {AUDIO: 5, VIDEO: 6, _COMMAND: _CONNECTION}.get(kind, 2)
@@ -164,13 +166,13 @@ class Publication:
 
 
 class _ChunkReader:
-    """Messages of the server, put together from their chunks."""
+    """Reads messages of the server, assembled from their chunks."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
         self._size = 128
-        self._known: dict[int, _Message] = {}
-        self._held = self._count = 0
+        self._messages: dict[int, _Message] = {}
+        self._buffered = self._count = 0
 
     async def message(self) -> tuple[int, bytes]:
         while True:
@@ -179,7 +181,7 @@ class _ChunkReader:
                 if message.kind == _SET_CHUNK_SIZE and len(message.body) >= 4:
                     self._size = min(max(struct.unpack_from(">I", message.body)[0] & 0x7FFFFFFF, 1), _LARGEST)
                 body, message.body = bytes(message.body), bytearray()
-                self._held -= len(body)
+                self._buffered -= len(body)
                 return message.kind, body
 
     async def _chunk(self) -> _Message | None:
@@ -192,9 +194,9 @@ class _ChunkReader:
             more = await self._reader.readexactly(channel + 1)
             channel = 64 + int.from_bytes(more, "little")
         head = await self._reader.readexactly((11, 7, 3, 0)[shape])
-        message = self._known.setdefault(channel, _Message())
-        if len(self._known) > _MOST_CHANNELS or (shape < 2 and message.body):
-            raise NotSent("It does not speak RTMP as it should.")
+        message = self._messages.setdefault(channel, _Message())
+        if len(self._messages) > _MOST_CHANNELS or (shape < 2 and message.body):
+            raise NotSent("It violates the protocol RTMP.")
         if shape < 3:
             message.extended = int.from_bytes(head[:3]) == _EXTENDED
         if shape < 2:
@@ -205,8 +207,8 @@ class _ChunkReader:
             raise NotSent("It sends a message that is too long.")
         piece = await self._reader.readexactly(min(self._size, message.length - len(message.body)))
         message.body += piece
-        self._held += len(piece)
-        if self._held > _LARGEST:
+        self._buffered += len(piece)
+        if self._buffered > _LARGEST:
             raise NotSent("It sends messages that are too long.")
         return message if len(message.body) >= message.length else None
 
@@ -219,18 +221,18 @@ class _Message:
     body: bytearray = field(default_factory=bytearray)
 
 
-def _stream_number(told: Value) -> int:
-    """Raises `NotSent`."""
-    if not isinstance(told, float):
+def _stream_number(answer: Value) -> int:
+    """Return the stream's number from the server's answer, 1 if it has none. Raises `NotSent`."""
+    if not isinstance(answer, float):
         return 1
-    if not 0 <= told <= 0xFFFFFFFF:
-        raise NotSent("It makes no stream.")
-    return int(told)
+    if not 0 <= answer <= 0xFFFFFFFF:
+        raise NotSent("It creates no stream.")
+    return int(answer)
 
 
 def _status(body: bytes) -> str:
-    """The code of a status that is told; empty for other commands."""
-    values = decoded(body)
+    """Return the code of a status command; empty for other commands."""
+    values = decode(body)
     if len(values) > 3 and values[0] == "onStatus" and isinstance(values[3], dict):
         return str(values[3].get("code", ""))
     return ""

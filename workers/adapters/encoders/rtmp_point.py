@@ -1,4 +1,4 @@
-"""A publishing point that takes RTMP or RTMPS: the first rendition with the first sound, as tags of FLV."""
+"""A publishing point that takes RTMP or RTMPS: the rendition with the highest bitrate and the first sound, as FLV tags."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
 _OVERHEAD: Final = 250
-"""Bytes of memory for each tag, beside its media."""
+"""The memory for each tag besides its media, in bytes."""
 PORTS: Final = {"rtmp": 1935, "rtmps": 443}
 LATE: Final = 2.0
-"""Seconds that a track waits for another one that brings nothing."""
-MOST_HELD: Final = 64 * MIB
-"""Bytes of memory of a track that wait for another one."""
+"""Seconds that a track waits for another one that delivers nothing."""
+MOST_BUFFERED: Final = 64 * MIB
+"""The limit in bytes for the memory of tags that wait for another track."""
 
 
 class RtmpPoint(Point):
-    """Raises `EncoderFailed` for a URL without an application and a key."""
+    """A publishing point for RTMP. Raises `EncoderFailed` for a URL without an application and a key."""
 
     def __init__(self, plan: PointPlan, sending: Sending, *, client: GuardedClient) -> None:
         super().__init__(plan, sending)
@@ -72,7 +72,7 @@ class RtmpPoint(Point):
             except (NotSent, OutboundRefused, OutboundFailed) as fault:
                 why = sentence(fault)
             except TimeoutError:
-                why = f"It took nothing for {STUCK:g} s."
+                why = f"It accepted no data for {STUCK:g} s."
             except (OSError, EOFError):
                 why = "It closed the connection."
             else:
@@ -81,7 +81,7 @@ class RtmpPoint(Point):
             await pauses.wait()
 
     async def _published(self, pauses: Pauses) -> None:
-        """One connection, until the stream is over."""
+        """Send over one connection until the stream is over."""
         self.record.allowed()
         parts = urlsplit(self.record.plan.url)
         scheme = parts.scheme.lower()
@@ -123,56 +123,57 @@ class RtmpPoint(Point):
 
 
 _KEY, _BETWEEN = 0x17, 0x27
-"""The first byte of a tag of H.264: of a key frame, and of another one."""
+"""The first byte of an H.264 tag: for a key frame, and for any other frame."""
 Tag = tuple[int, int, bytes]
-"""Time in milliseconds, kind, and data."""
+"""The time in milliseconds, the kind, and the data."""
 
 
 class Interleaved:
-    """Tags of all tracks in the order of their times: each fragment holds a part of a second of one track. The first key frame has
-    the time 0, and what is before it is left out.
+    """Sorts the tags of all tracks by their times, since each fragment contains a part of a second of one track. The first key
+    frame has the time 0, and everything before it is dropped.
 
-    A track that is `late` seconds of media behind another one is not waited for until it brings something again. What comes after
-    later tags were given is left out, of video up to the next key frame."""
+    A track that is `late` seconds of media behind another one is not waited for until it delivers again. Tags that come after later
+    tags were given are dropped, for video up to the next key frame.
+    """
 
     def __init__(self, tracks: Sequence[Track], *, late: float = inf) -> None:
         self._late = late
-        self._known = {track.name: -inf for track in tracks}
-        """Up to when each track is known; infinite for one that is not waited for."""
-        self._told = {track.name: track.header.configuration for track in tracks}
-        """The decoder configurations that were sent."""
+        self._complete_until = {track.name: -inf for track in tracks}
+        """The time up to which each track is complete; infinite for a track that is not waited for."""
+        self._sent_configurations = {track.name: track.header.configuration for track in tracks}
+        """The decoder configuration that was last sent for each track."""
         self._zero: float | None = None
         self._given = -inf
         self._cut = False
-        """Whether video was left out: what follows cannot be decoded up to a key frame."""
+        """True if video was dropped: the following frames cannot be decoded up to a key frame."""
         self._heap: list[tuple[float, int, int, bytes]] = []
-        self._count = self.held = 0
+        self._count = self.buffered = 0
 
     @property
     def first(self) -> float | None:
-        """When the first of those that wait is shown, in seconds from the first key frame. None: none waits."""
+        """The time of the first waiting tag, in seconds from the first key frame. None if no tag waits."""
         return self._heap[0][0] - (self._zero or 0.0) if self._heap else None
 
     def add(self, queued: Queued) -> Iterator[Tag]:
-        """Those that nothing can come before any more."""
+        """Add a fragment. Yield the tags that no earlier tag can precede any more."""
         track, fragment = queued.track, queued.fragment
         if self._zero is None:
             if not (track.plan.video and fragment.key):
                 return
             self._zero = self._given = queued.start
-            self._known = dict.fromkeys(self._known, queued.start)
+            self._complete_until = dict.fromkeys(self._complete_until, queued.start)
         self._hold(track, fragment)
         end = (fragment.time + fragment.duration) / track.header.timescale
-        self._known[track.name] = end
-        for name, known in self._known.items():
-            if known < end - self._late:
-                self._known[name] = inf
-        yield from self._until(min(self._known.values()))
-        while self.held > MOST_HELD:
+        self._complete_until[track.name] = end
+        for name, time in self._complete_until.items():
+            if time < end - self._late:
+                self._complete_until[name] = inf
+        yield from self._until(min(self._complete_until.values()))
+        while self.buffered > MOST_BUFFERED:
             yield self._next()
 
     def before(self, seconds: float) -> Iterator[Tag]:
-        """Those that are shown before this time, counted as `first` is, whatever they wait for."""
+        """Yield the tags that are shown before this time, counted like `first`, whatever they wait for."""
         yield from self._until(seconds + (self._zero or 0.0))
 
     def rest(self) -> Iterator[Tag]:
@@ -184,14 +185,14 @@ class Interleaved:
             if track.plan.video:
                 late = self._cut = late or (self._cut and data[0] != _KEY)
             if not late:
-                if self._told[track.name] != track.header.configuration:
-                    self._told[track.name] = track.header.configuration
+                if self._sent_configurations[track.name] != track.header.configuration:
+                    self._sent_configurations[track.name] = track.header.configuration
                     self._push(time, track, header_tag(track))
                 self._push(time, track, data)
 
     def _push(self, time: float, track: Track, data: bytes) -> None:
         self._count += 1
-        self.held += _OVERHEAD + len(data)
+        self.buffered += _OVERHEAD + len(data)
         heapq.heappush(self._heap, (time, self._count, kind_of(track), data))
 
     def _until(self, time: float) -> Iterator[Tag]:
@@ -200,12 +201,12 @@ class Interleaved:
 
     def _next(self) -> Tag:
         self._given, _, kind, data = heapq.heappop(self._heap)
-        self.held -= _OVERHEAD + len(data)
+        self.buffered -= _OVERHEAD + len(data)
         return round((self._given - (self._zero or 0.0)) * 1000), kind, data
 
 
 def _tags(track: Track, fragment: Fragment) -> Iterator[tuple[float, bytes]]:
-    """Time in seconds, and the body of a tag (Adobe Flash Video File Format, E.4.2 and E.4.3)."""
+    """Yield the time in seconds and the body of each tag (Adobe Flash Video File Format, E.4.2 and E.4.3)."""
     at, time, scale = fragment.media, fragment.time, track.header.timescale
     for sample in fragment.samples:
         media = fragment.data[at : at + sample.size]
@@ -226,7 +227,7 @@ def kind_of(track: Track) -> int:
 
 
 def target_of(plan: PointPlan) -> Target:
-    """Raises `EncoderFailed`."""
+    """Return the destination of a plan. Raises `EncoderFailed`."""
     parts = urlsplit(plan.url)
     application, _, key = parts.path.strip("/").rpartition("/")
     if not application or not key or "@" in parts.netloc:

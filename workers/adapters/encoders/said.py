@@ -1,4 +1,5 @@
-"""What a program outside says, as it is shown: on one line, without addresses, paths and the secrets that it was given."""
+"""Sanitizing of the messages of external programs: on one line, without addresses, paths and the secrets that the program was
+given."""
 
 from __future__ import annotations
 
@@ -14,34 +15,37 @@ from domain.kernel.known_tokens import without_tokens
 _OUTSIDE: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+|(?<![\w.])/\S+", re.IGNORECASE)
 _LONGEST: Final = 300
 _ANYWHERE: Final = 6
-"""Characters. A secret that is shorter is replaced as a word of its own only."""
+"""The length in characters from which a secret is replaced anywhere. A shorter one is replaced only as a separate word."""
 _SHORTEST: Final = 4
-"""Characters of what counts as a key where most values are none."""
+"""The minimum length of a key in characters, for values that are usually no keys."""
 LEFT_OUT: Final = "…"
 
 
 def without_addresses(text: str) -> str:
-    """On one line, without URLs and paths. The time that it takes grows with the square of the length."""
+    """Return the text on one line, without URLs and paths. The time grows with the square of the length."""
     return without_tokens(_OUTSIDE.sub(LEFT_OUT, _printable(text)))
 
 
 class Secrets:
-    """What a program outside was given and nobody may see."""
+    """The secrets that an external program was given, which must not be shown."""
 
-    def __init__(self, known: Iterable[str]) -> None:
-        spellings = {spelling for one in known for spelling in (one, unquote(one)) if one.strip()}
-        found = sorted(spellings, key=len, reverse=True)
-        patterns = (re.escape(one) if len(one) >= _ANYWHERE else rf"(?<!\w){re.escape(one)}(?!\w)" for one in found)
-        self._pattern = re.compile("|".join(patterns), re.IGNORECASE) if found else None
+    def __init__(self, secrets: Iterable[str]) -> None:
+        spellings = {spelling for secret in secrets for spelling in (secret, unquote(secret)) if secret.strip()}
+        longest_first = sorted(spellings, key=len, reverse=True)
+        patterns = (
+            re.escape(secret) if len(secret) >= _ANYWHERE else rf"(?<!\w){re.escape(secret)}(?!\w)" for secret in longest_first
+        )
+        self._pattern = re.compile("|".join(patterns), re.IGNORECASE) if longest_first else None
 
     def plain(self, text: str) -> str:
-        """A text without them and without addresses, cut to what people read."""
-        kept = text if self._pattern is None else self._pattern.sub(LEFT_OUT, text)
-        return without_addresses(kept[: 4 * _LONGEST])[:_LONGEST]
+        """Return a text without the secrets and without addresses, cut to a readable length."""
+        masked = text if self._pattern is None else self._pattern.sub(LEFT_OUT, text)
+        return without_addresses(masked[: 4 * _LONGEST])[:_LONGEST]
 
 
 def secrets_of_point(url: str, headers: Mapping[str, str]) -> Iterator[str]:
-    """What of a publishing point may be a key: its URL, the last part of the path, the query, user info, and values of headers."""
+    """Yield the parts of a publishing point that may be keys: its URL, the last part of the path, the query, user info, and values
+    of headers."""
     yield url
     values = [part for value in headers.values() for part in (value, *value.split())]
     try:
@@ -57,7 +61,7 @@ def secrets_of_point(url: str, headers: Mapping[str, str]) -> Iterator[str]:
 
 
 def secrets_of_settings(settings: object) -> Iterator[str]:
-    """The texts whose members are named as credentials, at any depth."""
+    """Yield the texts whose members have the name of a credential, at any depth."""
     if isinstance(settings, Mapping):
         for name, value in settings.items():
             if isinstance(value, str) and (name.casefold() in WRITE_ONLY or speaks_of_credential(name)):

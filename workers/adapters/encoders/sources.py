@@ -1,7 +1,8 @@
-"""What an encode reads: a test picture, a film of the media root, a device of the machine, or a stream that is fetched for it.
+"""The sources of an encode: a test picture, a film of the media root, a device of the machine, or a fetched stream.
 
-ffmpeg opens nothing by a name that a caller gave, but for a device: a film is a descriptor that was opened here, below the media
-root and along no link; a stream is what the outbound client fetched, on standard input."""
+ffmpeg opens nothing by a name from a caller, except a device. A film is a descriptor that was opened here, below the media root and
+without following links; a stream is fetched by the outbound client and fed to standard input.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from domain.media_event.values import AudioInput
 from workers.adapters.below_root import NotThere, opened_below
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, TEST_FPS, Input, exact_rate, pattern_input
-from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.fetched import FetchedStream
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.playout import Playout
-from workers.adapters.encoders.probe import probed, quotient, tracks_of
+from workers.adapters.encoders.probe import probe_source, quotient, tracks_of
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
@@ -31,7 +32,7 @@ from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
 
 Feed = Callable[[StreamWriter], Awaitable[str]]
-"""Writes the source to a process, and gives why it ended: empty where it was over."""
+"""Writes the source to a process and returns why it failed, empty if it ended."""
 
 _VIDEO_DEVICE: Final = re.compile(r"/dev/video\d{1,3}")
 _OSS: Final = re.compile(r"/dev/dsp\d{0,3}")
@@ -39,17 +40,17 @@ _ALSA: Final = re.compile(r"(?:plug)?hw:[A-Za-z0-9_,=-]{1,40}|default")
 _WHITELIST: Final = ("-protocol_whitelist", "fd,pipe")
 _NAME: Final = "encoderSpecific.source"
 _SLOWEST, _FASTEST = 10, 120
-"""Frames a second that a picture is sent with."""
+"""The range of the frames per second with which a picture is sent."""
 
 
 @dataclass
 class OpenSource:
-    """`descriptor` is handed to the process, under the number that it has here."""
+    """An open source. The process inherits `descriptor` under its number here."""
 
     input: Input
     descriptor: int | None = None
     feed: Feed | None = None
-    fetched: Fetched | None = None
+    fetched: FetchedStream | None = None
     playout: Playout | None = None
 
     def take_descriptors(self) -> Sequence[int]:
@@ -60,7 +61,7 @@ class OpenSource:
         return taken
 
     async def close(self) -> None:
-        """What nobody took."""
+        """Close what was not taken."""
         for descriptor in self.take_descriptors():
             os.close(descriptor)
         if self.fetched is not None:
@@ -79,15 +80,15 @@ class OpenSource:
 
 @dataclass(frozen=True)
 class Sources:
-    """`media_root` is where films are; None where they are in a bucket. `devices`: whether the operator lets encoders read those of
-    this machine."""
+    """The sources of this machine. `media_root` is the folder of films; None if they are in a bucket. `devices` is True if the
+    operator lets encoders read the devices of this machine."""
 
     media_root: Path | None
     client: GuardedClient
     devices: bool = False
 
     async def open(self, settings: EncodeSettings, *, program: Path, confinement: Confinement) -> OpenSource:
-        """Raises `EncoderFailed`."""
+        """Open the source of the settings. Raises `EncoderFailed`."""
         configured = listed_inputs(settings.audio_inputs)
         match settings.source.type:
             case "file":
@@ -101,7 +102,7 @@ class Sources:
     def play(
         self, settings: EncodeSettings, programme: Programme, *, program: Path, confinement: Confinement, patience: PlayoutPatience
     ) -> OpenSource:
-        """The playlist of a composition, with one sound: the first of those that are configured."""
+        """Return the playout of a composition, with one sound: the first configured one."""
         sound = (listed_inputs(settings.audio_inputs) or [AudioInput(id="0", name="Programme")])[0]
         canvas = Canvas.of(settings, sound=sound.index)
         playout = Playout(programme, canvas, program, confinement, [sound], patience)
@@ -113,13 +114,13 @@ class Sources:
         name = settings.source.file or ""
         if self.media_root is None:
             raise EncoderFailed(f"{_NAME}.file: media are in a bucket here, so an encoder cannot read them.")
-        looked = _opened(self.media_root, name)
-        found = await probed(program, confinement=confinement, descriptor=looked)
+        inspected = _opened(self.media_root, name)
+        probe = await probe_source(program, confinement=confinement, descriptor=inspected)
         descriptor = _opened(self.media_root, name)
         loop = ("-stream_loop", "-1") if settings.source.loop else ()
         arguments = (*REALTIME, *loop, *_WHITELIST, "-fd", str(descriptor), "-i", "fd:")
         try:
-            return OpenSource(input_of(arguments, found, configured=configured), descriptor)
+            return OpenSource(input_of(arguments, probe, configured=configured), descriptor)
         except EncoderFailed:
             os.close(descriptor)
             raise
@@ -147,12 +148,12 @@ class Sources:
         url = settings.source.url or ""
         if not re.match("https?://", url, re.IGNORECASE):
             raise EncoderFailed(f"{_NAME}.url: must begin with http:// or https://; other protocols cannot be read.")
-        fetched = Fetched(self.client, url)
+        fetched = FetchedStream(self.client, url)
         try:
             head = await fetched.head()
-            found = await probed(program, confinement=confinement, given=head)
+            probe = await probe_source(program, confinement=confinement, given=head)
             arguments = (*REALTIME, *_WHITELIST, "-i", "pipe:0")
-            return OpenSource(input_of(arguments, found, configured=configured), feed=fetched.feed, fetched=fetched)
+            return OpenSource(input_of(arguments, probe, configured=configured), feed=fetched.feed, fetched=fetched)
         except (OutboundRefused, OutboundFailed, NotRead) as fault:
             await fetched.close()
             raise EncoderFailed(f"{_NAME}.url: {fault}") from None
@@ -161,48 +162,49 @@ class Sources:
             raise
 
 
-def input_of(arguments: Sequence[str], found: Mapping[str, Any], *, configured: Sequence[AudioInput]) -> Input:
-    """Of a source whose streams are known. Configured audio inputs that it does not have are left out."""
-    streams = tracks_of(found)
+def input_of(arguments: Sequence[str], probe: Mapping[str, Any], *, configured: Sequence[AudioInput]) -> Input:
+    """Return the input of a source whose streams are known. Configured audio inputs that the source does not have are omitted.
+    Raises `EncoderFailed`."""
+    streams = tracks_of(probe)
     pictures = [each for each in streams if each.get("codec_type") == "video"]
     if not pictures:
         raise EncoderFailed(f"{_NAME}: it has no picture that can be read.")
     sounds = [_sound(each, index) for index, each in enumerate(each for each in streams if each.get("codec_type") == "audio")]
-    by_index = {one.index: one for one in configured}
-    wanted = [_named(one, by_index[one.index]) for one in sounds if one.index in by_index] if configured else sounds
+    by_index = {sound.index: sound for sound in configured}
+    wanted = [_named(sound, by_index[sound.index]) for sound in sounds if sound.index in by_index] if configured else sounds
     places = [each.get("index", 0) for each in streams if each.get("codec_type") == "audio"]
-    named = [f"0:{places[one.index]}" for one in wanted]
+    specifiers = [f"0:{places[sound.index]}" for sound in wanted]
     picture = pictures[0]
     index = f"0:{picture.get('index', 0)}"
-    return Input(arguments, wanted, _rate(picture), named, _shape(picture), index, Colours.of(picture))
+    return Input(arguments, wanted, _rate(picture), specifiers, _shape(picture), index, Colours.of(picture))
 
 
 def _sound(stream: Mapping[str, Any], index: int) -> AudioInput:
     tags = stream.get("tags") if isinstance(stream.get("tags"), dict) else {}
     language = str((tags or {}).get("language", ""))[:35]
-    known = language if re.fullmatch("[A-Za-z0-9-]+", language) and language != "und" else ""
-    return AudioInput(id=str(index), name=str((tags or {}).get("title", ""))[:80], index=index, language=known)
+    valid_language = language if re.fullmatch("[A-Za-z0-9-]+", language) and language != "und" else ""
+    return AudioInput(id=str(index), name=str((tags or {}).get("title", ""))[:80], index=index, language=valid_language)
 
 
-def _named(found: AudioInput, configured: AudioInput) -> AudioInput:
+def _named(sound: AudioInput, configured: AudioInput) -> AudioInput:
     return AudioInput(
         id=configured.id,
-        name=configured.name or found.name,
-        index=found.index,
-        language=configured.language or found.language,
+        name=configured.name or sound.name,
+        index=sound.index,
+        language=configured.language or sound.language,
     )
 
 
 def _rate(stream: Mapping[str, Any]) -> float:
-    """Frames a second, a standard rate where it is about one. A picture that mostly stands still has few frames, and moves at the
-    rate that its times are multiples of."""
+    """Return the frames per second, rounded to a standard rate if one is near. A picture that is mostly still has few frames, and
+    moves at the rate of which its times are multiples."""
     mean, steps = (quotient(stream.get(name)) for name in ("avg_frame_rate", "r_frame_rate"))
     rate = next((each for each in (mean, steps) if each is not None and _SLOWEST <= each <= _FASTEST), TEST_FPS)
     return float(exact_rate(rate, within=0.01))
 
 
 def _shape(stream: Mapping[str, Any]) -> float | None:
-    """Width by height as it is shown: with the shape of its pixels, and turned as it says."""
+    """Return width divided by height as displayed: with the shape of the pixels, and with the rotation."""
     try:
         across, down = int(stream["width"]), int(stream["height"])
         shape = across / down * (quotient(stream.get("sample_aspect_ratio")) or 1.0)
@@ -215,7 +217,7 @@ def _shape(stream: Mapping[str, Any]) -> float | None:
 
 
 def _opened(root: Path, name: str) -> int:
-    """Raises `EncoderFailed`."""
+    """Open a film. Raises `EncoderFailed`."""
     try:
         return opened_below(root, name)
     except NotThere as fault:

@@ -1,7 +1,8 @@
-"""Detects, without decoding, that the sound of an encode runs away from its picture, from how much of each has come.
+"""Detection, without decoding, of sound that drifts away from its picture, by how much of each has come.
 
-An encoder holds back frames of the picture, and fragments come in steps. So what counts is how far the distance is from that of the
-first seconds, and for how long. A picture that stands still, or a sound that is gone for a while, is no fault."""
+An encoder delays frames of the picture, and fragments come in steps. So the watch measures how far, and for how long, the distance
+differs from that of the first seconds. A still picture, or a sound that is missing for a while, is no fault.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +12,24 @@ from typing import Final
 _SETTLED: Final = 10.0
 """Seconds after which the usual distance is known."""
 _MOVING: Final = 5.0
-"""Seconds in which a track that goes on brings something."""
+"""Seconds within which a continuing track delivers something."""
 _APART: Final = 1.0
 _LONG: Final = 30.0
 
 
 @dataclass(slots=True)
 class SyncWatch:
-    """Compares a sound with the picture. `fault` is a sentence once it has run away for long, and stays."""
+    """Compares a sound with the picture. `fault` is a sentence once the sound has drifted for long, and then stays."""
 
     fault: str = ""
     _ends: dict[bool, tuple[float, float]] = field(default_factory=dict)
-    """For the picture (True) and the sound (False): where it ends in the time of the media, and when that came."""
+    """The end of the picture (True) and of the sound (False): in the time of the media, and by the clock when it came."""
     _began: float = 0.0
     _usual: float | None = None
     _since: float | None = None
 
     def take(self, *, picture: bool, end: float, now: float) -> None:
-        """A fragment ends at `end`, and came at `now`, both in seconds."""
+        """Record that a fragment ends at `end` and came at `now`, both in seconds."""
         self._ends[picture] = (end, now)
         if self.fault or len(self._ends) < 2:
             return

@@ -1,7 +1,8 @@
-"""Tracks of an encode: fragments as they come, and the segments that they make, on the time line of all publishing points.
+"""Tracks of an encode: the incoming fragments, and the segments made of them, on the time line of all publishing points.
 
-The time of each fragment is shifted to that of the day, counted from 1970: segments of a further session continue the time line of
-the one before, and those of all tracks belong together by their numbers."""
+The time of each fragment is shifted to the time of day, counted from 1970. So the segments of a further session continue the time
+line of the session before, and segments of different tracks belong together by their numbers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from workers.media.errors import Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`start`, seconds since 1970, and `duration` are those of the media; `data` are its fragments."""
+    """A segment. `start`, in seconds since 1970, and `duration` are media times; `data` contains its fragments."""
 
     track: str
     number: int
@@ -33,7 +34,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class TrackPlan:
-    """A track that is to come. `name` is `v0`, `v1`… for video and `a0`… for audio."""
+    """A track that is expected. `name` is `v0`, `v1`… for video and `a0`… for audio."""
 
     name: str
     bitrate: int
@@ -47,7 +48,7 @@ class TrackPlan:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One whose header is known."""
+    """A track whose header is known."""
 
     plan: TrackPlan
     header: Header
@@ -58,10 +59,10 @@ class Track:
 
 
 class Listener(Protocol):
-    """Gets what an encode makes. Never waits."""
+    """Receives the output of an encode. Its methods never wait."""
 
     def begin(self, tracks: Sequence[Track]) -> None:
-        """All tracks are known. Comes before everything else."""
+        """Receive the tracks, whose headers are all known. This is the first call."""
         ...
 
     def take_fragment(self, track: Track, fragment: Fragment) -> None: ...
@@ -70,7 +71,7 @@ class Listener(Protocol):
 
 
 class Timeline:
-    """When the first frame was shown, by the clock of the day as it was then: later changes of the clock change nothing."""
+    """The time at which the first frame was shown, by the clock of that moment. Later changes of the clock do not affect it."""
 
     def __init__(self, *, now: Callable[[], float], segment: float, session: int) -> None:
         self._now = now
@@ -79,14 +80,14 @@ class Timeline:
         self._origin: float | None = None
 
     def origin(self, *, seen: float) -> float:
-        """Seconds since 1970. `seen`: so many seconds of media have come when it is first asked."""
+        """Return the time in seconds since 1970. `seen` is the number of seconds of media that have come at the first call."""
         if self._origin is None:
             self._origin = self._now() - seen
         return self._origin
 
     def number(self, index: int) -> int:
-        """Of the segment with this index in its session: that of the time of day, and the session's, so that a session which
-        follows at once has none of the numbers of the one before."""
+        """Return the number of the segment with this index in its session. It is made of the time of day and the number of the
+        session, so that a session that follows at once repeats no number of the one before."""
         return math.ceil((self._origin or 0.0) / self.segment) + self._session + index
 
 
@@ -100,8 +101,8 @@ class Tracks:
         self.bytes = 0
         self._begun = False
 
-    def known(self) -> None:
-        """The header of one more track is known."""
+    def begin_when_complete(self) -> None:
+        """Begin if the headers of all tracks are known now."""
         tracks = [reader.track for reader in self.readers if reader.track is not None]
         if len(tracks) == len(self.readers):
             self._begun = True
@@ -118,7 +119,7 @@ class Tracks:
             self._waiting.append((reader, fragment))
 
     def end(self) -> None:
-        """The encode is over: what has come of the last segments is one, too."""
+        """End the encode. The fragments of an incomplete last segment become a segment, too."""
         if self._begun:
             for reader in self.readers:
                 self._segment(reader, reader.cut())
@@ -145,19 +146,19 @@ class TrackReader:
         self._boxes = BoxStream(most=LARGEST)
         self._head = b""
         self._moof = b""
-        self._kept: list[Fragment] = []
+        self._fragments: list[Fragment] = []
         self._index = 0
         self._shift = 0
 
     def feed(self, piece: bytes) -> None:
-        """Raises `Unreadable`."""
+        """Process a piece of the pipe. Raises `Unreadable`."""
         for kind, box in self._boxes.feed(piece):
             match kind:
                 case b"ftyp":
                     self._head = box
                 case b"moov":
                     self.track = Track(self.plan, header(self._head + box))
-                    self._tracks.known()
+                    self._tracks.begin_when_complete()
                 case b"moof":
                     self._moof = box
                 case b"mdat" if self._moof:
@@ -174,25 +175,26 @@ class TrackReader:
         return fragment(moof, mdat, shift=self._shift, defaults=self.track.header.defaults)
 
     def cut(self, *, before: Fragment | None = None) -> Segment | None:
-        """The segment that ends here. It ends when a fragment begins behind the border that all tracks share; of video at a key
-        frame only."""
-        if not self._kept or self.track is None:
+        """Return the segment that ends here, or None. A segment ends when a fragment begins after the border that all tracks share;
+        for video only at a key frame."""
+        if not self._fragments or self.track is None:
             return None
         if before is not None and ((self.plan.video and not before.key) or before.time < self._border()):
             return None
-        scale, first = self.track.header.timescale, self._kept[0]
-        ticks = sum(each.duration for each in self._kept)
+        scale, first = self.track.header.timescale, self._fragments[0]
+        ticks = sum(each.duration for each in self._fragments)
         number = self._timeline.number(self._index)
-        segment = Segment(self.plan.name, number, first.time / scale, ticks / scale, [each.data for each in self._kept])
-        self._kept = []
+        segment = Segment(self.plan.name, number, first.time / scale, ticks / scale, [each.data for each in self._fragments])
+        self._fragments = []
         self._index = self._place(before) if before is not None else self._index + 1
         return segment
 
     def keep(self, fragment: Fragment) -> None:
-        self._kept.append(fragment)
+        self._fragments.append(fragment)
 
     def _border(self) -> float:
-        """In ticks: the end of the present segment, but for a hundredth: frames of some rates come a moment before it."""
+        """Return the end of the present segment in ticks, less a hundredth of a second, because frames of some rates come slightly
+        before it."""
         assert self.track is not None
         return self._shift + ((self._index + 1) * self._timeline.segment - 0.01) * self.track.header.timescale
 

@@ -1,4 +1,4 @@
-"""What a playout plays next: items whose decoders are ready before they are due, as the playlist says it by then."""
+"""The upcoming items of a playout: their decoders are ready before they are due, in the order of the playlist at that time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 from domain.composition.values import Item
 from projections.kernel.background_task import run_forever, start_task
 from workers.adapters.encoders.canvas import Canvas
-from workers.adapters.encoders.item_decoder import ItemDecoder, Streams, looked_at
+from workers.adapters.encoders.item_decoder import ItemDecoder, Streams, inspect_item
 from workers.kernel.confinement import Confinement
 from workers.playout.programme import Programme
 from workers.playout.schedule import Due, Place
@@ -22,14 +22,15 @@ from workers.playout_ports import PlayoutPlaylist, Unplayable
 
 _LOOK: Final = 0.2
 _UNKNOWN: Final = 30.0
-"""Seconds that an item is taken to last that does not say it, where the next one is to be ready."""
+"""The assumed length in seconds of an item of unknown length, for preparing the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayoutPatience:
-    """In seconds. `first`: how long an item is waited for while nothing is on the air. `fixed`: so long before its border the next
-    item stays the next one. `late`: how long a frame is waited for before the last one is shown again, `gone`: before the item is
-    left. `again` is between two tries when nothing can be played. `most` items are ready at a time."""
+    """Time limits in seconds, and `most`, the number of items that are ready at a time. `first`: the wait for an item while nothing
+    is on the air. `fixed`: the time before its border from which the next item no longer changes. `late`: the wait for a frame
+    before the last one is repeated. `gone`: the time of repeating before the item is skipped. `again`: the pause between two
+    attempts when nothing can be played."""
 
     first: float = 10.0
     fixed: float = 3.0
@@ -41,7 +42,8 @@ class PlayoutPatience:
 
 @dataclass(eq=False)
 class Ready:
-    """An item whose decoder has its first frame. `began` is when its beginning was due, where it goes on in the middle."""
+    """An item whose decoder has its first frame. `began` is the due time of its beginning, for an item that is entered in the
+    middle."""
 
     place: Place
     item: Item
@@ -50,24 +52,24 @@ class Ready:
     offset: float = 0.0
     began: float | None = None
     waited: float = 0.0
-    """Seconds that frames were waited for after they were due, since one came in time."""
+    """Seconds of waiting for overdue frames since the last one that came in time."""
     bridged: int = 0
-    """Frames in a row that did not come."""
+    """The number of consecutive frames that did not come."""
 
     def position(self, canvas: Canvas) -> float:
         return self.offset + canvas.seconds(self.decoder.frames)
 
     def over(self, now: float) -> bool:
-        """Whether it went on in the middle, and was over before it was ready."""
+        """Return True if the item was entered in the middle and had ended before it was ready."""
         return self.began is not None and self.length is not None and now >= self.began + self.length
 
-    def left(self, canvas: Canvas) -> float:
+    def remaining(self, canvas: Canvas) -> float:
         return max((self.length or _UNKNOWN) - self.position(canvas), 0.0)
 
 
 @dataclass(eq=False)
 class Upcoming:
-    """`on_air` is the item that they follow."""
+    """The upcoming items. `on_air` is the item that precedes them."""
 
     programme: Programme
     canvas: Canvas
@@ -77,27 +79,27 @@ class Upcoming:
     queue: deque[Ready] = field(default_factory=deque)
     on_air: Ready | None = None
     _last: Place | None = None
-    """The item that was prepared or left out last."""
+    """The place of the last item that was prepared or skipped."""
     _seen: PlayoutPlaylist | None = None
     """The playlist that the queue was made from."""
     _left_out: set[str] = field(default_factory=set)
     _failures: int = 0
     _resumed: bool = False
-    """Whether it is known what is to be on the air by the clock."""
+    """True if the item to be on the air by the clock is known."""
     _waited_for: bool = True
-    """Whether nothing is sent before the first item is ready."""
+    """True if nothing is sent before the first item is ready."""
     _preparing: bool = False
     _paused: bool = False
-    _known: dict[tuple[int, ...], Mapping[str, Any]] = field(default_factory=dict)
+    _probes: dict[tuple[int, ...], Mapping[str, Any]] = field(default_factory=dict)
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def prepare(self) -> None:
-        """Until it is cancelled."""
+        """Prepare items until this is cancelled."""
         await run_forever(self._turn, what="items of a playout", pause=self.patience.again)
 
     async def until_first(self, *, seconds: float) -> None:
-        """Until an item is ready, or none is about to be."""
+        """Wait until an item is ready or none is being prepared, at most this many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self.queue and not self._idle:
@@ -105,7 +107,7 @@ class Upcoming:
         self._waited_for = False
 
     def take(self) -> Ready | None:
-        """What is on the air from now on."""
+        """Put the next item on the air and return it; None if none is ready."""
         if not self.queue:
             if self._last is not None and self._idle and not self._paused:
                 self.programme.over(self._last)
@@ -115,7 +117,7 @@ class Upcoming:
         return self.on_air
 
     def end(self) -> None:
-        """What was on the air is not any more."""
+        """End the item that is on the air."""
         if self.on_air is not None:
             self.programme.measured(self.on_air.place.mark, self.on_air.position(self.canvas))
             self._close(self.on_air)
@@ -131,11 +133,11 @@ class Upcoming:
 
     @property
     def _idle(self) -> bool:
-        """Whether nothing is about to come."""
+        """True if no item is being prepared."""
         return self._paused or (self._resumed and not self._preparing and self.programme.successor(self._last) is None)
 
     async def _turn(self) -> None:
-        """One turn: the next item, if one is needed."""
+        """Prepare the next item, if one is needed."""
         self._follow_playlist()
         due = None if self._enough else self._due()
         item = self.programme.item(due.place) if due is not None and not due.over else None
@@ -153,8 +155,9 @@ class Upcoming:
             self._preparing = False
 
     def _take(self, ready: Ready | None) -> None:
-        """None: by its length, which was not known before, it is over already. Where nothing is sent yet, one that was over before
-        it was ready is left out too: what is due by then is prepared instead."""
+        """Append an item to the queue. None stands for an item that is over already by its newly measured length. While nothing has
+        been sent yet, an item that ended before it was ready is dropped too, and the item that is due by then is prepared instead.
+        """
         if ready is not None and self._waited_for and ready.over(self.programme.now()):
             self._close(ready)
         elif ready is not None:
@@ -165,25 +168,25 @@ class Upcoming:
             self._moved.set()
 
     async def _in_time(self, due: Due, item: Item) -> Ready | None:
-        """Raises `Unplayable`."""
+        """Prepare an item in time. Raises `Unplayable`."""
         within = max(self._ahead - self.patience.fixed, 0.0) if self.on_air or self.queue else self.patience.first
         try:
             async with asyncio.timeout(max(within, self.patience.first)):
-                return await self._made_ready(due, item, within=within)
+                return await self._make_ready(due, item, within=within)
         except TimeoutError:
             raise Unplayable("It was not ready in time.") from None
 
     @property
     def _ahead(self) -> float:
-        """Seconds until what is prepared next goes on the air."""
-        on_air = self.on_air.left(self.canvas) if self.on_air is not None else 0.0
-        return on_air + sum(ready.left(self.canvas) for ready in self.queue)
+        """Seconds until the item that is prepared next goes on the air."""
+        on_air = self.on_air.remaining(self.canvas) if self.on_air is not None else 0.0
+        return on_air + sum(ready.remaining(self.canvas) for ready in self.queue)
 
     @property
     def _enough(self) -> bool:
         if not self.queue:
             return False
-        ready = sum(each.left(self.canvas) for each in self.queue)
+        ready = sum(each.remaining(self.canvas) for each in self.queue)
         return ready >= self.patience.fixed or len(self.queue) >= self.patience.most
 
     def _due(self) -> Due | None:
@@ -192,11 +195,11 @@ class Upcoming:
         place = self.programme.successor(self._last)
         return None if place is None else Due(place)
 
-    async def _made_ready(self, due: Due, item: Item, *, within: float) -> Ready | None:
+    async def _make_ready(self, due: Due, item: Item, *, within: float) -> Ready | None:
         opened = await self.programme.open(item, place=due.place, within=within)
         try:
-            found = await looked_at(self.program, opened, confinement=self.confinement, known=self._known)
-            streams = Streams.of(found, sound=self.canvas.sound)
+            probe = await inspect_item(self.program, opened, confinement=self.confinement, cache=self._probes)
+            streams = Streams.of(probe, sound=self.canvas.sound)
         except BaseException:
             os.close(opened.descriptor)
             raise
@@ -210,14 +213,14 @@ class Upcoming:
         opened.start += due.offset
         decoder = await ItemDecoder.start(self.program, opened, streams=streams, canvas=self.canvas, confinement=self.confinement)
         try:
-            await decoder.primed()
+            await decoder.wait_for_first()
         except BaseException:
             await decoder.close()
             raise
         return Ready(due.place, item, decoder, length, due.offset, due.began)
 
     async def _leave_out(self, place: Place, *, item: Item, reason: str) -> None:
-        """When no item can be played, all are tried again after a pause, from the beginning where none was on the air."""
+        """Skip an item. When no item can be played, all are tried again after a pause, from the start if none was on the air."""
         self._left_out.add(place.mark)
         self._failures += 1
         if self._resumed:
@@ -239,7 +242,7 @@ class Upcoming:
         self._last = None if ends else place
 
     def _follow_playlist(self) -> None:
-        """A changed playlist counts from the first item that is not fixed: what follows is taken out of the queue."""
+        """Adopt a changed playlist from the first item that is not fixed: the items after it are removed from the queue."""
         playlist = self.programme.playlist
         if playlist is self._seen:
             return
@@ -248,19 +251,19 @@ class Upcoming:
         if self.on_air is None and not self.queue:
             return
         before = self.on_air
-        ahead = before.left(self.canvas) if before is not None else 0.0
-        kept = deque[Ready]()
+        ahead = before.remaining(self.canvas) if before is not None else 0.0
+        retained = deque[Ready]()
         for ready in self.queue:
-            fixed = ahead <= self.patience.fixed or (before is None and not kept)
-            if not fixed and not self._still_follows(kept[-1] if kept else before, ready):
+            fixed = ahead <= self.patience.fixed or (before is None and not retained)
+            if not fixed and not self._still_follows(retained[-1] if retained else before, ready):
                 break
-            ahead += ready.left(self.canvas)
-            kept.append(ready)
-        for ready in list(self.queue)[len(kept) :]:
+            ahead += ready.remaining(self.canvas)
+            retained.append(ready)
+        for ready in list(self.queue)[len(retained) :]:
             self._close(ready)
-        last = kept[-1] if kept else before
+        last = retained[-1] if retained else before
         self._last = last.place if last is not None else self._last
-        self.queue = kept
+        self.queue = retained
         self._left_out.clear()
 
     def _still_follows(self, before: Ready | None, ready: Ready) -> bool:
@@ -279,7 +282,7 @@ class Upcoming:
         task.add_done_callback(self._closing.discard)
 
     async def _look(self) -> None:
-        """Waits until something has changed here, or in the playlist."""
+        """Wait until something has changed here, or for the time after which the playlist is looked at again."""
         self._moved.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOK):

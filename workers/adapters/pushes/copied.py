@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.fetched import FetchedStream
 from workers.adapters.encoders.hls_reading import NotRead
-from workers.adapters.encoders.probe import probed
+from workers.adapters.encoders.probe import probe_source
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track, TrackPlan
@@ -46,10 +46,10 @@ class Copying:
     confinement: Callable[[Path], Confinement]
 
     async def started(self, client: GuardedClient, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
-        """Its tracks are known. Raises `PushFailed`, and as `Fetched` does."""
+        """Its tracks are known. Raises `PushFailed`, and as `FetchedStream` does."""
         if self.program is None:
             raise PushFailed("source", "The segments of the stream are not CMAF, and no ffmpeg takes them apart here.")
-        fetched = Fetched(client, url)
+        fetched = FetchedStream(client, url)
         try:
             program, confinement = self.program, await self._confinement(self.program)
             sounds = await _sounds(await fetched.head(), program, confinement)
@@ -124,7 +124,7 @@ class _Sounds:
 class Copy:
     """A process that copies."""
 
-    def __init__(self, fetched: Fetched, plans: Sequence[TrackPlan]) -> None:
+    def __init__(self, fetched: FetchedStream, plans: Sequence[TrackPlan]) -> None:
         self._fetched = fetched
         self._outputs = [_Output(plan) for plan in plans]
         self._more = asyncio.Event()
@@ -223,7 +223,7 @@ class Copy:
 
 async def _sounds(head: bytes, program: Path, confinement: Confinement) -> int:
     """How many there are. Raises `EncoderFailed`."""
-    found = await probed(program, confinement=confinement, given=head)
+    found = await probe_source(program, confinement=confinement, given=head)
     kinds = [each.get("codec_type") for each in found.get("streams", ()) if isinstance(each, dict)]
     if "video" not in kinds:
         raise EncoderFailed("it has no picture that can be read.")

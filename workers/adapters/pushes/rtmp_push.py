@@ -1,4 +1,4 @@
-"""Pushes of live streams to servers of RTMP and RTMPS, as tags of FLV. Nothing is encoded anew."""
+"""Pushes of live streams to servers of RTMP and RTMPS, as tags of FLV. Nothing is encode anew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import inf
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from workers.adapters.encoders.amf import Value, encoded
+from workers.adapters.encoders.amf import Value, encode
 from workers.adapters.encoders.point import NotSent
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.rtmp import DATA, VIDEO, Publication, Target
@@ -120,7 +120,7 @@ class _Sending:
         return self._order.before(time.monotonic() - self._begun)
 
     async def _head(self) -> None:
-        await self._send((0, DATA, encoded("@setDataFrame", "onMetaData", self._described())))
+        await self._send((0, DATA, encode("@setDataFrame", "onMetaData", self._described())))
         for track in self._tracks:
             await self._send((0, kind_of(track), header_tag(track)))
 
