@@ -11,7 +11,7 @@ from domain.kernel.cause import ActorKind, Cause, usual_kind
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
-from projections.kernel.readers import READER, Readers
+from projections.kernel.readers import READER, ClientBudgets
 
 
 class Request(http.Request):
@@ -58,7 +58,7 @@ class Admission:
     """Says for whom a request reads: its client, or its address where it has no key."""
 
     def __init__(self) -> None:
-        self._readers = Readers()
+        self._budgets = ClientBudgets()
 
     def __call__(self, request: http.Request) -> None:
         if request.caller is not ANONYMOUS:
@@ -66,4 +66,4 @@ class Admission:
         else:
             client = request.scope.get("client")
             name = f"address {share_of(client[0])}" if client else ANONYMOUS.name
-        READER.set(self._readers.sent(name))
+        READER.set(self._budgets.sent(name))

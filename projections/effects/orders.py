@@ -1,7 +1,7 @@
-"""Orders: the ledger of commands that follow from events of the log, until they are carried out.
+"""Orders: the ledger of commands that follow from events of the log, until they are executed.
 
-An order is carried out at least once: whoever dies between the command and `done` leaves it to another. So the aggregate that it is
-for keeps quiet when it is repeated.
+An order is executed at least once: a process that dies between the command and `done` leaves the order to another process. So the
+aggregate must accept the repetition of a command silently.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from projections.kernel.database import Database
 
 AT_ONCE: Final = 50
 LEASE: Final = 30.0
-"""Seconds after which an attempt that has not ended is left to another process."""
+"""The number of seconds after which an unfinished attempt is left to another process."""
 _LONGEST: Final = 500
 
 _INSERT = """
@@ -47,7 +47,8 @@ _RETRY = f"UPDATE orders SET due_at = clock_timestamp() + make_interval(secs => 
 
 @dataclass(frozen=True, slots=True)
 class NewOrder:
-    """`body` is what the command is made of; `event_id` and `correlation_id` are those of the event that it follows from."""
+    """An order to insert. `body` holds the arguments of the command; `event_id` and `correlation_id` are those of the event that it
+    follows from."""
 
     position: int
     target: str
@@ -58,14 +59,14 @@ class NewOrder:
 
 @dataclass(frozen=True, slots=True)
 class Order(NewOrder):
-    """An order with its attempt, of which this is the number, and the trace of the event that it follows from."""
+    """An order with the number of its attempt, and the trace of the event that it follows from."""
 
     attempt: int
     trace_parent: str | None = None
 
 
 async def insert(connection: AsyncConnection[TupleRow], orders: Sequence[NewOrder], *, consumer: str) -> None:
-    """In the transaction of the consumer. One that is there already stays as it is."""
+    """Insert orders in the transaction of the consumer. Orders that exist already are left unchanged."""
     columns = (
         bigints([order.position for order in orders]),
         texts([order.target for order in orders]),
@@ -85,10 +86,11 @@ class Orders:
         self._lease = lease
 
     async def take(self, most: int = AT_ONCE) -> list[Order]:
-        """Begin attempts of orders that are due: of each target only the first one."""
-        given = {"consumer": self.consumer, "lease": self._lease, "most": most}
+        """Begin attempts of up to `most` orders that are due, in log order, and return them. Only the first order of each target is
+        taken."""
+        parameters = {"consumer": self.consumer, "lease": self._lease, "most": most}
         return sorted(
-            (Order(*row) for row in await self._database.rows(_TAKE, given)),
+            (Order(*row) for row in await self._database.rows(_TAKE, parameters)),
             key=lambda order: order.position,
         )
 

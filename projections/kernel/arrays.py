@@ -1,8 +1,8 @@
-"""PostgreSQL arrays in their binary form, packed in one go.
+"""PostgreSQL arrays in their binary form, packed in one pass.
 
-An append carries a dozen columns for up to hundreds of rows. psycopg's list adaptation looks at every element in Python; packing a
-whole column with the element type known is about five times as fast, and the parameter types never vary, so each statement is
-prepared once. The format is array_recv's: dimensions, null flag, element type, then length-prefixed elements.
+An append carries a dozen columns for up to hundreds of rows. psycopg's adaptation of lists inspects every element in Python;
+packing a whole column of one element type is about five times as fast. The parameter types never vary, so each statement is
+prepared once. The format is that of PostgreSQL's array_recv: dimensions, null flag, element type, then length-prefixed elements.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _eight(value: int) -> bytes:
 
 
 class PackedArray(bytes):
-    """One array parameter, ready to send. Subclasses name the element type."""
+    """An array parameter that is ready to send. Subclasses define the element type."""
 
     ELEMENT: int
     ARRAY: int
@@ -64,14 +64,14 @@ class Instants(PackedArray):
 
 
 class Records(bytes):
-    """An array of a composite type. Its elements were packed before; the connection knows the number of their type."""
+    """An array of a composite type, whose elements are already packed. The connection knows the number (OID) of their type."""
 
 
 Packed = TypeVar("Packed", bound=PackedArray)
 
 
 def _packed(kind: type[Packed], values: Sequence[T | None], framed: Callable[[T], bytes]) -> Packed:
-    """`framed` gives an element with its length in front."""
+    """Pack values into an array. `framed` returns an element preceded by its length."""
     if values.count(None) == len(values):
         return kind(_HEADER.pack(1, 1, kind.ELEMENT, len(values), 1) + _NULL * len(values))
     elements = b"".join([_NULL if value is None else framed(value) for value in values])
@@ -107,7 +107,7 @@ def instants(values: Sequence[datetime | None]) -> Instants:
 
 
 def records(elements: Sequence[bytes]) -> Records:
-    """Of elements with their lengths in front."""
+    """Return an array of elements that are preceded by their lengths."""
     return Records(_HEADER.pack(1, 0, 0, len(elements), 1) + b"".join(elements))
 
 
@@ -134,14 +134,14 @@ def _dumper(kind: type[PackedArray]) -> type[Dumper]:
 
 
 def register(context: AdaptContext) -> None:
-    """Teach a connection to send packed arrays as they are."""
+    """Configure a connection to send packed arrays unchanged."""
     kinds: Iterable[type[PackedArray]] = (Texts, Bytes, Uuids, Bigints, Booleans, Instants)
     for kind in kinds:
         context.adapters.register_dumper(kind, _dumper(kind))
 
 
 def register_records(context: AdaptContext, element: int) -> None:
-    """Teach a connection to send `Records` of this composite type, given by its number in the database."""
+    """Configure a connection to send `Records` of this composite type, given by its number (OID) in the database."""
     number = _ELEMENT.pack(element)
 
     class RecordsDumper(Dumper):

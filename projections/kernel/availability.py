@@ -1,8 +1,9 @@
-"""Circuit breaker of the database: while it is lost nobody waits for it, and when it is back everybody may go on at once.
+"""Circuit breaker of the database: while the database is lost no request waits for it, and when it is back all requests continue at
+once.
 
-Every connection of a process is made through one breaker. When one breaks or cannot be made, the breaker looks by itself whether
-the database is lost: no new connection can be made, and none that is open answers. Then it alone goes on trying, at a fixed short
-interval; a pause that grows would outlast the outage. It is the one that logs: lost, still away, back.
+Every connection of a process is made through one breaker. When a connection breaks or cannot be made, the breaker checks whether
+the database is lost: no new connection can be made, and no open connection answers. Then only the breaker keeps trying, at a fixed
+short interval; a growing pause would outlast the outage. The breaker alone logs the loss, its duration and the recovery.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from projections.kernel.background_task import start_task
 
 T = TypeVar("T")
 EVERY: Final = 0.25
-"""Seconds from one try to the next while the database is lost."""
+"""The number of seconds between two tries while the database is lost."""
 REMINDER: Final = 30.0
 CONNECTING: Final = 5.0
-"""Seconds for one try, whatever limit the address has."""
+"""The time limit of one try in seconds, whatever limit the address has."""
 _MOST: Final = 8
-"""Tries at a time: one that gets no answer does not keep the next one from being made."""
+"""The number of concurrent tries. A try without an answer does not prevent the next one."""
 
 _log = logging.getLogger(__name__)
 
 
 class DatabaseLost(psycopg.OperationalError):
-    """The database is known to be lost, so nothing was tried."""
+    """Raised without an attempt to connect while the database is lost."""
 
 
 class Watched(Protocol):
     """A pool of connections."""
 
     async def answers(self, since: float) -> bool:
-        """Whether one of its open connections has reached the database since then, or does."""
+        """Return True if one of its open connections has reached the database since then, or reaches it now."""
         ...
 
     async def renew(self) -> None:
@@ -46,8 +47,11 @@ class Watched(Protocol):
 
 
 class Availability:
-    """`connect` makes one connection and closes it, or raises. `explain` names a cause that the error of a connection does not
-    name, such as a full disk."""
+    """The circuit breaker of a process.
+
+    `connect` makes one connection and closes it, or raises. `explain` returns a cause that the error of a connection does not
+    mention, such as a full disk.
+    """
 
     def __init__(
         self,
@@ -75,16 +79,17 @@ class Availability:
 
     @property
     def looking(self) -> bool:
-        """Whether it is being found out if the database is lost, or back."""
+        """True while the breaker checks whether the database is lost, or waits for it to come back."""
         return self._look is not None and not self._look.done()
 
     def check(self) -> None:
-        """Raises `DatabaseLost`."""
+        """Raise `DatabaseLost` if the database is lost."""
         if self._lost_since is not None:
-            raise DatabaseLost(f"the database is away: {self._reason}")
+            raise DatabaseLost(f"the database is unavailable: {self._reason}")
 
     async def unless_lost(self, wait: Callable[[], Awaitable[T]]) -> T:
-        """The result of a wait for the database. Raises `DatabaseLost`, also when it is lost during the wait."""
+        """Return the result of a wait for the database. Raise `DatabaseLost` if the database is lost, or becomes lost during the
+        wait."""
         self.check()
         limit = asyncio.timeout(None)
         self._waits.add(limit)
@@ -99,16 +104,16 @@ class Availability:
             self._waits.discard(limit)
 
     def suspect(self, fault: BaseException) -> None:
-        """A connection broke, or could not be made: look whether the database is lost."""
+        """Check whether the database is lost, after a connection broke or could not be made."""
         if not (self._stopped or self.looking):
             self._look = start_task(self._look_into(_line(fault)), what="availability of the database")
 
     def start(self) -> None:
-        """After a stop."""
+        """Allow checks again after a stop."""
         self._stopped = False
 
     async def stop(self) -> None:
-        """For good: a pool that is closing may find its connections broken."""
+        """Stop all checks: a pool that is closing may find its connections broken."""
         self._stopped = True
         if self._look is not None:
             self._look.cancel()
@@ -140,13 +145,14 @@ class Availability:
         return True
 
     def _report_broken(self, fault: str) -> None:
-        """One server process may have ended alone, or the server was started again in a moment."""
+        """Log a broken connection while the database answers. A single server process may have ended, or the server was restarted
+        quickly."""
         if time.monotonic() - self._broke >= self._reminder:
             self._broke = time.monotonic()
             _log.warning("a connection to the database failed (%s); the database answers", fault)
 
     def _lose(self) -> None:
-        """Everybody who waits is told now."""
+        """Mark the database as lost, and end the waits of all requests now."""
         self._lost_since = time.monotonic()
         _log.error("the database is lost: %s; requests get 503 until it is back", self._why())
         now = asyncio.get_running_loop().time()
@@ -158,26 +164,30 @@ class Availability:
 
     async def _until_back(self) -> None:
         tries: set[asyncio.Task[bool]] = set()
-        told = time.monotonic()
+        logged_at = time.monotonic()
         try:
             while True:
                 await asyncio.sleep(self._every)
                 if len(tries) < _MOST:
                     tries.add(start_task(self._reached(), what="try to reach the database"))
                 done, tries = await asyncio.wait(tries, timeout=self._every, return_when=asyncio.FIRST_COMPLETED)
-                if any(each.result() for each in done):
+                if any(attempt.result() for attempt in done):
                     return
-                if time.monotonic() - told >= self._reminder:
-                    told = time.monotonic()
-                    _log.error("the database is still away after %.0f s: %s", told - (self._lost_since or told), self._why())
+                if time.monotonic() - logged_at >= self._reminder:
+                    logged_at = time.monotonic()
+                    _log.error(
+                        "the database is still unavailable after %.0f s: %s",
+                        logged_at - (self._lost_since or logged_at),
+                        self._why(),
+                    )
         finally:
-            for each in tries:
-                each.cancel()
+            for attempt in tries:
+                attempt.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
 
 
 def _line(fault: BaseException) -> str:
-    """The first line of the error of a connection; it holds no password."""
+    """Return the first line of a connection's error, which contains no password."""
     if isinstance(fault, TimeoutError):
         return f"no answer within {CONNECTING:g} s"
     line = next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)

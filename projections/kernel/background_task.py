@@ -1,6 +1,6 @@
-"""Background tasks: every task of the product is started here, so that none can end without a word.
+"""Background tasks. Every task of the product is started here, so that none can end silently.
 
-Work that repeats from start to stop goes on after any fault. A fault is logged, and counted for the metric
+Work that repeats from start to stop continues after any fault. A fault is logged, and counted for the metric
 `medialedger_task_faults_total`.
 """
 
@@ -23,10 +23,10 @@ TRANSIENT: Final = (Unavailable, psycopg.OperationalError, TimeoutError)
 """Temporary faults: a database or a broker that does not answer."""
 
 REMINDER: Final = 30.0
-"""Seconds after which a fault that lasts is logged again."""
+"""The number of seconds after which a persistent fault is logged again."""
 
 FAULTS: Final[Counter[str]] = Counter()
-"""How many faults the tasks of this process have had, by the name of the work."""
+"""The number of faults of this process's tasks, by the name of the work."""
 
 _END: Final = (SystemExit, KeyboardInterrupt, GeneratorExit)
 
@@ -35,33 +35,36 @@ T = TypeVar("T")
 
 
 class Repeated:
-    """What may be said again and again: once, again when it changes, and every `reminder` seconds as long as it lasts."""
+    """A filter for a message that may recur: it passes once, again when it changes, and every `reminder` seconds as long as it
+    lasts."""
 
     def __init__(self, reminder: float = REMINDER) -> None:
         self._reminder = reminder
-        self._said: str | None = None
+        self._logged: str | None = None
         self._last = 0.0
 
     def due(self, text: str) -> bool:
-        """Whether to say it now; then it counts as said."""
-        if text == self._said and time.monotonic() - self._last < self._reminder:
+        """Return True if the message is to be logged now; it then counts as logged."""
+        if text == self._logged and time.monotonic() - self._last < self._reminder:
             return False
-        self._said, self._last = text, time.monotonic()
+        self._logged, self._last = text, time.monotonic()
         return True
 
     def over(self) -> bool:
-        """It does not last any more: whether it was said at all."""
-        said, self._said = self._said, None
-        return said is not None
+        """End the message, and return True if it was ever logged."""
+        logged, self._logged = self._logged, None
+        return logged is not None
 
 
 class OperatorNeeded(Unavailable):
-    """Work that cannot go on until an operator has done something. The message says what."""
+    """Raised when work cannot continue until an operator acts. The message says what to do."""
 
 
 def start_task(work: Coroutine[Any, Any, T], *, what: str) -> asyncio.Task[T]:
-    """Start a task whose end by a fault is logged and counted at once, whether or not anybody ever asks for its result. Keep the
-    task: the event loop does not. `what` names the work, not this piece of it."""
+    """Start a task whose failure is logged and counted at once, even if no caller ever asks for its result.
+
+    Keep a reference to the task: the event loop does not. `what` names the kind of work, not this piece of it.
+    """
     task = asyncio.create_task(work, name=what)
     task.add_done_callback(_report_end)
     return task
@@ -75,12 +78,13 @@ def start_forever(
     pause: float = 0.5,
     by_name: bool = False,
 ) -> asyncio.Task[None]:
-    """A task of `run_forever`."""
+    """Start a task that runs `run_forever`."""
     return start_task(run_forever(turn, what=what, until=until, pause=pause, by_name=by_name), what=what)
 
 
 def is_cancelled() -> bool:
-    """Whether the present task is to end. A `CancelledError` may also come from a future that something else has cancelled."""
+    """Return True if the current task is to end. A `CancelledError` alone may also come from a future that something else has
+    cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -94,16 +98,19 @@ async def run_forever(
     by_name: bool = False,
     reminder: float = REMINDER,
 ) -> None:
-    """Call `turn` repeatedly until `until` is true. No fault ends the loop. A fault that occurs several times in a row is logged
-    once, again every `reminder` seconds as long as it lasts, and so is its end. A lost connection to the database is logged by the
-    breaker of the process (`availability.py`), not by each of its tasks.
+    """Call `turn` repeatedly until `until` returns True. No fault ends the loop.
 
-    The task ends when it is cancelled, also when something that `turn` calls catches the cancellation: a stop that waits for the
-    task would wait for ever.
+    A fault that occurs several times in a row is logged once, and again every `reminder` seconds as long as it lasts; its end is
+    logged too. A lost connection to the database is logged by the breaker of the process (`availability.py`), not by each of its
+    tasks.
 
-    `what` names the work in the log. `pause` is in seconds, between a fault and the next try. With `by_name` only the type of a
-    fault is logged, for its message may hold a secret."""
-    said = Repeated(reminder)
+    The task ends when it is cancelled, even if something that `turn` calls catches the cancellation; otherwise a stop that waits
+    for the task would wait forever.
+
+    `what` names the work in the log. `pause` is the number of seconds between a fault and the next try. With `by_name` only the
+    type of a fault is logged, because its message may contain a secret.
+    """
+    message = Repeated(reminder)
     while not until():
         if is_cancelled():
             raise asyncio.CancelledError
@@ -115,11 +122,11 @@ async def run_forever(
             FAULTS[what] += 1
             description = type(fault).__name__ if by_name else f"{type(fault).__name__}: {fault}"
             quiet = of_lost_connection(fault)
-            if not quiet and said.due(description):
+            if not quiet and message.due(description):
                 _report(fault, what, description=description, by_name=by_name)
             await asyncio.sleep(pause)
         else:
-            if said.over():
+            if message.over():
                 _log.info("%s: works again", what)
 
 
@@ -140,11 +147,11 @@ def _report(fault: BaseException, what: str, *, description: str, by_name: bool)
 
 
 class BackgroundTask:
-    """Base of an object with a task that repeats `_turn` and is cancelled at the end. `WHAT` names it in the log."""
+    """Base class of an object with a task that repeats `_turn` and is cancelled at the stop. `WHAT` names the work in the log."""
 
     WHAT: ClassVar[str]
     PAUSE: ClassVar[float] = 0.5
-    """Seconds between a fault and the next turn."""
+    """The number of seconds between a fault and the next turn."""
 
     _task: asyncio.Task[None] | None = None
 

@@ -1,8 +1,8 @@
-"""The builds of the product that run on one database, and the oldest one that may.
+"""The builds of the product that run on one database, and the oldest build that may run.
 
-Every process has a row with the number of its build, and renews it. As long as a process of an older build lives, nothing that it
-needs is taken away. When none lives, a newer build takes it away and raises `min_build` in the same transaction: an older build
-then refuses to start. A process that was taken for dead and goes on finds what it needs gone: it writes nothing, and ends.
+Every process has a row with the number of its build, and renews it. As long as a process of an older build is alive, nothing that
+it needs is removed. When none is alive, a newer build removes it and raises `min_build` in the same transaction, so that older
+builds refuse to start. A process that was considered dead but continues does not find what it needs: it writes nothing, and ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BUILD: Final = 1
 """The number of this build. It is raised when a table, a view or an event changes after a release."""
 
 LEASE: Final = 20.0
-"""Seconds after which a process that has not renewed its row is taken for dead."""
+"""The number of seconds after which a process that has not renewed its row counts as dead."""
 _BEAT: Final = 4.0
 
 _TABLES = """
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS builds (
 );
 DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'builds'::regclass AND attname = 'master_keys') THEN
-        -- Fingerprints, the one that encrypts first. Null: the build does not tell.
+        -- Fingerprints, the encrypting key first. Null if the build does not report them.
         ALTER TABLE builds ADD COLUMN master_keys text[];
     END IF;
 END $$;
@@ -57,7 +57,7 @@ CREATE TABLE IF NOT EXISTS min_build (
     reason    text        NOT NULL,
     raised_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-"""  # read by all later builds, so they only get more columns
+"""  # all later builds read these tables, so columns may only be added
 _FIRST = "INSERT INTO min_build (build, newest, reason) VALUES (%s, %s, 'it made the database') ON CONFLICT DO NOTHING"
 _NEWEST = "UPDATE min_build SET newest = %s WHERE newest < %s"
 _LIMIT = "SELECT build, newest, reason FROM min_build"
@@ -70,7 +70,7 @@ WHERE NOT EXISTS (SELECT FROM min_build WHERE build > %(build)s)
 ON CONFLICT (process) DO UPDATE SET seen_at = excluded.seen_at, master_keys = excluded.master_keys
 """
 _ENDED = "DELETE FROM builds WHERE process = %s OR seen_at < clock_timestamp() - interval '1 day'"
-# After a restart of the database processes that live need a moment to be seen again.
+# Running processes need a moment to renew their rows after a restart of the database.
 _LIVING = """
 SELECT build, host, pid, started_at, extract(epoch FROM clock_timestamp() - seen_at)::float8, master_keys FROM builds
 WHERE seen_at > clock_timestamp() - make_interval(secs => %(lease)s)
@@ -81,27 +81,27 @@ ORDER BY build, host, pid
 
 
 def schema_of(build: int) -> str:
-    """The schema with the views that this build reads in its own form, before they are built."""
+    """Return the name of the schema whose views show tables in the form of this build, until the tables themselves are rebuilt."""
     return f"build_{build}"
 
 
 class BuildTooOld(Unavailable):
-    """This build may not run on this database any more."""
+    """Raised when this build may no longer run on this database."""
 
     def __init__(self, build: int, least: int, reason: str) -> None:
         super().__init__(f"this is build {build}, and the database needs build {least} or newer ({reason})")
 
 
 class OlderBuildsRun(Unavailable):
-    """Something has to wait until no older build lives."""
+    """Raised when an operation has to wait until no older build is running."""
 
     def __init__(self, build: int, older: Sequence[int], what: str) -> None:
         shown = " and ".join(map(str, older))
-        super().__init__(f"{what} waits as long as build {shown} runs on this database beside build {build}")
+        super().__init__(f"{what} has to wait while build {shown} runs on this database next to build {build}")
 
 
 async def admit(connection: AsyncConnection[TupleRow], build: int) -> None:
-    """At the start, as the owner, under a lock of the caller. Raises `BuildTooOld`."""
+    """Register this build at the start, as the owner, under a lock of the caller. Raise `BuildTooOld`."""
     await connection.execute(_TABLES.encode())
     await connection.execute(_FIRST, (build, build))
     await check_build(connection, build)
@@ -109,32 +109,34 @@ async def admit(connection: AsyncConnection[TupleRow], build: int) -> None:
 
 
 async def check_build(connection: AsyncConnection[TupleRow], build: int) -> None:
-    """Raises `BuildTooOld`."""
+    """Raise `BuildTooOld` if the database needs a newer build."""
     least, _, reason = await (await connection.execute(_LIMIT)).fetchone() or (build, build, "")
     if least > build:
         raise BuildTooOld(build, least, reason)
 
 
 async def is_newest(connection: AsyncConnection[TupleRow], build: int) -> bool:
-    """Whether no newer build has ever started: only the newest knows all tables."""
+    """Return True if no newer build has ever started. Only the newest build knows all tables."""
     _, newest, _ = await (await connection.execute(_LIMIT)).fetchone() or (build, build, "")
     return bool(newest <= build)
 
 
 async def older_builds(connection: AsyncConnection[TupleRow], build: int) -> list[int]:
-    """The numbers of the older builds that live."""
-    found = await (await connection.execute(_LIVING, {"lease": LEASE})).fetchall()
-    return sorted({row[0] for row in found if row[0] < build})
+    """Return the numbers of the older builds that are running."""
+    rows = await (await connection.execute(_LIVING, {"lease": LEASE})).fetchall()
+    return sorted({row[0] for row in rows if row[0] < build})
 
 
 async def hold_builds(connection: AsyncConnection[TupleRow]) -> None:
-    """For the caller's transaction: nobody else changes what a build may rely on."""
+    """Lock the limits on builds for the caller's transaction, so that no other process changes what a build may rely on."""
     await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
 
 async def shut_out_older(connection: AsyncConnection[TupleRow], build: int, *, because: str) -> None:
-    """In the caller's transaction, before something is taken away that older builds need: from now on they do not start. Raises
-    `OlderBuildsRun` while one lives, and `BuildTooOld`."""
+    """Prevent older builds from starting, in the caller's transaction, before something that they need is removed.
+
+    Raise `OlderBuildsRun` while one is running, and `BuildTooOld`.
+    """
     await hold_builds(connection)
     await check_build(connection, build)
     if older := await older_builds(connection, build):
@@ -143,14 +145,14 @@ async def shut_out_older(connection: AsyncConnection[TupleRow], build: int, *, b
 
 
 class ReportedKeys(Protocol):
-    """The master keys of a process: `projections.vault.master_keys`."""
+    """The master keys of a process; see `projections.vault.master_keys`."""
 
     @property
-    def held(self) -> Sequence[str]:
-        """Their fingerprints; the first one encrypts."""
+    def fingerprints(self) -> Sequence[str]:
+        """The fingerprints of the keys; the first key encrypts."""
 
     async def follow(self) -> None:
-        """Take up the keys that the database uses by now."""
+        """Switch to the keys that the database uses by now."""
 
 
 class RunningBuild(BackgroundTask):
@@ -175,8 +177,11 @@ class RunningBuild(BackgroundTask):
         self._row = {"process": uuid4(), "build": build, "host": gethostname(), "pid": os.getpid()}
 
     async def start(self) -> None:
-        """Raises `BuildTooOld`. The row is there before the keys are looked at: who changes the keys waits for this process, or
-        has recorded the change before."""
+        """Insert the row and begin to renew it. Raise `BuildTooOld`.
+
+        The row exists before the keys are read: a process that changes the keys either waits for this process, or has recorded the
+        change before.
+        """
         if not await self._seen():
             raise await self._too_old()
         await self._follow()
@@ -190,20 +195,20 @@ class RunningBuild(BackgroundTask):
     async def _turn(self) -> None:
         await asyncio.sleep(self._beat)
         if not await self._seen():
-            _log.error("%s; this process ends", await self._too_old())
+            _log.error("%s; this process exits", await self._too_old())
             self._end()
         await self._follow()
 
     async def _seen(self) -> bool:
-        held = [] if self._keys is None else list(self._keys.held)
-        return await self._database.execute(_SEEN, {**self._row, "master_keys": held}) > 0
+        fingerprints = [] if self._keys is None else list(self._keys.fingerprints)
+        return await self._database.execute(_SEEN, {**self._row, "master_keys": fingerprints}) > 0
 
     async def _follow(self) -> None:
-        """What has changed is told at once."""
+        """Follow a change of the keys, and report it at once."""
         if self._keys is not None:
-            before = self._keys.held
+            before = self._keys.fingerprints
             await self._keys.follow()
-            if self._keys.held != before:
+            if self._keys.fingerprints != before:
                 await self._seen()
 
     async def _too_old(self) -> BuildTooOld:
@@ -212,8 +217,11 @@ class RunningBuild(BackgroundTask):
 
 
 class LivingProcess(NamedTuple):
-    """A process that was seen lately, `seen_ago` seconds ago. `master_keys` are the fingerprints of the keys that it holds, the one
-    that it encrypts with first: none for a process without keys, None for a build that does not tell."""
+    """A process that renewed its row `seen_ago` seconds ago.
+
+    `master_keys` holds the fingerprints of its keys, the encrypting key first: empty for a process without keys, None for a build
+    that does not report them.
+    """
 
     build: int
     host: str
@@ -228,6 +236,6 @@ async def living(database: Database) -> list[LivingProcess]:
 
 
 async def limits(database: Database) -> tuple[int, str]:
-    """The oldest build that may start, and why."""
+    """Return the oldest build that may start, and the reason."""
     least, _, reason = await database.row(_LIMIT) or (0, 0, "")
     return least, reason

@@ -1,8 +1,8 @@
-"""A connection to PostgreSQL that notices a server that says nothing, and tells the server when to give up the client.
+"""A connection to PostgreSQL that detects a silent server, and limits how long the server waits for a silent client.
 
-A link that drops packets closes nothing, so nobody gets an error. What notices it on either side, and when, is in
-docs/reference/guarantees.md. The kernel probes the other machine; but a proxy between them that has stopped answers such probes, so
-each wait for an answer has an end too.
+A link that drops packets closes nothing, so neither side gets an error. docs/reference/guarantees.md describes how either side
+detects it, and when. The kernel probes the other machine, but a hung proxy between them may still answer such probes, so each wait
+for an answer is limited too.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from projections.kernel.availability import Availability
 from projections.kernel.primary import Primary
 
 QUIET: Final = 5.0
-"""Seconds without a notification, after which a listener asks the server for a sign of life."""
+"""The number of seconds without a notification after which a listener asks the server for a sign of life."""
 MARGIN: Final = 3.0
-"""Seconds that an answer may come later than the server's own limit of the statement."""
+"""The number of seconds that an answer may take beyond the server's own limit of the statement."""
 _DEFAULTS: Final[Mapping[str, int | str]] = {
-    "client_encoding": "UTF8",  # whatever the default of the database or the user
-    "target_session_attrs": "read-write",  # of several hosts the primary
-    "connect_timeout": 5,  # of each host
+    "client_encoding": "UTF8",  # regardless of the default of the database or the user
+    "target_session_attrs": "read-write",  # selects the primary among several hosts
+    "connect_timeout": 5,  # for each host
     "keepalives": 1,
     "keepalives_idle": 4,
     "keepalives_interval": 2,
@@ -41,10 +41,10 @@ _DEFAULTS: Final[Mapping[str, int | str]] = {
     "tcp_user_timeout": 10_000,
 }
 _SESSION: Final[Mapping[str, str]] = {
-    "search_path": "public",  # this and the next say what our statements mean: a user or a database may have other defaults
+    "search_path": "public",  # this and the next fix the meaning of our statements: users and databases may have other defaults
     "standard_conforming_strings": "on",
-    "default_transaction_isolation": "read committed",  # whatever the server's default: else waiting writers fail
-    "idle_session_timeout": "0",  # a listener may hear nothing for long
+    "default_transaction_isolation": "read committed",  # regardless of the server's default, under which waiting writers might fail
+    "idle_session_timeout": "0",  # a listener may receive nothing for a long time
     "tcp_keepalives_idle": "4",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",
@@ -58,33 +58,35 @@ _SET_ONLY: Final = "SELECT count(set_config(name, value, false)) FROM unnest(%s:
 
 
 class SilentServer(psycopg.OperationalError):
-    """The server did not answer in time. Whether it did what it was asked is not known."""
+    """Raised when the server did not answer in time. The outcome of the statement is unknown."""
 
 
 def limited(conninfo: str) -> str:
-    """The address with limits for connections that hang, and for the primary of several hosts. What it sets itself is kept."""
+    """Return the address with limits for connections that hang, and with the selection of the primary among several hosts. The
+    parameters of the address take precedence."""
     return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(conninfo)})
 
 
 class Connection(AsyncConnection[TupleRow]):
-    """`patience` is how many seconds it waits for an answer; None for maintenance, whose statements may take hours."""
+    """A connection whose waits are limited. `patience` is the number of seconds to wait for an answer; None for maintenance, whose
+    statements may take hours."""
 
     patience: float | None = None
     timeline = 0
-    """That of the server."""
+    """The timeline of the server."""
     _primary: Primary | None = None
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
         self.since = time.monotonic()
-        self._loop = asyncio.get_running_loop()  # asked for once: Python 3.11 makes a system call of it
+        self._loop = asyncio.get_running_loop()  # looked up once, because Python 3.11 makes a system call for it
         self._silent = False
 
     @classmethod
     async def connect(  # type: ignore[override]
         cls, conninfo: str, *, availability: Availability | None = None, **options: Any
     ) -> Self:
-        """Through the breaker of its process. Raises `DatabaseLost` while the database is lost."""
+        """Connect through the breaker of the process. Raise `DatabaseLost` while the database is lost."""
         make = partial(super().connect, conninfo, **options)
         if availability is None:
             return await make()
@@ -97,10 +99,13 @@ class Connection(AsyncConnection[TupleRow]):
     async def configure(
         self, primary: Primary, *, seconds: float | None, settings: Sequence[tuple[str, str]] = (), role: str | None = None
     ) -> None:
-        """`seconds` that a statement may take, by the clock of the server; beyond that the answer is not waited for. `settings` are
-        of the session, such as (`lock_timeout`, `5s`)."""
-        given = _session(seconds, settings)
-        row = await (await self.execute(_SET, (list(given), list(given.values())))).fetchone()
+        """Set the parameters of the session.
+
+        `seconds` limits the duration of a statement on the server; the client waits a little longer for the answer. `settings` are
+        session settings, such as (`lock_timeout`, `5s`).
+        """
+        arguments = _session(seconds, settings)
+        row = await (await self.execute(_SET, (list(arguments), list(arguments.values())))).fetchone()
         assert row is not None, "an aggregate gives a row"
         self.timeline = int(row[1], 16)
         primary.met(self.timeline, host=self.info.host, port=self.info.port)
@@ -109,13 +114,13 @@ class Connection(AsyncConnection[TupleRow]):
             await self.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
         self.patience = None if seconds is None else seconds + MARGIN
 
-    async def wait(self, *given: Any, **named: Any) -> Any:
-        """As psycopg's, but for no longer than `patience`, and only while the server is the primary. Everything that waits for the
-        server comes through here."""
+    async def wait(self, *arguments: Any, **keywords: Any) -> Any:
+        """Wait like psycopg, but for no longer than `patience`, and only while the server is the primary. Every wait for the server
+        passes through this method."""
         self.check_primary()
         limit = None if self.patience is None else self._loop.call_later(self.patience, self._hang_up)
         try:
-            found = await super().wait(*given, **named)
+            result = await super().wait(*arguments, **keywords)
         except psycopg.OperationalError as fault:
             if self._silent:
                 raise SilentServer(f"no answer within {self.patience:g} s") from fault
@@ -125,37 +130,41 @@ class Connection(AsyncConnection[TupleRow]):
                 limit.cancel()
         self.check_primary()
         self._check_encoding()
-        return found
+        return result
 
     def _check_encoding(self) -> None:
-        """Close a connection on which the server, or a proxy between, has gone over to another encoding, and raise."""
+        """Close the connection and raise if the server, or a proxy in front of it, has switched to another encoding."""
         if self.pgconn.parameter_status(b"client_encoding") != b"UTF8":
             self.pgconn.finish()
-            raise psycopg.OperationalError("the server does not speak UTF8 on this connection")
+            raise psycopg.OperationalError("the server does not use UTF8 on this connection")
 
     def check_primary(self) -> None:
-        """Close a connection to a former primary, and raise."""
+        """Close the connection and raise if it leads to a former primary."""
         if self._primary is not None and self._primary.timeline != self.timeline:
             self.pgconn.finish()
             raise psycopg.OperationalError("another server is the primary now")
 
     def _hang_up(self) -> None:
-        """End the wait. To cancel it would not do: psycopg then asks the same server to stop the query."""
+        """End the wait by shutting down the socket. A cancellation would not help, since psycopg then asks the same server to stop
+        the query."""
         self._silent = True
         with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(self.fileno())) as twin:
             twin.shutdown(socket.SHUT_RDWR)
 
     @property
     def idle(self) -> bool:
-        """Whether a statement can be sent. After an answer that is none, the server may still wait for something, or be within a
-        transaction: such a connection never becomes usable again by itself."""
+        """True if a statement can be sent.
+
+        After an incomplete answer the server may still wait for something, or be inside a transaction; such a connection never
+        becomes usable again.
+        """
         return self.pgconn.transaction_status == TransactionStatus.IDLE
 
     async def listen(self, channel: str) -> None:
         await self.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
 
     async def heard(self, *, quiet: float = QUIET) -> AsyncIterator[Notify]:
-        """The notifications of the channels that it listens to, without end. Raises when the server is gone, or says nothing."""
+        """Yield the notifications of the channels that it listens to, without end. Raise if the server is gone or silent."""
         while True:
             async for notification in self.notifies(timeout=quiet):
                 yield notification
@@ -163,22 +172,23 @@ class Connection(AsyncConnection[TupleRow]):
 
 
 class BlockingConnection(psycopg.Connection[TupleRow]):
-    """As `Connection`, for code that blocks in a thread of its own."""
+    """The counterpart of `Connection` for code that blocks in a separate thread."""
 
     patience: float | None = None
 
     def configure(self, *, seconds: float | None, settings: Sequence[tuple[str, str]] = ()) -> None:
-        """As that of `Connection`."""
-        given = _session(seconds, settings)
-        self.execute(_SET_ONLY, (list(given), list(given.values())))
+        """Set the parameters of the session, like `Connection.configure`."""
+        arguments = _session(seconds, settings)
+        self.execute(_SET_ONLY, (list(arguments), list(arguments.values())))
         self.patience = None if seconds is None else seconds + MARGIN
 
-    def wait(self, gen: PQGen[RV], *given: Any, **named: Any) -> RV:
-        """As psycopg's, but for no longer than `patience`."""
-        return super().wait(gen if self.patience is None else self._bounded(gen, self.patience), *given, **named)
+    def wait(self, gen: PQGen[RV], *arguments: Any, **keywords: Any) -> RV:
+        """Wait like psycopg, but for no longer than `patience`."""
+        return super().wait(gen if self.patience is None else self._bounded(gen, self.patience), *arguments, **keywords)
 
     def _bounded(self, gen: PQGen[RV], patience: float) -> PQGen[RV]:
-        """The same steps: one for whatever came from the server, and one each tenth of a second without anything."""
+        """Run psycopg's wait generator, but raise `SilentServer` after `patience` seconds. A step ends with input from the server,
+        or after a tenth of a second without any."""
         until = time.monotonic() + patience
         try:
             state = next(gen)

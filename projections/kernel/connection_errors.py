@@ -1,4 +1,4 @@
-"""What an error says about the connection to the database."""
+"""Classifies errors of the connection to the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from psycopg_pool import PoolTimeout
 
 
 def of_lost_connection(fault: BaseException | None) -> bool:
-    """Whether it is the end of a connection, or that none can be made. The breaker logs it, once for the whole process."""
+    """Return True if the error means that a connection broke or could not be made. The breaker logs such errors once for the whole
+    process."""
     while fault is not None:
         if isinstance(fault, psycopg.OperationalError) and not isinstance(fault, PoolTimeout):
             return (fault.sqlstate or "57P").startswith(("57P", "08"))

@@ -1,6 +1,6 @@
-"""Data loader: reads by key of the same moment become one query, as the group commit does for writes.
+"""Data loader: reads by key that are requested at the same moment become one query, as group commit does for writes.
 
-A read that arrives while a query is under way joins the next one, so a result is never older than its call.
+A read that arrives while a query is in progress joins the next query, so a result is never older than its call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class DataLoader(Generic[K, V]):
-    """`ask` takes distinct keys and returns the rows that it found; unknown keys are absent."""
+    """Batches reads by key. `ask` takes distinct keys and returns the rows that exist; unknown keys are absent."""
 
     def __init__(self, ask: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]], *, lanes: int = 2, limit: int = 256) -> None:
         self._ask = ask
@@ -29,10 +29,11 @@ class DataLoader(Generic[K, V]):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, key: K) -> asyncio.Future[V | None]:
-        """Every caller waits on a future of its own, so that a cancelled caller does not affect the others."""
+        """Return a future of the value for a key. Every caller has its own future, so that a cancelled caller does not affect the
+        others."""
         loop = self._loop
         if loop is None:
-            loop = self._loop = asyncio.get_running_loop()  # once: Python 3.11 makes a system call of it
+            loop = self._loop = asyncio.get_running_loop()  # looked up once, because Python 3.11 makes a system call for it
         answer: asyncio.Future[V | None] = loop.create_future()
         self._waiting.setdefault(key, []).append(answer)
         if self._busy < self._lanes:
@@ -43,21 +44,21 @@ class DataLoader(Generic[K, V]):
         return answer
 
     async def many(self, keys: Sequence[K]) -> dict[K, V]:
-        """Several keys at once, within the same shared queries."""
+        """Return the values of several keys, read in the same shared queries."""
         answers = [(key, self(key)) for key in keys]
-        found: dict[K, V] = {}
+        values: dict[K, V] = {}
         try:
             for key, answer in answers:
                 value = await answer
                 if value is not None:
-                    found[key] = value
+                    values[key] = value
         finally:
             for _, answer in answers:
-                answer.cancel()  # after a fault nobody asks for the rest; what has been answered stays so
-        return found
+                answer.cancel()  # after a fault the other answers are not needed; answers that are done stay done
+        return values
 
     async def _run(self) -> None:
-        """A lane is free from the moment at which it has found nothing waiting; its task ends a little later."""
+        """Answer waiting keys until there are none. The lane is free from that moment; its task ends a little later."""
         try:
             while self._waiting:
                 await self._answer_next()
@@ -70,7 +71,7 @@ class DataLoader(Generic[K, V]):
             del self._waiting[key]
         answers = [(key, answer) for key, waiting in asked.items() for answer in waiting]
         try:
-            found = await self._ask(list(asked))
+            values = await self._ask(list(asked))
         except BaseException as fault:
             for _, answer in answers:
                 _fail(answer, fault)
@@ -79,7 +80,7 @@ class DataLoader(Generic[K, V]):
         else:
             for key, answer in answers:
                 if not answer.done():
-                    answer.set_result(found.get(key))
+                    answer.set_result(values.get(key))
 
 
 def _fail(answer: asyncio.Future[V | None], fault: BaseException) -> None:

@@ -23,30 +23,31 @@ from projections.kernel.primary import Primary
 
 APP_ROLE = "medialedger_app"
 _STATEMENT: Final = 10.0
-"""Seconds that a statement of a connection outside the pools may take, unless it says otherwise."""
+"""The default limit in seconds of a statement on a connection outside the pools."""
 _IDLE: Final = (("idle_in_transaction_session_timeout", "10s"),)
-"""A process that hangs within a transaction must not keep its locks."""
+"""The session settings that keep a process that hangs inside a transaction from holding its locks."""
 _RECONNECTING: Final = 0.25
-"""Seconds after which a pool gives up a new connection. The next query asks for one at once; the pool itself would wait longer
-after each failure, and so go on waiting when the database is back."""
+"""The number of seconds after which a pool gives up making a new connection. The next query requests one at once, while the pool
+itself would wait longer after each failure and so keep waiting when the database is back."""
 _ANSWERING: Final = 2.0
 _FREE: Final = 0.5
-"""Seconds that a look at the open connections waits for one that is not in use."""
+"""The number of seconds that a check of the open connections waits for a free one."""
 _FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, psycopg.errors.IdleInTransactionSessionTimeout)
 
 
 class PoolLimits(NamedTuple):
-    """What one process may take of the database. Of the lists that find all their connections in use, `waiting` wait for one."""
+    """The resources of the database that one process may use. `waiting` is the number of lists that may wait while all list
+    connections are in use."""
 
     connections: int = 8
     list_connections: int = 4
     waiting: int = 1000
     seconds: float | None = 5.0
-    """How long a query may take; None for maintenance, such as a rebuild, which reads the whole log."""
+    """The duration that a query may take; None for maintenance, such as a rebuild, which reads the whole log."""
 
 
 class Pool:
-    """Pooled connections for queries. The server stops a query that takes too long, whether or not anybody waits for it still."""
+    """Pooled connections for queries. The server stops a query that takes too long, even if no client waits for it any more."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Pool:
         await self._pool.close()
 
     def stats(self) -> Mapping[str, int]:
-        """As psycopg_pool counts: sizes, and how often and how long there was no free connection."""
+        """Return the statistics of psycopg_pool: sizes, and how often and how long requests waited for a connection."""
         return self._pool.get_stats()
 
     async def _configure_pooled(self, connection: Connection) -> None:
@@ -101,14 +102,14 @@ class Pool:
 
     @property
     def timeline(self) -> int:
-        """The timeline of the primary. What was read on one must not be used on another."""
+        """The timeline of the primary. Data read on one timeline must not be used on another."""
         return self._primary.timeline
 
     async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[TupleRow]:
-        """All rows of one query. Raises `Unavailable` when the database does not answer.
+        """Return all rows of one query. Raise `Unavailable` if the database does not answer.
 
-        A pooled connection may be broken since its last use (the database was started again): then the query is run once more,
-        on another connection. It only reads, so that does no harm.
+        A pooled connection may have broken since its last use, for example because the database was restarted. The query is then
+        run once more on another connection, which is safe because it only reads.
         """
         with unavailable():
             try:
@@ -127,7 +128,7 @@ class Pool:
 
     @asynccontextmanager
     async def _pooled(self) -> AsyncIterator[Connection]:
-        """A connection of the pool. When it breaks, the others are replaced too: they lead to the same server by the same way."""
+        """Take a connection from the pool. If it breaks, the others are replaced too, since they lead to the same server."""
         connection = await self.availability.unless_lost(self._pool.getconn)
         try:
             async with connection:
@@ -144,7 +145,7 @@ class Pool:
             await self._pool.putconn(connection)
 
     async def answers(self, since: float) -> bool:
-        """Whether an open connection has reached the database since then, or does."""
+        """Return True if an open connection has reached the database since then, or reaches it now."""
         if self._answered >= since or not self._pool.get_stats().get("pool_size"):
             return self._answered >= since
         try:
@@ -157,19 +158,21 @@ class Pool:
         return True
 
     async def renew(self) -> None:
-        """Replace all connections: those of before the loss may never answer again."""
+        """Replace all connections, because those from before the loss may never answer again."""
         if not self._pool.closed:
             await self._pool.drain()
 
     async def row(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> TupleRow | None:
-        found = await self.rows(question, parameters)
-        return found[0] if found else None
+        rows = await self.rows(question, parameters)
+        return rows[0] if rows else None
 
     async def page(
         self, page: str, count: str, *, content: Sequence[str], parameters: dict[str, Any], prepare: bool | None = None
     ) -> tuple[list[TupleRow], int]:
-        """The rows of a page and the total, by one statement. `content` are the columns that may be large; the first column is
-        never null; `count` selects one number. Raises `PageTooLarge`."""
+        """Return the rows of a page and the total, by one statement. Raise `PageTooLarge`.
+
+        `content` names the columns that may be large; the first column is never null; `count` selects one number.
+        """
         query = sized(page, count, content=content)
         size, rows, total = await self._page(query, {**parameters, "bytes": ORDINARY}, prepare=prepare)
         if size > ORDINARY:
@@ -177,7 +180,7 @@ class Pool:
                 raise PageTooLarge(size)
             await self._large_reads.wait()
             size, rows, total = await self._page(query, {**parameters, "bytes": LARGEST_CONTENT}, prepare=prepare)
-            if size > LARGEST_CONTENT:  # it has grown in between
+            if size > LARGEST_CONTENT:  # the page has grown between the two queries
                 raise PageTooLarge(size)
         return rows, total
 
@@ -189,21 +192,22 @@ class Pool:
         return size, [row[2:] for row in rows if row[2] is not None], total
 
     async def execute(self, statement: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
-        """Run one statement; how many rows it touched."""
+        """Run one statement, and return the number of rows that it affected."""
         with unavailable():
             async with self._pooled() as connection:
                 return (await connection.execute(statement, parameters)).rowcount
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """A pooled connection for several statements, autocommit until the caller opens a transaction."""
+        """Take a pooled connection for several statements. It is in autocommit mode until the caller opens a transaction."""
         with unavailable():
             async with self._pooled() as connection:
                 yield connection
 
 
 class ListPool(Pool):
-    """The pool of lists, searches and the audit. The readers get its connections in turns, and none has more than half of them."""
+    """The pool of lists, searches and the audit. The readers get its connections in turns, and no reader gets more than half of
+    them."""
 
     def __init__(
         self, primary: Primary, *, availability: Availability, role: str | None, schema: str | None, limits: PoolLimits
@@ -233,9 +237,9 @@ def _too_many_lists() -> Unavailable:
 class Database(Pool):
     """The pool of writes, authentication and reads by key, another pool for `lists`, and single connections.
 
-    Lists, searches and the audit may read much. They have connections of their own, so that the others are never taken by them.
-    `role`, when given, is taken on by every connection: it may append to the log and never change it. Tables are looked up in
-    `schema` first, where there is one: it has views in the form that this build knows, before they are built.
+    Lists, searches and the audit may read much. They have separate connections, so that they never use up those of the other
+    requests. Every connection assumes `role`, if there is one: it may append to the log but never change it. Tables are looked up
+    in `schema` first, if there is one: its views have the form that this build knows, before the tables are rebuilt.
     """
 
     def __init__(
@@ -258,7 +262,7 @@ class Database(Pool):
 
     @classmethod
     def of_owner(cls, conninfo: str, *, size: int) -> Self:
-        """For maintenance, as the user of the address."""
+        """Return a database for maintenance, as the user of the address."""
         return cls(conninfo, limits=PoolLimits(size, seconds=None))
 
     async def open(self) -> None:
@@ -281,8 +285,11 @@ class Database(Pool):
     async def connect(
         self, purpose: str, *, seconds: float | None = _STATEMENT, settings: Sequence[tuple[str, str]] = ()
     ) -> Connection:
-        """A connection outside the pool. `seconds` that a statement may take, None for maintenance; `settings` are of the session,
-        such as (`lock_timeout`, `5s`)."""
+        """Return a connection outside the pool.
+
+        `seconds` limits the duration of a statement, None for maintenance; `settings` are session settings, such as
+        (`lock_timeout`, `5s`).
+        """
         connection = await self._connect(purpose)
         _adapt(connection)
         await connection.configure(self._primary, seconds=seconds, settings=(*self._searched, *settings), role=self._role)
@@ -297,7 +304,7 @@ class Database(Pool):
         )
 
     async def _try(self) -> None:
-        """One connection, whatever is known of the database."""
+        """Make one connection, even while the database counts as lost."""
         name = "medialedger availability"
         async with await Connection.connect(self._primary.conninfo, autocommit=True, application_name=name) as connection:
             connection.patience = _ANSWERING
@@ -310,7 +317,7 @@ def _adapt(connection: Connection) -> None:
 
 
 class unavailable:  # noqa: N801 - reads as a statement: `with unavailable():`
-    """Raises `Unavailable` when the database is down or busy, and for a query that took too long."""
+    """Raises `Unavailable` if the database is down or busy, or if a query took too long."""
 
     def __enter__(self) -> None:
         return None

@@ -1,10 +1,10 @@
-"""A loose index scan: distinct values by one look-up in an index for each."""
+"""A loose index scan: distinct values by one look-up in an index for each value."""
 
 from __future__ import annotations
 
 
 def distinct(column: str, *, table: str, where: str = "true") -> str:
-    """The query for the distinct values of a column that an index begins with. SELECT DISTINCT would read every row."""
+    """Return a query for the distinct values of a column that an index begins with. SELECT DISTINCT would read every row."""
     return f"""
 WITH RECURSIVE found (value) AS (
     (SELECT {column} FROM {table} WHERE {where} ORDER BY {column} LIMIT 1)

@@ -1,4 +1,4 @@
-"""Fair queuing: places go to the readers in turns, so that one with many requests does not hold up the others."""
+"""Fair queuing: readers get places in turns, so that a reader with many requests does not delay the others."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from domain.kernel.errors import Unavailable
 from projections.kernel.readers import READER, Reader
 
 PATIENCE: Final = 5.0
-"""Seconds that a request waits for a place."""
+"""The number of seconds that a request waits for a place."""
 
 
-class Taken(NamedTuple):
-    """A place that a reader has, since a time of the queue's clock."""
+class Place(NamedTuple):
+    """A place that a reader has held since a time of the queue's clock."""
 
     reader: Reader
     since: float
 
 
 class FairQueue:
-    """`places` that are taken at the same time, of which one reader has `each` at most. Beyond `waiting` requests the reader with
-    the most of them loses its last one. `refusal` makes the error of a request that gets none. Unless `counts` is false, the
-    time for which a reader has a place is taken from its share."""
+    """A queue for `places` that can be used at the same time, at most `each` of them by one reader.
+
+    If more than `waiting` requests wait, the reader with the most of them loses its last one. `refusal` makes the error of a
+    request that gets no place. Unless `counts` is false, the time for which a reader holds a place is charged to its budget.
+    """
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class FairQueue:
         self._counts = counts
         self._clock = clock
         self._used: Counter[Reader] = Counter()
-        self._waiting: dict[Reader, deque[asyncio.Future[None]]] = {}  # the reader whose turn is next comes first
+        self._waiting: dict[Reader, deque[asyncio.Future[None]]] = {}  # the reader whose turn is next is first
         self._alarm: asyncio.TimerHandle | None = None
         self._waits = 0
         self._refused = 0
@@ -61,14 +63,14 @@ class FairQueue:
         finally:
             self.leave(taken)
 
-    async def take(self) -> Taken:
-        """A place for the reader of this task. Raises `Unavailable` when too many wait, or one waits too long."""
+    async def take(self) -> Place:
+        """Take a place for the reader of this task. Raise the refusal if too many requests wait, or this one waits too long."""
         reader = READER.get()
         if reader in self._waiting or not self._take(reader):
             await self._wait(reader)
-        return Taken(reader, self._clock())
+        return Place(reader, self._clock())
 
-    def leave(self, taken: Taken) -> None:
+    def leave(self, taken: Place) -> None:
         if self._counts:
             taken.reader.took(self._clock() - taken.since)
         self._give_back(taken.reader)
@@ -81,7 +83,7 @@ class FairQueue:
         self._hand_out()
 
     def stats(self) -> Mapping[str, int]:
-        """Under the names of psycopg_pool."""
+        """Return statistics under the names of psycopg_pool."""
         return {
             "requests_waiting": self._length,
             "requests_queued": self._waits,
@@ -126,17 +128,18 @@ class FairQueue:
         return sum(map(len, self._waiting.values()))
 
     def _make_room(self, reader: Reader) -> None:
-        """The readers do not fill the queue for each other."""
-        greediest = max(self._waiting, key=lambda one: len(self._waiting[one]))
+        """Refuse a request of the reader with the most requests, so that readers do not fill the queue for each other."""
+        greediest = max(self._waiting, key=lambda waiting_reader: len(self._waiting[waiting_reader]))
         self._refused += 1
         if len(self._waiting[greediest]) <= len(self._waiting.get(reader, ())) + 1:
             raise self._refusal()
         turn = self._waiting[greediest].pop()
-        if not turn.done():  # else it was cancelled in the same moment
+        if not turn.done():  # otherwise it was cancelled at the same moment
             turn.set_exception(self._refusal())
 
     def _hand_out(self) -> None:
-        """Places to those who may take one. Those who rest are looked at again when the first of them may."""
+        """Give free places to readers that may take one. Readers that must rest are considered again when the first of them may
+        continue."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -153,7 +156,8 @@ class FairQueue:
             self._alarm = asyncio.get_running_loop().call_later(min(rests), self._hand_out)
 
     def _next(self, rests: list[float]) -> Reader | None:
-        """The reader whose turn it is. `rests` gets the times for which others must wait before it is theirs."""
+        """Return the reader whose turn it is, or None. `rests` is filled with the times for which other readers must wait before
+        their turn."""
         rests.clear()
         for reader in self._waiting:
             if self._used[reader] < self._each:
@@ -163,7 +167,7 @@ class FairQueue:
         return None
 
     def _forget(self, reader: Reader, turn: asyncio.Future[None]) -> None:
-        """The request has ended. It may have been given a place in the same moment."""
+        """Remove a request that has ended. It may have received a place at the same moment."""
         if turn.done() and not turn.cancelled() and turn.exception() is None:
             self._give_back(reader)
         elif turn in (turns := self._waiting.get(reader, deque())):

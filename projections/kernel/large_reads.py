@@ -1,4 +1,4 @@
-"""Large reads, one after another: what they find is in memory several times until the response is sent."""
+"""Serialises large reads, because their results are in memory several times until the response is sent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ _PATIENCE: Final = 5.0
 
 
 class LargeReads:
-    """The task that reads one holds the only place until it ends. Each request has a task of its own, so its response is
-    encoded and handed to the connection by then."""
+    """A single place for large reads. A task that reads a large result holds the place until the task ends.
+
+    Each request has its own task, so by then its response is encoded and handed to the connection.
+    """
 
     def __init__(self, *, patience: float = _PATIENCE) -> None:
         self._patience = patience
@@ -20,7 +22,7 @@ class LargeReads:
         self._holder: asyncio.Task[Any] | None = None
 
     async def wait(self) -> None:
-        """Until this task may read; at once if it has read before. Raises `Unavailable`."""
+        """Wait until this task may read; return at once if it has read before. Raise `Unavailable` after too long a wait."""
         task = asyncio.current_task()
         if task is None or task is self._holder:
             return

@@ -1,7 +1,7 @@
-"""The order of the lines of a log, such as a job's: one that is committed later has a higher number.
+"""The order of the lines of a log, such as a job's: a line that is committed later has a higher number.
 
-Readers go on after the highest number that they have seen: a line that is committed after it with a lower number would be lost to
-them. Whoever inserts lines locks their jobs first, until its commit; numbers are given after that.
+Readers continue after the highest number that they have seen, so a line that was committed later with a lower number would be lost
+to them. A process that inserts lines therefore locks their jobs until its commit, and assigns numbers only afterwards.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import Final
 
 _LINES: Final = 1_819_240_307
-"""Sets these locks apart from others. Any number that nothing else has."""
+"""The key that sets these locks apart from others: any number that nothing else uses."""
 _LOCKS: Final = 1024
-"""So many at most for one statement: jobs share them."""
+"""The most locks that one statement takes: jobs share them."""
 
 
 def numbered_lines(lines: str) -> str:
-    """The common table expression `numbered`: the rows of `lines` with the column `id`, the number of each in the log of its
-    job. Rows of a job are numbered by their column `turn`. `lines` names another expression, with the column `job` too.
+    """Return the common table expression `numbered`: the rows of `lines` with the column `id`, the number of each row in the log of
+    its job.
 
-    Locks are taken always in the same order, against deadlocks."""
+    The rows of a job are numbered by their column `turn`. `lines` names another expression, which also has the column `job`. Locks
+    are always taken in the same order, which avoids deadlocks.
+    """
     return f"""locked AS MATERIALIZED (
     SELECT count(pg_advisory_xact_lock({_LINES}, number)) AS jobs
     FROM (SELECT DISTINCT mod(job, {_LOCKS})::integer AS number FROM {lines} ORDER BY 1) AS ordered

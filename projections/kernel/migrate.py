@@ -1,6 +1,7 @@
-"""Migrations: bring the database to the schema that this code expects, under an advisory lock.
+"""Migrations: they bring the database to the schema that this code expects, under an advisory lock.
 
-While an older build lives, they only add. What it needs is taken away later, by a migration that contracts the schema.
+While an older build is running, migrations only add to the schema. What it needs is removed later, by a migration that contracts
+the schema.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ SELECT CASE WHEN m.oid IS NULL THEN has_schema_privilege(session_user, 'public',
 FROM (SELECT to_regclass('public.migrations') AS oid) f LEFT JOIN pg_class m ON m.oid = f.oid
 """
 
-# A partition is read and written through its table, whose grants count.
+# A partition is read and written through its table, whose grants apply.
 _ONLY_THROUGH_PARENTS = f"""
 DO $$
 DECLARE
-    one regclass;
+    partition regclass;
 BEGIN
-    FOR one IN SELECT oid FROM pg_class WHERE relispartition AND relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
-        EXECUTE format('REVOKE ALL ON %s FROM {APP_ROLE}', one);
+    FOR partition IN SELECT oid FROM pg_class WHERE relispartition AND relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM {APP_ROLE}', partition);
     END LOOP;
 END $$;
 """
@@ -52,7 +53,9 @@ END $$;
 class Migration:
     """One step of the schema: applied once, identified by its name, and never edited.
 
-    `contracts`: it drops, renames or narrows what an older build uses, so it waits until none lives. Steps after it do not wait."""
+    A step that `contracts` drops, renames or narrows something that an older build uses, so it waits until no older build is
+    running. The steps after it do not wait.
+    """
 
     name: str
     statements: str
@@ -60,7 +63,7 @@ class Migration:
 
     @classmethod
     def read(cls, name: str, path: str, *, contracts: bool = False) -> Migration:
-        """`path` is that of the SQL file, from the package `projections`."""
+        """Return a migration from the SQL file at `path`, relative to the package `projections`."""
         return cls(name, (_PROJECTIONS / path).read_text(), contracts)
 
     @property
@@ -70,39 +73,43 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The rights of the application's role on one table, sequence or function. Without a grant it may read and write a table, and
-    not use a sequence. `on` is such as `TABLE events`, `rights` such as `SELECT, INSERT`."""
+    """The rights of the application's role on one table, sequence or function.
+
+    Without a grant the role may read and write a table, and may not use a sequence. `on` is an object such as `TABLE events`,
+    `rights` are rights such as `SELECT, INSERT`.
+    """
 
     on: str
     rights: str
 
 
 class MigrationEdited(Exception):
-    """A migration was edited after it was applied to this database."""
+    """Raised when a migration was edited after it was applied to this database."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"migrations were edited after they were applied to this database: {', '.join(names)}")
 
 
 async def migrate(database: Database, steps: Sequence[Migration], *, build: int = BUILD, lock_wait: float = 3.0) -> list[str]:
-    """Apply the missing steps in their order; the names of those applied. Raises `MigrationEdited` and `BuildTooOld`.
+    """Apply the missing steps in their order, and return their names. Raise `MigrationEdited` and `BuildTooOld`.
 
-    A step that changes a table waits for those that read it, and whoever comes later waits behind the step. So it waits `lock_wait`
-    seconds, lets all of them through, and tries again."""
+    A step that changes a table waits for its readers, and later transactions queue behind the step. So it waits for `lock_wait`
+    seconds, lets all of them pass, and tries again.
+    """
     connection = await database.connect("migrate", seconds=None)
     try:
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         await admit(connection, build)
         await connection.execute(_MIGRATIONS)
         cursor = await connection.execute("SELECT name, sha256 FROM migrations")
-        known: dict[str, str] = dict(await cursor.fetchall())
-        if edited := [step.name for step in steps if known.get(step.name, step.sha256) != step.sha256]:
+        applied_hashes: dict[str, str] = dict(await cursor.fetchall())
+        if edited := [step.name for step in steps if applied_hashes.get(step.name, step.sha256) != step.sha256]:
             raise MigrationEdited(edited)
         applied = []
-        for step in (step for step in steps if step.name not in known):
+        for step in (step for step in steps if step.name not in applied_hashes):
             try:
                 while not await _applied(connection, step, build=build, lock_wait=lock_wait):
-                    _log.warning("migration %s waits for a lock on a table that is in use; trying again", step.name)
+                    _log.warning("migration %s is waiting for a lock on a table that is in use; trying again", step.name)
                     await asyncio.sleep(lock_wait)
             except OlderBuildsRun as older:
                 _log.warning("%s", older)
@@ -114,9 +121,9 @@ async def migrate(database: Database, steps: Sequence[Migration], *, build: int 
 
 
 async def waiting(database: Database, steps: Sequence[Migration]) -> list[str]:
-    """The steps that wait until no older build lives."""
-    known = {name for (name,) in await database.rows("SELECT name FROM migrations")}
-    return [step.name for step in steps if step.name not in known]
+    """Return the names of the steps that wait until no older build is running."""
+    applied_names = {name for (name,) in await database.rows("SELECT name FROM migrations")}
+    return [step.name for step in steps if step.name not in applied_names]
 
 
 async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, build: int, lock_wait: float) -> bool:
@@ -133,27 +140,28 @@ async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, bu
 
 
 async def check_migrated(database: Database, steps: Sequence[Migration]) -> list[str]:
-    """For a user who may not migrate: the steps that are missing, without those that wait for older builds. Raises
-    `MigrationEdited`."""
-    found = await database.rows("SELECT to_regclass('public.migrations') IS NOT NULL")
-    known: dict[str, str] = dict(await database.rows("SELECT name, sha256 FROM migrations")) if found[0][0] else {}
-    if edited := [step.name for step in steps if known.get(step.name, step.sha256) != step.sha256]:
+    """Return the names of the missing steps, except those that wait for older builds. This is for a user without the right to
+    migrate. Raise `MigrationEdited`."""
+    rows = await database.rows("SELECT to_regclass('public.migrations') IS NOT NULL")
+    applied_hashes: dict[str, str] = dict(await database.rows("SELECT name, sha256 FROM migrations")) if rows[0][0] else {}
+    if edited := [step.name for step in steps if applied_hashes.get(step.name, step.sha256) != step.sha256]:
         raise MigrationEdited(edited)
-    return [step.name for step in steps if step.name not in known and not step.contracts]
+    return [step.name for step in steps if step.name not in applied_hashes and not step.contracts]
 
 
 async def may_migrate(connection: AsyncConnection[TupleRow]) -> bool:
-    """Whether the user owns the tables, or may make them; then he may also change what the log holds."""
+    """Return True if the user owns the tables or may create them. Such a user may also change what the log holds."""
     row = await (await connection.execute(_MAY_MIGRATE.encode())).fetchone()
     return row is not None and bool(row[0])
 
 
 async def grant_application(database: Database, grants: Sequence[Grant], *, login: str | None = None, build: int = BUILD) -> bool:
-    """Make the role that the running product takes on: it reads everything, and writes what `grants` leave to it. An older build
-    leaves the rights as a newer one gave them, since it does not know all tables. `login`: the user of the running product, where
-    it is another one.
+    """Create the role that the running product assumes: it reads everything, and writes what `grants` permit.
 
-    False where the database user may not create roles; the log's triggers then guard alone.
+    An older build keeps the rights that a newer one granted, since it does not know all tables. `login` is the user of the running
+    product, if it is not the current user.
+
+    Return False if the database user may not create roles; only the log's triggers then protect it.
     """
     connection = await database.connect("grants", seconds=None)
     try:
@@ -180,8 +188,8 @@ async def _role_exists(connection: AsyncConnection[TupleRow]) -> bool:
 
 async def _may_take_on(connection: AsyncConnection[TupleRow], login: str | None) -> bool:
     cursor = await connection.execute("SELECT pg_has_role(coalesce(%s, current_user), %s, 'MEMBER')", (login, APP_ROLE))
-    found = await cursor.fetchone()
-    return bool(found and found[0])
+    row = await cursor.fetchone()
+    return bool(row and row[0])
 
 
 def _statements(grants: Sequence[Grant]) -> Iterator[str]:

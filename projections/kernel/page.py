@@ -16,7 +16,7 @@ LARGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """`size` is the requested size, at most the largest allowed; `total` counts all rows that the filter finds."""
+    """A page of results. `size` is the requested size; `total` counts all rows that match the filter."""
 
     size: int
     total: int
@@ -25,7 +25,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which part of a list: `number` counts from 1."""
+    """The requested part of a list. `number` counts pages from 1."""
 
     size: int = 20
     number: int = 1
@@ -43,12 +43,15 @@ FIRST_PAGE = Window()
 
 
 MOST_BYTES: Final = 4 * MIB
-"""Of stored content in one page. A larger page would hold up all other requests while it is read and written as JSON."""
+"""The bytes of stored content in one page. A larger page would delay all other requests while it is read and written as JSON."""
 
 
 def within_bytes(page: str, *, order: str, content: str = "state") -> str:
-    """A query for the first rows of `page` that have together at most `MOST_BYTES` in the column `content`, at least one. A last
-    column says how many rows `page` has."""
+    """Return a query for the first rows of `page` that together have at most `MOST_BYTES` in the column `content`, at least one
+    row.
+
+    The last column of the query holds the number of rows of `page`.
+    """
     return f"""
 SELECT page.* FROM (
     SELECT whole.*, sum(octet_length({content})) OVER (ORDER BY {order}) - octet_length({content}) AS before,
@@ -59,14 +62,14 @@ SELECT page.* FROM (
 
 
 ORDINARY: Final = 2 * MIB
-"""Bytes of a page that is read at once. Larger ones are read one after another."""
+"""The bytes of a page that is read immediately. Larger pages are read one after another."""
 
 LARGEST_CONTENT: Final = 24 * MIB
-"""Bytes of a page that is given. It takes several times as much memory until the response is sent."""
+"""The largest page that is returned, in bytes. It takes several times as much memory until the response is sent."""
 
 
 class PageTooLarge(DomainError):
-    """The rows of the page have together too many bytes. A smaller page can be asked for."""
+    """Raised when the rows of a page have too many bytes together. The caller can request a smaller page."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"the page has {size} bytes")
@@ -74,8 +77,10 @@ class PageTooLarge(DomainError):
 
 
 def in_parts(keys: Iterable[tuple[T, int]], *, most: int = LARGEST) -> Iterator[list[T]]:
-    """Keys, each with the bytes of its content, in parts of at most `most` keys and `ORDINARY` bytes. A larger one is a part of
-    its own. A list of any length is read in them, one after another."""
+    """Yield keys, each given with the bytes of its content, in parts of at most `most` keys and `ORDINARY` bytes.
+
+    A larger content is a part of its own. A list of any length is read in such parts, one after another.
+    """
     part: list[T] = []
     size = 0
     for key, each in keys:
@@ -89,9 +94,12 @@ def in_parts(keys: Iterable[tuple[T, int]], *, most: int = LARGEST) -> Iterator[
 
 
 def sized(page: str, count: str, *, content: Sequence[str]) -> str:
-    """A query for the rows of `page`, in its order, with two columns before theirs: the bytes of all their columns `content`, and
-    the number that `count` selects. Where the bytes are more than the parameter `bytes`, or the page is empty, it gives one row
-    without the others. A join with a single row keeps the order."""
+    """Return a query for the rows of `page`, in its order, with two columns before theirs: the bytes of all their columns
+    `content`, and the number that `count` selects.
+
+    If there are more bytes than the parameter `bytes`, or the page is empty, the query returns one row in which the other columns
+    are null. A join with a single row keeps the order.
+    """
     row = " + ".join(f"octet_length({column})" for column in content)
     return f"""
 WITH page AS MATERIALIZED ({page}), size AS (SELECT coalesce(sum({row}), 0)::bigint AS bytes FROM page)

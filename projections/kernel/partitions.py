@@ -1,12 +1,11 @@
-"""Tables partitioned by days: partitions are made ahead of need, and dropped by age.
+"""Tables partitioned by days: partitions are created ahead of need, and dropped by age.
 
-A drop gives the space back at once, and costs the same whatever the partition holds. A row for which there is no partition goes
-to the default partition (`<table>_default`), so an insert never fails, whatever the clock does. ADR 0032.
+A drop frees the space at once, and costs the same whatever the partition holds. A row without a matching partition goes to the
+default partition (`<table>_default`), so an insert never fails, whatever the clock does. See ADR 0032. The functions of
+`partitions.sql` do the work as the owner of the tables, since the role of the running product owns none.
 
-The functions of `partitions.sql` do it, as the owner of the tables: the role of the running product owns none.
-
-An attach waits for readers of the default partition, and a drop for all transactions that use the table; whoever comes later waits
-behind it. Both give up after a moment and are tried again later, so a long reader does not stop the writers.
+An attach waits for readers of the default partition, and a drop for all transactions that use the table; later transactions queue
+behind it. Both give up after a moment and are retried later, so a long reader does not block the writers.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 AHEAD: Final = 3
-"""There are partitions for today and so many days after it."""
+"""The number of days after today for which there are partitions."""
 MOST_PARTITIONS: Final = 30
-"""About so many are kept: with more of them each has several days, since a query locks and plans all partitions of a table."""
+"""The approximate number of partitions of a table. Beyond it each partition spans several days, since a query locks and plans all
+partitions of a table."""
 
 _CHUNK: Final = 5000
 _ALL: Final = "SELECT first_day, end_day FROM day_partitions(%s)"
@@ -37,8 +37,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DayTable:
-    """A table that is partitioned by a column with times, with a default partition. `setting` names the
-    setting with the days for which rows are kept; `longer`: so many days more."""
+    """A table that is partitioned by a column of times, with a default partition.
+
+    `setting` names the setting with the number of days for which rows are stored; `longer` is a number of additional days.
+    """
 
     name: str
     setting: str
@@ -46,27 +48,29 @@ class DayTable:
 
 
 class Partition(NamedTuple):
-    """From its first day, without the day `end`, in UTC."""
+    """The days of a partition in UTC, from `begin` up to but not including `end`."""
 
     begin: date
     end: date
 
 
 async def partitions(connection: AsyncConnection[TupleRow], table: DayTable) -> list[Partition]:
-    """All but the default partition, the oldest first."""
+    """Return all partitions except the default one, the oldest first."""
     return [Partition(*row) for row in await (await connection.execute(_ALL, (table.name,))).fetchall()]
 
 
 async def cover(connection: AsyncConnection[TupleRow], table: DayTable, *, now: datetime, days: int, ahead: int = AHEAD) -> bool:
-    """Make the partitions that are missing from today on. Rows are to be kept for so many `days`. False: a reader is in the way.
+    """Create the missing partitions from today on, for rows that are stored for `days` days. Return False if a reader is in the
+    way.
 
-    A day with rows in the default partition keeps it."""
+    A day that already has rows in the default partition stays there.
+    """
     today, width = _day(now), max(1, days // MOST_PARTITIONS)
     try:
         while await _make_next(connection, table, today, until=today + ahead * _DAY, width=width):
             pass
     except psycopg.errors.LockNotAvailable:
-        _log.info("a partition of %s could not be made yet: a reader is in the way", table.name)
+        _log.info("a partition of %s could not be created yet: a reader is in the way", table.name)
         return False
     return True
 
@@ -74,13 +78,14 @@ async def cover(connection: AsyncConnection[TupleRow], table: DayTable, *, now: 
 async def _make_next(connection: AsyncConnection[TupleRow], table: DayTable, today: date, *, until: date, width: int) -> bool:
     try:
         return bool(await _value(connection, _MAKE, table.name, today, until, width))
-    except psycopg.errors.CheckViolation:  # a row of that day came into the default partition meanwhile
-        _log.info("a day of %s begins in its default partition", table.name)
+    except psycopg.errors.CheckViolation:  # a row of that day was inserted into the default partition in the meantime
+        _log.info("the first rows of a day of %s are in its default partition", table.name)
     return True
 
 
 async def drop_before(connection: AsyncConnection[TupleRow], table: DayTable, *, before: datetime) -> bool:
-    """Drop partitions of which all rows are older, and delete such rows of the default partition. False: a reader is in the way."""
+    """Drop the partitions whose rows are all older, and delete such rows from the default partition. Return False if a reader is in
+    the way."""
     try:
         while await _drop_first(connection, table, _day(before)):
             pass
@@ -95,7 +100,7 @@ async def drop_before(connection: AsyncConnection[TupleRow], table: DayTable, *,
 async def _drop_first(connection: AsyncConnection[TupleRow], table: DayTable, before: date) -> bool:
     begin, end = await (await connection.execute(_DROP, (table.name, before))).fetchone() or (None, None)
     if begin is not None and end is not None:
-        _log.info("dropped what %s held from %s to %s", table.name, begin, end - _DAY)
+        _log.info("dropped the rows of %s from %s to %s", table.name, begin, end - _DAY)
     return begin is not None
 
 

@@ -1,4 +1,4 @@
-"""Finds a pooler, such as PgBouncer, that gives a session to another client after each transaction."""
+"""Detects a pooler, such as PgBouncer, that gives a session to another client after each transaction."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ _PID: Final = "SELECT pg_backend_pid()"
 
 
 async def shares_sessions(connection: Connection, conninfo: str) -> bool:
-    """Whether this connection has no session of its own at `conninfo`. Then its role, its prepared statements and its notifications
-    would be another client's.
+    """Return True if this connection has no session of its own at `conninfo`. Its role, prepared statements and notifications would
+    then be another client's.
 
-    A server says at the login which process serves the client. A pooler cannot, for it may change. Then other clients begin
-    transactions: in transaction mode they take the session that was used last, and this connection gets another one."""
+    A server reports at the login which process serves the client. A pooler cannot, because the process may change. In that case
+    other clients begin transactions: in transaction mode they take the session that was used last, and this connection gets another
+    one.
+    """
     if connection.info.backend_pid == await _backend(connection):
         return False
     connection.patience = _PATIENCE
@@ -38,7 +40,7 @@ async def shares_sessions(connection: Connection, conninfo: str) -> bool:
                 if taken == first or await _backend(connection) != first:
                     return True
             except SilentServer:
-                return True  # it waits for the session that the other one has
+                return True  # the connection waits for the session that the other client has
     return False
 
 

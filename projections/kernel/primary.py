@@ -1,4 +1,4 @@
-"""The primary of a PostgreSQL with standbys: which host it is, and whether it is still the one that was read from."""
+"""The primary of a PostgreSQL with standbys: which host it is, and whether it is still the one that data was read from."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ _log = logging.getLogger(__name__)
 
 
 class Primary:
-    """As the connections of one process have met it. `timeline` is that of the write-ahead log: a promotion raises it, and what was
-    read before may be lost then. So what was read on one timeline must not be used on another."""
+    """The primary as the connections of one process have found it.
+
+    `timeline` is the timeline of the write-ahead log. A promotion raises it, and data that was read before may then be lost, so
+    data read on one timeline must not be used on another.
+    """
 
     def __init__(self, conninfo: str) -> None:
         self.timeline = 0
@@ -22,7 +25,7 @@ class Primary:
 
     @property
     def conninfo(self) -> str:
-        """The address with the host first that was the primary at last: the others may not answer, which costs seconds."""
+        """The address, with the host first that was last the primary. The others may not answer, which costs seconds."""
         if len(self._hosts) == 1:
             return make_conninfo("", **self._parts)
         order = [*self._hosts[self._latest :], *self._hosts[: self._latest]]
@@ -30,7 +33,8 @@ class Primary:
         return make_conninfo("", **{**self._parts, **{name: text for name, text in names if text.strip(",")}})
 
     def met(self, timeline: int, *, host: str, port: int) -> None:
-        """A connection has reached a primary. Raises when it is an older one, which does not know yet that it is none any more."""
+        """Record that a connection has reached a primary. Raise if it is an older one that does not
+        know yet that it was replaced."""
         if timeline < self.timeline:
             raise psycopg.OperationalError(f"{host} was the primary before another server was promoted")
         if self.timeline and timeline > self.timeline:
@@ -41,11 +45,11 @@ class Primary:
                 port,
             )
         self.timeline = timeline
-        found = (number for number, (name, _, at) in enumerate(self._hosts) if name == host and at in ("", str(port)))
-        self._latest = next(found, self._latest)
+        matches = (number for number, (name, _, at) in enumerate(self._hosts) if name == host and at in ("", str(port)))
+        self._latest = next(matches, self._latest)
 
     def _each(self, name: str) -> list[str]:
-        """One text for each host."""
-        count = max(len(str(self._parts.get(one) or "").split(",")) for one in ("host", "hostaddr"))
+        """Return one text for each host."""
+        count = max(len(str(self._parts.get(parameter) or "").split(",")) for parameter in ("host", "hostaddr"))
         texts = str(self._parts.get(name) or "").split(",")
         return texts * count if len(texts) == 1 else texts

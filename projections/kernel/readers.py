@@ -1,7 +1,7 @@
-"""The readers of one process: who sends requests, and how much of its time their lists and large bodies take.
+"""The readers of one process: the senders of requests, and the time that their lists and large bodies take.
 
-A process and its database have one time for all. So while there are others, and not enough time, a reader that has taken more than
-its share rests before its next list or large body.
+All readers share the time of a process and its database. So while there are other readers and too little time, a reader that has
+used up its budget rests before its next list or large body.
 """
 
 from __future__ import annotations
@@ -15,89 +15,89 @@ from typing import Final, NamedTuple
 from projections.kernel.pressure import Pressure
 
 _RECENT: Final = 1.0
-"""Seconds for which a reader counts as one beside the others."""
+"""The number of seconds for which a reader counts as active after a request."""
 _KEPT: Final = 1000
-"""Readers of whom is known what they have taken, before those without any are forgotten."""
+"""The number of readers whose use is recorded before those with nothing to work off are forgotten."""
 
 
-class Share(NamedTuple):
-    """What one reader beside others gets: `part` of the time, and `burst` seconds of it at once. It never rests for longer than
-    `rest` seconds."""
+class ClientBudget(NamedTuple):
+    """The budget of one reader while there are others: `part` of the time, and `burst` seconds of it at once. A reader never rests
+    for longer than `rest` seconds."""
 
     part: float = 0.2
     burst: float = 0.1
     rest: float = 2.0
 
 
-class Readers:
-    """What a reader has taken is worked off at the rate of its share."""
+class ClientBudgets:
+    """The use of all readers of a process. A reader works off the time that it has taken at the rate of its budget."""
 
     def __init__(
         self,
-        share: Share | None = None,
+        budget: ClientBudget | None = None,
         *,
         pressure: Callable[[], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._share = share or Share()
+        self._budget = budget or ClientBudget()
         self._pressure = pressure or Pressure(clock=clock)
         self._clock = clock
         self._last, self._last_at = "", float("-inf")
         self._other_at = float("-inf")
-        """When somebody else than the last one sent a request."""
+        """The time of the last request of any reader other than the last one."""
         self._taken: dict[str, tuple[float, float]] = {}
-        """Seconds, and when they were so many."""
+        """The seconds that each reader owed, and the time at which it did."""
 
     def sent(self, name: str) -> Reader:
-        """The reader of a request."""
+        """Return the reader of a request, and record that it has sent one."""
         if name != self._last:
             self._last, self._other_at = name, self._last_at
         self._last_at = self._clock()
-        self._pressure()  # so that it is known before a share is asked for
+        self._pressure()  # measured before a budget is looked up
         return Reader(name, self)
 
     def took(self, name: str, seconds: float) -> None:
-        """No more is kept than the longest rest takes to work off, however long the reader was alone."""
-        share, now = self._share, self._clock()
-        self._taken[name] = min(self._left(name, now) + seconds, share.burst + share.rest * share.part), now
+        """Charge seconds to a reader. However long the reader was alone, no more is recorded than the longest rest works off."""
+        budget, now = self._budget, self._clock()
+        self._taken[name] = min(self._owed(name, now) + seconds, budget.burst + budget.rest * budget.part), now
         if len(self._taken) > _KEPT:
-            self._taken = {one: taken for one, taken in self._taken.items() if self._left(one, now)}
+            self._taken = {reader_name: taken for reader_name, taken in self._taken.items() if self._owed(reader_name, now)}
 
     def rest(self, name: str) -> float:
-        """Seconds until it may take more."""
-        over = self._left(name, self._clock()) - self._share.burst if name in self._taken else 0.0
-        return over / self._share.part if over > 0 and self.has_others(name) and self._pressure() else 0.0
+        """Return the number of seconds until the reader may take more."""
+        over = self._owed(name, self._clock()) - self._budget.burst if name in self._taken else 0.0
+        return over / self._budget.part if over > 0 and self.has_others(name) and self._pressure() else 0.0
 
     def has_others(self, name: str) -> bool:
-        """Whether somebody else has sent a request within a second."""
+        """Return True if another reader has sent a request within the last second."""
         at = self._other_at if name == self._last else self._last_at
         return self._clock() - at < _RECENT
 
-    def _left(self, name: str, now: float) -> float:
-        """What it has taken and not worked off."""
+    def _owed(self, name: str, now: float) -> float:
+        """Return the seconds that a reader has taken and not yet worked off."""
         seconds, since = self._taken.get(name, (0.0, now))
-        return max(seconds - (now - since) * self._share.part, 0.0)
+        return max(seconds - (now - since) * self._budget.part, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One of the readers, or the product itself, which has no share."""
+    """One of the readers, or the product itself, which has no budget."""
 
     name: str
-    readers: Readers | None = field(default=None, compare=False, repr=False)
+    budgets: ClientBudgets | None = field(default=None, compare=False, repr=False)
 
     def took(self, seconds: float) -> None:
-        if self.readers is not None:
-            self.readers.took(self.name, seconds)
+        if self.budgets is not None:
+            self.budgets.took(self.name, seconds)
 
     @property
     def alone(self) -> bool:
-        return self.readers is not None and not self.readers.has_others(self.name)
+        return self.budgets is not None and not self.budgets.has_others(self.name)
 
     @property
     def rest(self) -> float:
-        return 0.0 if self.readers is None else self.readers.rest(self.name)
+        return 0.0 if self.budgets is None else self.budgets.rest(self.name)
 
 
 READER: Final[ContextVar[Reader]] = ContextVar("reader", default=Reader(""))  # noqa: B039 - it is frozen
-"""For whom the present task reads."""
+"""The reader on whose behalf the current task runs."""

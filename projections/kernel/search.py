@@ -1,7 +1,7 @@
-"""Search index: finds the rows of a view whose text has a substring, without looking at every row.
+"""Search index: finds the rows of a view whose text contains a substring, without reading every row.
 
-The index is a table beside the view, with the hashed 3-grams of each text, and a consumer of the log fills it. It only narrows
-down: a query tests the text of what it finds, and of everything that the consumer has not reached yet. So the result is that of a
+The index is a separate table with the hashed 3-grams of each text, filled by a consumer of the log. It only narrows down the rows:
+a query tests the text of each candidate, and of everything that the consumer has not reached yet. So the result equals that of a
 scan, and a client finds what it has just written.
 """
 
@@ -20,19 +20,20 @@ from projections.kernel.database import Database, Pool
 
 CONSUMER: Final = "search"
 SHORTEST: Final = 3
-"""Characters of the shortest term that the index can find."""
+"""The number of characters of the shortest term that the index can find."""
 
 _LONGEST: Final = 10_000
-"""3-grams of one text. A longer text is found with every term, and tested."""
+"""The most 3-grams of one text. A longer text is a candidate for every term."""
 _PIECE: Final = 4096
-"""Characters of a text that are looked at before its 3-grams are counted."""
+"""The number of characters of a text that are read before its 3-grams are counted."""
 _TERM: Final = 64
 _BEHIND: Final = 10_000
-"""Positions of the log. A consumer that is further behind is not waited for: the view is scanned."""
+"""The most positions of the log by which the consumer may be behind. Beyond this the view is scanned."""
 
 
 def grams(text: str) -> set[int]:
-    """The hashes of all sequences of three characters, as PostgreSQL's `integer`; not all where they are too many for the index."""
+    """Return the hashes of all sequences of three characters, as PostgreSQL's `integer`. The set is incomplete if there are too
+    many for the index."""
     sequences, end = set[str](), len(text) - SHORTEST + 1
     for begin in range(0, end, _PIECE):
         sequences.update(text[at : at + SHORTEST] for at in range(begin, min(begin + _PIECE, end)))
@@ -44,8 +45,11 @@ def grams(text: str) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class SearchIndex:
-    """The index `table` of the texts in the column `search_text` of a view, in lower case. `kind` is that of the aggregates, `key`
-    the type of their ids in the view. `fixed`: the text of an aggregate never changes after its first event."""
+    """The index `table` of the texts in the column `search_text` of a view, in lower case.
+
+    `kind` is the kind of the aggregates, `key` the type of their ids in the view. If `fixed`, the text of an aggregate never
+    changes after its first event.
+    """
 
     table: str
     view: str
@@ -54,7 +58,7 @@ class SearchIndex:
     fixed: bool = False
 
     async def texts(self, database: Database, keys: Sequence[str]) -> list[tuple[Any, str]]:
-        """The ids and texts that the view has now."""
+        """Return the ids and texts that the view has now."""
         question = f"SELECT id, coalesce(search_text, '') FROM {self.view} WHERE id = ANY(%s::text[]::{self.key}[])"
         return [(key, text) for key, text in await database.rows(question, (list(keys),))]
 
@@ -65,23 +69,23 @@ class SearchIndex:
             f"ON CONFLICT (id) DO UPDATE SET grams = excluded.grams WHERE {self.table}.grams IS DISTINCT FROM excluded.grams"
         )
         pack = PACKERS["text"]
-        stored = [f"{{{','.join(map(str, sorted(found)))}}}" if len(found) <= _LONGEST else None for found in texts.values()]
+        stored = [f"{{{','.join(map(str, sorted(hashes)))}}}" if len(hashes) <= _LONGEST else None for hashes in texts.values()]
         await connection.execute(statement, (pack([str(key) for key in texts]), pack(stored)), binary=True)
 
     async def candidates(self, pool: Pool, term: str, *, most: int) -> PackedArray | None:
-        """The ids of all rows whose text may contain the term. None: they are more than `most`, or the index cannot tell: the view
-        has to be scanned."""
+        """Return the ids of all rows whose text may contain the term. Return None if the view has to be scanned, because there are
+        more than `most` or the index cannot tell."""
         if len(term) < SHORTEST:
             return None
         question = f"""
-SELECT ARRAY(SELECT id FROM ({self._found}) AS found LIMIT %(most)s + 1)
+SELECT ARRAY(SELECT id FROM ({self._candidate_query}) AS found LIMIT %(most)s + 1)
 WHERE (SELECT coalesce(max(last_position), 0) FROM commits) - ({_CHECKPOINT}) <= {_BEHIND}
 """
         row = await pool.row(question, {"grams": sorted(grams(term))[:_TERM], "most": most})
         return None if row is None or len(row[0]) > most else PACKERS[self.key](row[0])
 
     @property
-    def _found(self) -> str:
+    def _candidate_query(self) -> str:
         begin = len(self.kind) + 2
         first = " AND originator_version = 1" if self.fixed else ""
         return f"""

@@ -1,4 +1,4 @@
-"""Numbers from a sequence of the database, in the order of the calls; none is given twice."""
+"""Numbers from a sequence of the database, in the order of the calls. No number is returned twice."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from projections.kernel.database import Database
 
 
 class NumberSequence:
-    """Base of one sequence. Numbers for calls at the same moment are drawn together. A number that is not used is lost, which
-    does no harm."""
+    """Base class of a sequence. Numbers for calls at the same moment are drawn together. A number that is not used is lost, which
+    is harmless."""
 
     NAME: ClassVar[str]
 
@@ -23,7 +23,7 @@ class NumberSequence:
     async def draw(self) -> int:
         self._asked += 1
         number = await self._drawn(self._asked)
-        assert number is not None, "every question is answered"
+        assert number is not None, "every question has an answer"
         return number
 
     async def _draw(self, questions: Sequence[int]) -> dict[int, int]:

@@ -9,7 +9,7 @@ GIB: Final = 1024 * MIB
 
 
 def shown(size: int) -> str:
-    """A size for people."""
+    """Return a size in a form for people, such as `1.5 MiB`."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1 << 10, "KiB")):
         if size >= unit:
             return f"{size / unit:.1f} {name}"

@@ -1,6 +1,6 @@
 """Work on many items in slices, so that other tasks of the event loop run in between.
 
-A page of a thousand Events is 50 ms of work. Done at once, every other request of the process would wait for it.
+A page of a thousand Events takes 50 ms of work. Without slices every other request of the process would wait for it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SLICE: Final = 100
-"""Items: two to four milliseconds of work on Events."""
+"""The number of items in a slice: two to four milliseconds of work on Events."""
 
 
 async def in_slices(make: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T], *, size: int = SLICE) -> list[R]:
-    """What `make` makes of each slice, in their order. The turns of the loop cost a tenth of the work, so a reader that is alone
-    has all at once. The time is taken from the reader's share."""
+    """Return the results of `make` for each slice, in their order.
+
+    The turns of the loop cost a tenth of the work, so a reader that is alone gets all results in one turn. The time is charged to
+    the reader's budget.
+    """
     reader, made = READER.get(), list[R]()
     for start in range(0, len(items), size):
         if start and not reader.alone:

@@ -1,4 +1,4 @@
-"""What PostgreSQL and its JSON can hold of what a program outside says."""
+"""Reduces the output of external programs to what PostgreSQL and its JSON can store."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _LARGEST: Final = 2**63
 
 
 def storable_text(text: str) -> str:
-    """Without NUL and halves of surrogate pairs."""
+    """Return the text with NUL and unpaired surrogates replaced."""
     return _NOT_STORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def storable_json(document: Mapping[str, Any]) -> str | None:
-    """As JSON in which each number that is not finite, or larger than a bigint, is null; None where it is no JSON at all."""
+    """Return JSON in which numbers that are not finite, or larger than a bigint, are null; None if the document cannot be written
+    as JSON."""
     try:
         return to_json(_storable(document)).decode()
     except (ValueError, TypeError, RecursionError):
@@ -35,7 +36,7 @@ def _storable(value: Any) -> Any:
         case int():
             return value if -_LARGEST <= value < _LARGEST else None
         case Mapping():
-            return {storable_text(str(key)): _storable(one) for key, one in value.items()}
+            return {storable_text(str(key)): _storable(member) for key, member in value.items()}
         case list() | tuple():
-            return [_storable(one) for one in value]
+            return [_storable(member) for member in value]
     return value

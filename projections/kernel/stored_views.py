@@ -1,4 +1,4 @@
-"""The views as the database has them: a changed one in its earlier version, until the new version is built."""
+"""The views as the database has them: a changed view has its earlier version until the new version is built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from projections.kernel.view import View, ViewRow, Views
 
 
 class StoredViews(Views):
-    """What the appends of a process write. They are refused when a table has another version meanwhile; then `refresh` is due."""
+    """The views that the appends of a process write. An append is refused if a table has changed its version since; `refresh` must
+    then be called."""
 
     def __init__(self, views: Sequence[View], database: Database) -> None:
         super().__init__(views)
@@ -19,13 +20,13 @@ class StoredViews(Views):
         self._stored = {view.name: view for view in views}
 
     async def refresh(self) -> None:
-        """Read the versions again. Raises `Unavailable` for one that this build cannot write."""
+        """Read the versions again. Raise `Unavailable` if this build cannot write a version."""
         versions: dict[str, int] = dict(await self._database.rows("SELECT name, version FROM view_versions"))
         self._stored = {view.name: _in_version(view, versions.get(view.name, view.version)) for view in self.all}
         self._write(self._stored.values())
 
     def writes(self, rows: Sequence[ViewRow]) -> bool:
-        """Whether rows are of the versions that the tables have."""
+        """Return True if the rows have the versions of the tables."""
         return all(view.version == self._stored.get(view.name, view).version for view, _, _ in rows)
 
 

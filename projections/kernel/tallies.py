@@ -1,8 +1,8 @@
-"""Tallies: exact totals of a view for some of its filters, kept by triggers.
+"""Tallies: exact totals of a view for some of its filters, maintained by triggers.
 
-A count looks at every row that matches. A tally is written in the transaction that changes the view, as a row that says by how much
-the total changes; `Tallies` adds these rows up from time to time. A total is what is added up plus what is not yet. Rows are
-removed outside of the order of the log, so a removal changes what is added up itself.
+A count would read every row that matches. A tally is written in the transaction that changes the view, as a row with the change of
+the total; `Tallies` adds these rows up from time to time. A total is the added-up value plus the changes that are not added up yet.
+Rows are removed outside the order of the log, so a removal changes the added-up value directly.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ _ANY_DAY: Final = "'-infinity'::date"
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Totals by the value of an SQL expression over the row `v`; rows without a value are not in it. With `each` the expression is
-    an array, and a row counts once for each of its elements. `day` is a timestamp: totals by its day, in UTC."""
+    """Totals by the value of an SQL expression over the row `v`. Rows without a value are not counted.
+
+    With `each` the expression is an array, and a row counts once for each of its elements. With `day`, a timestamp, there is a
+    total for each day in UTC.
+    """
 
     dimension: str
     value: str = "''"
@@ -41,9 +44,11 @@ class Tally:
 def triggers(
     tallies: Sequence[Tally], *, view: str, version: int, table: str, generation: UUID, marks_deleted: bool = True
 ) -> list[str]:
-    """What a filled table without other writers needs: triggers that keep its totals, and then the totals of its rows.
+    """Return the statements for a filled table without other writers: triggers that maintain its totals, and then the totals of its
+    rows.
 
-    `marks_deleted`: it has a column `deleted`. Of another table every row counts as one that is not deleted."""
+    `marks_deleted` says that the table has a column `deleted`. Otherwise every row counts as one that is not deleted.
+    """
     changes = partial(_changes, tallies, deleted="coalesce(v.deleted, false)" if marks_deleted else "false")
     inserted = changes("count(*)", rows="inserted AS v")
     removed = f"{changes('-count(*)', rows='removed AS v', into='view_tallies')} ORDER BY 1, 2, 3, 4, 5 {_ADDED}"
@@ -90,8 +95,10 @@ END $$
 
 
 def total(view: str, version: int, *, condition: str) -> str:
-    """An SQL expression for the total of all tallies that match a condition on `dimension`, `deleted`, `day` and `value`. NULL for
-    a table of another version of the view, which may have other tallies."""
+    """Return an SQL expression for the total of all tallies that match a condition on `dimension`, `deleted`, `day` and `value`.
+
+    It is NULL if the table has another version of the view, which may have other tallies.
+    """
     generation = f"(SELECT view_generation('public.{view}', {version}))"  # computed once, not for each row
     matching = f"generation = {generation} AND {condition}"
     progress = f"coalesce((SELECT through FROM view_tally_progress WHERE generation = {generation}), 0)"
@@ -102,8 +109,10 @@ def total(view: str, version: int, *, condition: str) -> str:
 
 
 def totals(view: str, version: int, *, dimension: str) -> str:
-    """A query for each value of the dimension and its total, of rows that are `%(deleted)s`. One row of NULLs for a
-    table of another version of the view."""
+    """Return a query for each value of the dimension and its total, over rows that are `%(deleted)s`.
+
+    The query returns one row of NULLs if the table has another version of the view.
+    """
     generation = f"(SELECT view_generation('public.{view}', {version}))"
     matching = f"generation = {generation} AND dimension = '{dimension}' AND deleted = %(deleted)s"
     progress = f"coalesce((SELECT through FROM view_tally_progress WHERE generation = {generation}), 0)"
@@ -124,7 +133,7 @@ SELECT count(*), max(id) FROM (
     SELECT id FROM view_tally_changes WHERE id > %s AND generation = %s ORDER BY id LIMIT %s
 ) AS next
 """
-# In order, as removals do it: none waits for another that waits for it.
+# Rows are locked in the order in which removals lock them, which avoids deadlocks.
 _ADD = f"""
 INSERT INTO view_tallies AS known (generation, dimension, deleted, day, value, total)
 SELECT generation, dimension, deleted, day, value, sum(change) FROM view_tally_changes
@@ -133,19 +142,19 @@ WHERE id > %(after)s AND id <= %(last)s AND generation = %(generation)s GROUP BY
 _REMOVE = "DELETE FROM view_tally_changes WHERE id > %(after)s AND id <= %(last)s AND generation = %(generation)s"
 _MOVE = "UPDATE view_tally_progress SET through = %(last)s WHERE generation = %(generation)s"
 _FORGET = [
-    f"DELETE FROM {table} WHERE generation NOT IN ({_GENERATIONS})"  # one statement: a table has its trigger before it has totals
+    f"DELETE FROM {table} WHERE generation NOT IN ({_GENERATIONS})"  # a table has its trigger before it has totals
     for table in ("view_tallies", "view_tally_changes", "view_tally_progress")
 ]
 
 
 class Tallies:
-    """Adds up the changes of all totals. Several processes may do it at once: one waits for the other."""
+    """Adds up the changes of all totals. Several processes may do this at once: one waits for the other."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add_up(self) -> bool:
-        """Add up some of the changes; whether there may be more."""
+        """Add up some of the changes, and return True if there may be more."""
         more = False
         for (generation,) in await self._database.rows(_GENERATIONS):
             more = await self._add_up(generation) or more
@@ -165,6 +174,6 @@ class Tallies:
         return bool(count == _COUNTED)
 
     async def forget(self) -> None:
-        """Delete the totals of tables that are gone."""
+        """Delete the totals of tables that no longer exist."""
         for statement in _FORGET:
             await self._database.execute(statement)

@@ -1,6 +1,7 @@
-"""Spans of distributed traces: what the product's parts tell a tracer. Without one nothing is recorded, and traces are passed on.
+"""Spans of distributed traces: the interface between the product and a tracer. Without a tracer nothing is recorded, but trace
+contexts are passed on.
 
-A trace context is the text of a W3C `traceparent`. The cause of an event holds it, so a trace goes on in other processes.
+A trace context is the text of a W3C `traceparent`. The cause of an event holds it, so a trace continues in other processes.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ NO_ATTRIBUTES: Final[Attributes] = {}
 
 
 class Span(Protocol):
-    """One piece of work of a trace, while it lasts."""
+    """A piece of work within a trace, while it lasts."""
 
     def passed_on(self, trace_parent: str | None) -> str | None:
-        """The context for what this work leads to: the span's, or without a tracer the one that is given."""
+        """Return the context for work that follows from this one: that of the span, or without a tracer the given context."""
         ...
 
     def note(self, name: str, value: str | int) -> None:
@@ -29,12 +30,13 @@ class Span(Protocol):
         ...
 
     def failed(self, reason: str) -> None:
-        """`reason` is the name of an exception or a status: a message might hold what must not leave the product."""
+        """Mark the span as failed. `reason` is the name of an exception or a status, since a message might contain what must not
+        leave the product."""
         ...
 
 
 class Tracer(Protocol):
-    """Records spans and sends them away."""
+    """Records spans and exports them."""
 
     @property
     def on(self) -> bool: ...
@@ -42,24 +44,26 @@ class Tracer(Protocol):
     def span(
         self, name: str, *, kind: Kind = "internal", parent: str | None, attributes: Attributes = NO_ATTRIBUTES
     ) -> AbstractContextManager[Span]:
-        """A span as long as the block. An exception that leaves the block fails it. Without a parent it begins a trace."""
+        """Return a span that lasts as long as the block. An exception that leaves the block fails it. Without a parent it begins a
+        trace."""
         ...
 
     def consumed(self, consumer: str, trace_parents: Iterable[str], *, since: int) -> None:
-        """A consumer has taken in what these contexts caused, since a time in nanoseconds: a span for each."""
+        """Record a span for each context whose events a consumer has processed since a time in nanoseconds."""
         ...
 
     def consumer_context(self, consumer: str, trace_parent: str | None) -> str | None:
-        """The context of that consumer's span, in any process: its id follows from the other two."""
+        """Return the context of that consumer's span, which is the same in any process because its id is derived from the
+        arguments."""
         ...
 
     async def stop(self) -> None:
-        """Send what is left, within a few seconds."""
+        """Send the remaining spans, within a few seconds."""
         ...
 
 
 class _NoSpan:
-    """Passes the trace on as it came."""
+    """A span that records nothing and passes the trace on unchanged."""
 
     def passed_on(self, trace_parent: str | None) -> str | None:
         return trace_parent
@@ -91,15 +95,15 @@ class _Untraced:
 
 
 UNTRACED: Final[Tracer] = _Untraced()
-"""The tracer where traces are off."""
+"""The tracer for a process without tracing."""
 
 
 def within(span: Span, cause: Cause) -> Cause:
-    """The cause of what happens in a span."""
+    """Return the cause of what happens in a span."""
     return cause.traced(span.passed_on(cause.trace_parent))
 
 
 def trace_parents(metadata: Iterable[str]) -> list[str]:
-    """The contexts in the stored metadata of events, each once."""
-    found = (json.loads(text).get("trace_parent") for text in metadata if '"trace_parent"' in text)
-    return list(dict.fromkeys(text for text in found if isinstance(text, str)))
+    """Return the distinct contexts in the stored metadata of events."""
+    contexts = (json.loads(text).get("trace_parent") for text in metadata if '"trace_parent"' in text)
+    return list(dict.fromkeys(text for text in contexts if isinstance(text, str)))

@@ -1,7 +1,7 @@
 """A view: a table with one row per aggregate, a pure function of the aggregate's state at a version.
 
-The append writes the rows of the aggregates it changes, in its own transaction; a rebuild makes all of them again from the log.
-Both use the same `row`, so live and rebuilt views are equal, and a row that is fed twice, or late, does no harm.
+The append writes the rows of the aggregates that it changes, in its own transaction; a rebuild makes all of them again from the
+log. Both use the same `row`, so live and rebuilt views are equal, and writing a row twice, or late, is harmless.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from projections.kernel.tallies import Tally, triggers
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`type` is the PostgreSQL type of the column, `wire_type` the type of its parameter where that is another.
+    """A column of a view. `type` is its PostgreSQL type, `wire_type` the type of its parameter if that differs.
 
-    Arrays travel as their text form, because unnest flattens them."""
+    Arrays are sent in their text form, because unnest flattens them.
+    """
 
     name: str
     type: str
@@ -40,17 +41,21 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """`version` is raised whenever `columns`, `indexes` or the meaning of `row` change; the view is then built again.
+    """The definition of a view.
 
-    `row` gives the columns' values in order, the key first and the aggregate's version second; with `many_rows`, any number
-    of such rows, and an aggregate that once had a row keeps it.
-    `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name. `fixed` are columns that
-    keep the value of the first row: later changes make and send only the values of the others, which `changing` gives.
-    `tallies` are the totals that are kept, apart for rows with and without the mark `deleted` where there is such a column.
+    `version` is raised whenever `columns`, `indexes` or the meaning of `row` change; the view is then built again. `row` returns
+    the columns' values in order, the key first and the aggregate's version second; with `many_rows`, any number of such rows, and
+    an aggregate that once had a row always has it.
 
-    `earlier` is the version that the release before had. It is written and read as long as a build of that release lives, and until
-    this version is built. Queries know this version only: `from_earlier` has an SQL expression, over the columns of the earlier
-    version, for each column that it lacks or has in another form.
+    `indexes` maps the names of indexes to the tails of their CREATE INDEX statements, with `{table}` for the table's name. `fixed`
+    names columns that keep the value of the first row: later changes make and send only the values of the others, which `changing`
+    returns.
+
+    `tallies` are the totals that are maintained, separately for rows with and without the mark `deleted` if there is such a column.
+
+    `earlier` is the version of the previous release. It is written and read as long as a build of that release is running, and
+    until this version is built. Queries know only this version: `from_earlier` has an SQL expression, over the columns of the
+    earlier version, for each column that the earlier version lacks or has in another form.
     """
 
     name: str
@@ -69,14 +74,16 @@ class View:
 
     @property
     def key_name(self) -> str:
-        """The name of the primary key. Every append names it, so it has the version: who writes another version writes nothing."""
+        """The name of the primary key. It contains the version and every append names it, so an append of another version writes
+        nothing."""
         return f"{self.name}_{self.version}_key"
 
     def rows(self, root: AggregateRoot) -> Sequence[tuple[Any, ...]]:
         return self.row(root) if self.many_rows else (self.row(root),)
 
     def changed_rows(self, root: AggregateRoot, *, previous: AggregateRoot) -> Sequence[tuple[Any, ...]]:
-        """What differs from the state before. Of `many_rows` the others keep the version of their own last change."""
+        """Return the rows that differ from the state before. With `many_rows`, the other rows keep the version of their own last
+        change."""
         if self.changing is not None:
             return (self.changing(root),)
         if not self.many_rows:
@@ -89,7 +96,7 @@ class View:
         return f"CREATE TABLE public.{table} ({columns})"
 
     def complete(self, table: str) -> Sequence[str]:
-        """Key, indexes and totals, made after a bulk load."""
+        """Return the statements that create the key, indexes and totals after a bulk load."""
         key = ", ".join(self.key)
         made = [f"ALTER TABLE public.{table} ADD CONSTRAINT {table}_key PRIMARY KEY ({key})"]
         made += [f"CREATE INDEX {table}_{name} ON {tail.format(table=f'public.{table}')}" for name, tail in self.indexes.items()]
@@ -101,18 +108,18 @@ class View:
         return made
 
     def rename(self, table: str) -> Sequence[str]:
-        """The table and everything that carries its name get the names of the view."""
+        """Return the statements that give the table and its dependent objects the names of the view."""
         indexes = [f"ALTER INDEX public.{table}_{name} RENAME TO {self.name}_{name}" for name in self.indexes]
         key = f"ALTER INDEX public.{table}_key RENAME TO {self.key_name}"
         return [f"ALTER TABLE public.{table} RENAME TO {self.name}", key, *indexes]
 
     def stand_in(self, schema: str) -> str:
-        """A database view of this version over the table of the earlier one, for queries."""
+        """Return the statement for a database view of this version over the table of the earlier one, for queries."""
         shown = (f"({self.from_earlier.get(c.name, c.name)})::{c.type} AS {c.name}" for c in self.columns)
         return f"CREATE VIEW {schema}.{self.name} AS SELECT {', '.join(shown)} FROM public.{self.name}"
 
     def upsert(self, table: str, source: str, *, key: str | None = None) -> str:
-        """INSERT … SELECT from arrays; `source` is joined in so that the log's lock is taken first. `key` is the name of a
+        """Return an INSERT … SELECT from arrays. `source` is joined so that the log's lock is taken first. `key` is the name of a
         constraint that the table must have."""
         names = ", ".join(c.name for c in self.columns)
         taken = ", ".join(c.select_expression for c in self.columns)
@@ -131,7 +138,7 @@ class View:
 
     @cached_property
     def update_appended(self) -> str:
-        """The same for rows that exist: without the fixed columns."""
+        """The update of existing rows as part of an append, without the fixed columns."""
         names = ", ".join(c.name for c in self._moving)
         arrays = ", ".join(f"%s::{c.parameter_type}[]" for c in self._moving)
         changed = ", ".join(f"{c.name} = {c.select_expression}" for c in self._moving if c.name not in self.key)
@@ -157,12 +164,12 @@ class View:
         return _packed(self._packers, rows)
 
     def pack_changes(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
-        """The parameters of `update_appended`."""
+        """Return the parameters of `update_appended`."""
         return _packed(self._moving_packers, rows)
 
 
 class ViewRow(NamedTuple):
-    """A row to write; `update`: it has only the columns that change."""
+    """A row to write. With `update` it has only the columns that change."""
 
     view: View
     values: tuple[Any, ...]
@@ -185,7 +192,7 @@ class Views:
                 self._of[kind] = (*self._of.get(kind, ()), view)
 
     def rows(self, root: AggregateRoot, *, previous: AggregateRoot | None) -> list[ViewRow]:
-        """The rows that change with the aggregate. `previous` is its state before; None: it is new."""
+        """Return the rows that change with the aggregate. `previous` is its state before; None if it is new."""
         views = self._of.get(root.KIND, ())
         if previous is None:
             return [ViewRow(view, row, update=False) for view in views for row in view.rows(root)]

@@ -10,6 +10,6 @@ Part = tuple[str, Any, str]
 
 
 def where(parts: Iterable[Part]) -> tuple[list[str], dict[str, Any]]:
-    """Conditions to be joined with AND, and their parameters."""
+    """Return the conditions, to be joined with AND, and their parameters."""
     used = [part for part in parts if part[1] is not None and part[1] is not False and part[1] != []]
     return [condition for _, _, condition in used], {name: value for name, value, condition in used if f"%({name})s" in condition}

@@ -1,8 +1,8 @@
-"""Group commit: all commands that arrived while the last commit was under way go into the next one, as one statement.
+"""Group commit: all commands that arrived while the last commit was in progress go into the next one, as one statement.
 
-The statement is autocommit and needs no second round trip, so nothing a client does, not even being frozen, can hold the lock of
-the log. Each command is all or nothing. When the batch as a whole is refused (a stale version, a taken claim), one query finds the
-losers (refusals.py), and all others are written in one commit.
+The statement runs in autocommit mode and needs no second round trip, so nothing that a client does, not even being frozen, can hold
+the lock of the log. Each command is all or nothing. If the batch as a whole is refused (a stale version, a taken claim), one query
+finds the refused commands (refusals.py), and all others are written in one commit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from projections.kernel.background_task import start_forever
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database, unavailable
 from projections.kernel.stored_views import StoredViews
-from projections.log.append_queue import AppendLimits, AppendQueue, Waiting
+from projections.log.append_queue import AppendLimits, AppendQueue, WaitingCommand
 from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM
 from projections.log.refusals import independent, refusals
@@ -36,9 +36,9 @@ _log = logging.getLogger(__name__)
 _SESSION = (("lock_timeout", "8s"),)
 _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
-"""  # whatever the server's default: what is acknowledged is on disk
+"""  # regardless of the server's default, an acknowledged commit is on disk
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
-_PREPARED = 300  # texts vary with the parts and views that a batch has
+_PREPARED = 300  # the text varies with the parts and views of a batch
 _SETTLE_TRIES = 3
 _SETTLE_SECONDS = 5.0
 _AHEAD = 60.0
@@ -49,7 +49,7 @@ _VAULT_KEY = "vault_master_key"
 
 
 class Appender:
-    """The one writer of this process. Other processes have their own; the lock of the log orders them all."""
+    """The only writer of this process. Other processes have their own; the lock of the log orders them all."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class Appender:
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._stopping = False
-        self.ahead = 0.0  # seconds from the database's clock to the last recorded time
+        self.ahead = 0.0  # seconds by which the last recorded time is ahead of the database's clock
         self._latest: tuple[int, UUID] | None = None  # position and id of the last event that this process wrote
         self._refused = float("-inf")
-        self._wary = 0  # batches for which losers are looked for before the append
+        self._wary = 0  # remaining batches for which refused commands are searched for before the append
         self._loop: asyncio.AbstractEventLoop
 
     async def start(self) -> None:
-        self._loop = asyncio.get_running_loop()  # asked for once: Python 3.11 makes a system call of it
+        self._loop = asyncio.get_running_loop()  # looked up once, because Python 3.11 makes a system call for it
         self._connection = await self._connect()
         self._task = start_forever(self._write_next, what="appender", until=self._is_done)
 
@@ -94,25 +94,26 @@ class Appender:
 
     @property
     def timeline(self) -> int:
-        """The timeline of the primary that is written to."""
+        """The timeline of the primary that receives the writes."""
         return self._database.timeline
 
     @property
     def oldest(self) -> float:
-        """Seconds that the oldest waiting command has waited; 0 when none does."""
+        """The number of seconds that the oldest waiting command has waited; 0 if the queue is empty."""
         return self._queue.oldest
 
     async def append(self, append: WriteSet) -> int:
-        """Commit; the position of the command's last event."""
+        """Commit a write set, and return the position of its last event. Raise `Unavailable` if the queue is full or the appender
+        is stopping."""
         size = append.size
         with unavailable():
             self._database.availability.check()
         if self._stopping or self._queue.full(size):
             raise Unavailable("too many changes are waiting to be written")
-        waiting = Waiting(append, self._loop.create_future(), size)
-        self._queue.add(waiting)
+        command = WaitingCommand(append, self._loop.create_future(), size)
+        self._queue.add(command)
         self._wake.set()
-        return await waiting.committed
+        return await command.committed
 
     def _is_done(self) -> bool:
         return self._stopping and not self._queue
@@ -125,19 +126,20 @@ class Appender:
         batch, begun = self._queue.take(), time.monotonic()
         try:
             if self._observe is not None:
-                self._observe(sum(len(waiting.append.events) for waiting in batch), begun - batch[0].since)
+                self._observe(sum(len(command.write_set.events) for command in batch), begun - batch[0].since)
             await self._write(batch)
             if self._written is not None:
                 self._written(time.monotonic() - begun)
         except BaseException as fault:
-            for waiting in batch:
-                _fail(waiting, fault if isinstance(fault, Exception) else Unavailable("shutting down"))
+            for command in batch:
+                _fail(command, fault if isinstance(fault, Exception) else Unavailable("shutting down"))
             if not isinstance(fault, Exception):
                 raise
             _log.exception("a batch of %d commands was not written", len(batch))
 
-    async def _write(self, batch: list[Waiting]) -> None:
-        """Write a batch. Where losers were found lately they are looked for first, which costs less than to be refused."""
+    async def _write(self, batch: list[WaitingCommand]) -> None:
+        """Write a batch. If the log refused commands recently, the refused ones are searched for first, which costs less than a
+        refusal."""
         self._wary = max(self._wary - 1, 0)
         try:
             await self._commit(batch, sift=self._wary > 0)
@@ -145,14 +147,15 @@ class Appender:
             _log.warning("the connection to the log broke: %s", type(fault).__name__)
             await self._settle(batch)
 
-    async def _commit(self, batch: Sequence[Waiting], *, sift: bool) -> None:
-        """Write commands, and fail those that the log refuses; `sift` looks for them first. Raises when the connection is lost."""
-        left, violations = list(batch), 0
-        while left:
-            now, later = left, list[Waiting]()
+    async def _commit(self, batch: Sequence[WaitingCommand], *, sift: bool) -> None:
+        """Write commands, and fail those that the log refuses. If `sift` is set, search for these first. Raise if the connection is
+        lost."""
+        remaining, violations = list(batch), 0
+        while remaining:
+            now, later = remaining, list[WaitingCommand]()
             try:
                 if sift:
-                    now, later = await self._sifted(left)
+                    now, later = await self._sifted(remaining)
                 if now := self._of_this_primary(now):
                     self._succeed(now, await self._execute(now))
             except (psycopg.errors.UniqueViolation, psycopg.errors.ForeignKeyViolation) as violation:
@@ -164,84 +167,91 @@ class Appender:
             except psycopg.errors.ObjectNotInPrerequisiteState as missing:
                 violations += 1
                 if violations < _MOST_RACES:
-                    _log.warning("%s: none was made ahead of need; making one", missing.diag.message_primary)
-                    await self._rows(MAKE_ROOM, (None, sum(len(waiting.append.events) for waiting in batch)))
+                    _log.warning("%s: no partition was created in advance; creating one now", missing.diag.message_primary)
+                    await self._rows(MAKE_ROOM, (None, sum(len(command.write_set.events) for command in batch)))
                     later = [*now, *later]
                 else:
-                    for waiting in now:
-                        _fail(waiting, Unavailable("the log has no partition"))
+                    for command in now:
+                        _fail(command, Unavailable("the log has no partition"))
             except (psycopg.errors.UndefinedObject, psycopg.errors.UndefinedTable) as fault:
                 later = [*await self._replaced(now, fault), *later]
             except psycopg.errors.DiskFull as fault:
-                for waiting in now:
-                    _fail(waiting, self._verdict(waiting.append, fault))
+                for command in now:
+                    _fail(command, self._verdict(command.write_set, fault))
             except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
-                for waiting in now:
-                    _fail(waiting, Unavailable("the database is too busy"))
+                for command in now:
+                    _fail(command, Unavailable("the database is too busy"))
             except Exception as fault:
                 if isinstance(fault, _LOST) and not self._connected():
                     raise
                 await self._divide(now, fault)
-            left = later
+            remaining = later
 
-    def _of_this_primary(self, batch: list[Waiting]) -> list[Waiting]:
-        """Those that were decided on the present primary. It may lack events that the others rest on: they are decided again. A
-        connection to a former primary is given up."""
+    def _of_this_primary(self, batch: list[WaitingCommand]) -> list[WaitingCommand]:
+        """Return the commands that were decided on the present primary, and close a connection to a former primary.
+
+        The present primary may lack events that the other commands are based on, so these fail and are decided again.
+        """
         if not self._connected():
             return batch
         live = self._live()
         live.check_primary()
         timeline = live.timeline
-        for waiting in batch:
-            if waiting.append.timeline not in (None, timeline):
-                _fail(waiting, ConcurrencyConflict(waiting.append.events[0].stream))
-        return [waiting for waiting in batch if waiting.append.timeline in (None, timeline)]
+        for command in batch:
+            if command.write_set.timeline not in (None, timeline):
+                _fail(command, ConcurrencyConflict(command.write_set.events[0].stream))
+        return [command for command in batch if command.write_set.timeline in (None, timeline)]
 
-    async def _sifted(self, batch: Sequence[Waiting]) -> tuple[list[Waiting], list[Waiting]]:
-        """The commands that the log does not refuse, and those that depend on others of the batch and are judged after them."""
-        chosen = list(independent([waiting.append for waiting in batch]))
-        now = [waiting for waiting, alone in zip(batch, chosen, strict=True) if alone]
-        found = await refusals(self._rows, [waiting.append for waiting in now])
-        for number, verdict in found.items():
+    async def _sifted(self, batch: Sequence[WaitingCommand]) -> tuple[list[WaitingCommand], list[WaitingCommand]]:
+        """Return the commands that the log does not refuse, and those that depend on others and are judged
+        after them."""
+        chosen = list(independent([command.write_set for command in batch]))
+        now = [command for command, alone in zip(batch, chosen, strict=True) if alone]
+        verdicts = await refusals(self._rows, [command.write_set for command in now])
+        for number, verdict in verdicts.items():
             self._wary = _WARY
             if isinstance(verdict, int):
                 _succeeded(now[number], verdict)
             else:
                 _fail(now[number], verdict)
-        left = [waiting for number, waiting in enumerate(now) if number not in found]
-        return left, [waiting for waiting, alone in zip(batch, chosen, strict=True) if not alone]
+        accepted = [command for number, command in enumerate(now) if number not in verdicts]
+        return accepted, [command for command, alone in zip(batch, chosen, strict=True) if not alone]
 
-    async def _replaced(self, batch: Sequence[Waiting], fault: Exception) -> list[Waiting]:
-        """A view has another version than some rows: what they were made of is decided again. Gives back the other commands."""
+    async def _replaced(self, batch: Sequence[WaitingCommand], fault: Exception) -> list[WaitingCommand]:
+        """Return the commands whose view rows fit the present versions of the views. The others fail and are decided again."""
         if self._views is None:
             await self._divide(batch, fault)
             return []
         await self._views.refresh()
-        left = [waiting for waiting in batch if self._views.writes(waiting.append.rows)]
-        if len(left) == len(batch):
+        writable = [command for command in batch if self._views.writes(command.write_set.rows)]
+        if len(writable) == len(batch):
             await self._divide(batch, fault)
             return []
-        for waiting in batch:
-            if waiting not in left:
-                _fail(waiting, ConcurrencyConflict(waiting.append.events[0].stream))
-        return left
+        for command in batch:
+            if command not in writable:
+                _fail(command, ConcurrencyConflict(command.write_set.events[0].stream))
+        return writable
 
-    async def _divide(self, batch: Sequence[Waiting], fault: Exception) -> None:
-        """The statement was refused for a reason that may be one command's only: halve the batch until that command is alone."""
+    async def _divide(self, batch: Sequence[WaitingCommand], fault: Exception) -> None:
+        """Halve the batch until the refused command is alone. The reason for the refusal of a statement may concern a single
+        command."""
         if len(batch) == 1:
-            _fail(batch[0], self._verdict(batch[0].append, fault))
+            _fail(batch[0], self._verdict(batch[0].write_set, fault))
             return
         for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
             await self._commit(half, sift=False)
 
     def _verdict(self, append: WriteSet, fault: Exception) -> Exception:
-        """The error for a command that a running server refused: permanent for a limit, else `Unavailable`. A full disk refuses all
-        commands, so that is logged once in a while."""
+        """Return the error for a command that a running server refused: a permanent error for an exceeded limit, else
+        `Unavailable`.
+
+        A full disk refuses all commands, so this is logged only once in a while.
+        """
         if isinstance(fault, psycopg.errors.UniqueViolation | psycopg.errors.ForeignKeyViolation):
             return ConcurrencyConflict(append.events[0].stream)
         if isinstance(fault, psycopg.errors.CheckViolation) and fault.diag.constraint_name == _VAULT_KEY:
-            _log.warning("%s; this process takes up another one", fault.diag.message_primary)
-            return Unavailable("the master key has been replaced, and this process takes up the new one", retry_after=5)
+            _log.warning("%s; this process switches to another master key", fault.diag.message_primary)
+            return Unavailable("the master key has been replaced; this process is switching to the new one", retry_after=5)
         if isinstance(fault, psycopg.errors.ProgramLimitExceeded) or not isinstance(fault, _LOST):
             return fault
         if time.monotonic() - self._refused >= REMINDER:
@@ -249,37 +259,46 @@ class Appender:
             _log.error("the database refuses to write: %s", str(fault).partition("\n")[0])
         return Unavailable("the database cannot write at the moment")
 
-    async def _settle(self, batch: Sequence[Waiting]) -> None:
-        """After a lost connection it is unknown what was committed. The log is asked for the event of each command, and what is
-        missing is written. When the connection is lost again, the rest is tried again, but not for long: others wait behind it."""
+    async def _settle(self, batch: Sequence[WaitingCommand]) -> None:
+        """Find out which commands of a batch were committed after the connection was lost, and write the missing ones.
+
+        The log is queried for the event of each command. If the connection is lost again, the rest is retried, but not for long,
+        since other commands wait behind it.
+        """
         begun = time.monotonic()
         for _ in range(_SETTLE_TRIES):
             await self._reconnect()
             if time.monotonic() - begun > _SETTLE_SECONDS and not self._connected():
                 break
             try:
-                await self._commit([waiting for waiting in batch if not waiting.committed.done()], sift=True)
+                await self._commit([command for command in batch if not command.committed.done()], sift=True)
             except _LOST as fault:
                 _log.warning("the connection to the log broke again: %s", type(fault).__name__)
             else:
                 return
-        for waiting in batch:
-            _fail(waiting, OutcomeUnknown() if waiting.sent else Unavailable("the database does not answer"))
+        for command in batch:
+            _fail(command, OutcomeUnknown() if command.sent else Unavailable("the database does not answer"))
 
-    async def _execute(self, batch: Sequence[Waiting]) -> int:
-        text, parameters = statement([waiting.append for waiting in batch])
+    async def _execute(self, batch: Sequence[WaitingCommand]) -> int:
+        text, parameters = statement([command.write_set for command in batch])
         if self._connected():
-            for waiting in batch:
-                waiting.sent = True
+            for command in batch:
+                command.sent = True
         last, ahead = (await self._rows(text, parameters))[0]
         self._compare_clocks(ahead)
         return int(last)
 
     def _compare_clocks(self, ahead: float) -> None:
-        """Recorded times never run backwards: after the database's clock has leapt forwards and back, they stand still until it has
-        caught up."""
+        """Log a warning if the recorded time is far ahead of the database's clock.
+
+        Recorded times never run backwards: after the clock has leapt forwards and back, they stay constant until the clock has
+        caught up.
+        """
         if ahead > _AHEAD and self.ahead <= _AHEAD:
-            _log.warning("the log's recorded time is %.0f s ahead of the database's clock, and stands still until then", ahead)
+            _log.warning(
+                "the log's recorded time is %.0f s ahead of the database's clock, and constant until then",
+                ahead,
+            )
         self.ahead = ahead
 
     async def _rows(self, question: str, parameters: Sequence[Any]) -> list[TupleRow]:
@@ -295,7 +314,8 @@ class Appender:
         return self._connection
 
     async def _connect(self) -> Connection:
-        """The server limits the wait for the lock of the log, the client that for the answer. A standby may take longer."""
+        """Open the connection of the appender. The server limits the wait for the lock of the log, the client the wait for the
+        answer. A standby may take longer."""
         connection = await self._database.connect("appender", seconds=None, settings=_SESSION)
         connection.patience = self._limits.patience
         await connection.execute(_DURABLE)
@@ -315,45 +335,45 @@ class Appender:
                     await self._compare_log()
                 return
             if time.monotonic() - begun > 1:
-                return  # not refused, but unanswered: so would the next one be
+                return  # the attempt was unanswered rather than refused, and so would be the next one
 
     def _live_timeline(self) -> int:
         return self._connection.timeline if self._connection is not None else 0
 
     async def _compare_log(self) -> None:
-        """After a promotion: does the log still hold what this process wrote last?"""
+        """Check after a promotion that the log still holds the last event that this process wrote, and log an error otherwise."""
         if self._latest is None:
             return
         position, written = self._latest
         if [(written,)] != await self._rows("SELECT event_id FROM events WHERE position = %s", [position]):
             _log.error(
-                "the new primary lacks what was written at position %d: its log has lost events. Stop the API and the workers "
+                "the new primary lacks the event at position %d: its log has lost events. Stop the API and the workers "
                 "and run `medialedger restored`",
                 position,
             )
 
-    def _succeed(self, batch: Sequence[Waiting], last: int) -> None:
-        self._latest = last, batch[-1].append.events[-1].event_id
-        position = last - sum(len(waiting.append.events) for waiting in batch)
-        for waiting in batch:
-            position += len(waiting.append.events)
-            _succeeded(waiting, position)
+    def _succeed(self, batch: Sequence[WaitingCommand], last: int) -> None:
+        self._latest = last, batch[-1].write_set.events[-1].event_id
+        position = last - sum(len(command.write_set.events) for command in batch)
+        for command in batch:
+            position += len(command.write_set.events)
+            _succeeded(command, position)
         if self._announce is not None:
             self._announce(last)
 
 
 async def send_events(connection: AsyncConnection[TupleRow]) -> None:
-    """Teach a connection to send the events of an append."""
-    found = await (await connection.execute(ELEMENT)).fetchone()
-    assert found is not None, "a SELECT without FROM gives one row"
-    register_records(connection, found[0])
+    """Configure a connection so that it can send the events of an append."""
+    row = await (await connection.execute(ELEMENT)).fetchone()
+    assert row is not None, "a SELECT without FROM gives one row"
+    register_records(connection, row[0])
 
 
-def _succeeded(waiting: Waiting, position: int) -> None:
-    if not waiting.committed.done():
-        waiting.committed.set_result(position)
+def _succeeded(command: WaitingCommand, position: int) -> None:
+    if not command.committed.done():
+        command.committed.set_result(position)
 
 
-def _fail(waiting: Waiting, fault: Exception) -> None:
-    if not waiting.committed.done():
-        waiting.committed.set_exception(fault)
+def _fail(command: WaitingCommand, fault: Exception) -> None:
+    if not command.committed.done():
+        command.committed.set_exception(fault)

@@ -1,4 +1,4 @@
-"""The commands that wait for the next append, and the batch that it takes of them."""
+"""The queue of commands that wait for the next append, and the batches that an append takes from it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from projections.log.statement import WriteSet
 
 @dataclass(frozen=True, slots=True)
 class AppendLimits:
-    """Limits of a statement in events and in bytes, of the waiting commands in number, in bytes and in the seconds that the oldest
-    may have waited, and the seconds after which a silent connection is closed (the server itself gives up waiting for the lock
-    of the log sooner). One command may be larger than a statement or the queue: then it is alone there."""
+    """Limits of one statement (events and bytes) and of the queue (commands, bytes, and seconds that the oldest command may have
+    waited).
+
+    `patience` is the number of seconds after which a silent connection is closed; the server itself gives up waiting for the lock
+    of the log sooner. One command may be larger than a statement or the queue: it is then alone in it.
+    """
 
     batch: int = 512
     batch_bytes: int = 8 * MIB
@@ -26,10 +29,10 @@ class AppendLimits:
 
 
 @dataclass(slots=True)
-class Waiting:
-    """`committed` gets the position of the command's last event, or its error."""
+class WaitingCommand:
+    """A command in the queue. `committed` receives the position of the command's last event, or its error; `size` is in bytes."""
 
-    append: WriteSet
+    write_set: WriteSet
     committed: asyncio.Future[int]
     size: int
     sent: bool = False
@@ -37,11 +40,11 @@ class Waiting:
 
 
 class AppendQueue:
-    """First come, first written."""
+    """A first-in, first-out queue of commands."""
 
     def __init__(self, limits: AppendLimits) -> None:
         self._limits = limits
-        self._commands: deque[Waiting] = deque()
+        self._commands: deque[WaitingCommand] = deque()
         self._bytes = 0
 
     def __bool__(self) -> bool:
@@ -49,34 +52,37 @@ class AppendQueue:
 
     @property
     def oldest(self) -> float:
-        """Seconds that the oldest command has waited; 0 when none does."""
+        """The number of seconds that the oldest command has waited; 0 if the queue is empty."""
         return time.monotonic() - self._commands[0].since if self._commands else 0.0
 
     def full(self, size: int) -> bool:
-        """Whether there is no place for a command of so many bytes."""
+        """Return True if the queue cannot accept a command of `size` bytes."""
         commands, limits = self._commands, self._limits
         too_large = bool(commands) and self._bytes + size > limits.waiting_bytes
         return too_large or len(commands) >= limits.waiting or self.oldest > limits.age
 
-    def add(self, command: Waiting) -> None:
+    def add(self, command: WaitingCommand) -> None:
         self._commands.append(command)
         self._bytes += command.size
 
-    def take(self) -> list[Waiting]:
-        """The next batch. One statement releases before it claims, so a command that releases what an earlier one claims waits for
-        the next batch: else the log would show two owners at a time."""
-        batch: list[Waiting] = []
+    def take(self) -> list[WaitingCommand]:
+        """Remove and return the next batch.
+
+        A statement releases claims before it takes new ones, so a command that releases what an earlier command claims waits for
+        the next batch. Otherwise the log would show two owners at a time.
+        """
+        batch: list[WaitingCommand] = []
         claimed = set[tuple[str, str]]()
         events = size = 0
         while self._commands:
-            waiting = self._commands[0]
-            events += len(waiting.append.events)
-            size += waiting.size
+            command = self._commands[0]
+            events += len(command.write_set.events)
+            size += command.size
             if batch and (events > self._limits.batch or size > self._limits.batch_bytes):
                 break
-            if claimed and any((claim.scope, claim.value) in claimed for claim in waiting.append.releases):
+            if claimed and any((claim.scope, claim.value) in claimed for claim in command.write_set.releases):
                 break
-            claimed.update((claim.scope, claim.value) for claim in waiting.append.claims)
-            self._bytes -= waiting.size
+            claimed.update((claim.scope, claim.value) for claim in command.write_set.claims)
+            self._bytes -= command.size
             batch.append(self._commands.popleft())
         return batch

@@ -1,6 +1,6 @@
 """Binary search in the log by time: positions and versions have no gaps, and recorded times never decrease.
 
-It takes a few look-ups, however large the log is, and does not depend on statistics of the table.
+A search takes a few look-ups, however large the log is, and does not depend on the table's statistics.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _VERSION_AT = _SEARCH.format(
 
 
 async def position_at(pool: Pool, moment: datetime) -> int:
-    """The last position that was recorded at this time or earlier; 0 without one."""
-    return await _found(pool, _POSITION_AT, moment=moment)
+    """Return the last position that was recorded at or before this time; 0 if there is none."""
+    return await _number(pool, _POSITION_AT, moment=moment)
 
 
 async def position_before(pool: Pool, moment: datetime) -> int:
-    """The last position that was recorded before this time; 0 without one."""
-    return await _found(pool, _POSITION_BEFORE, moment=moment)
+    """Return the last position that was recorded before this time; 0 if there is none."""
+    return await _number(pool, _POSITION_BEFORE, moment=moment)
 
 
 async def version_at(pool: Pool, stream: str, *, moment: datetime) -> int:
-    """The last version of a stream that was recorded at this time or earlier; 0 without one."""
-    return await _found(pool, _VERSION_AT, moment=moment, stream=stream)
+    """Return the last version of a stream that was recorded at or before this time; 0 if there is none."""
+    return await _number(pool, _VERSION_AT, moment=moment, stream=stream)
 
 
-async def _found(pool: Pool, question: str, **named: object) -> int:
+async def _number(pool: Pool, question: str, **named: object) -> int:
     row = await pool.row(question, named)
     return int(row[0]) if row is not None else 0

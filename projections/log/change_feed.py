@@ -1,6 +1,6 @@
-"""The growth of the log for those who follow it live: one reader in a process, whatever the number of followers.
+"""The growth of the log for followers of live changes: a process has one reader, whatever the number of followers.
 
-What is kept is what every follower may know: which aggregate changed, how and where. The content of an event is not read.
+The feed holds only what every follower may know: which aggregate changed, how and where. The content of events is not read.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 
 PAGE: Final = 1000
-KEPT: Final = 10_000
-"""Changes that are kept for followers; who is further behind reads the log again."""
+BUFFERED: Final = 10_000
+"""The number of changes that are buffered for followers. A follower that is further behind reads the log again."""
 
 _PAUSE: Final = 0.2
-"""Seconds between two looks at a log that grows: followers get what has come since in one piece."""
+"""The number of seconds between two looks at a growing log. Followers get all changes since the last look in one piece."""
 _AT_THAT_PACE: Final = 80
-"""Followers. For more the pause grows with them: what a piece costs the process is its sending to each of them."""
+"""The number of followers up to which `_PAUSE` applies. With more followers the pause grows in proportion, because the cost of a
+piece is that of sending it to each of them."""
 _PAGE: Final = """
 SELECT position, originator_id, originator_version, topic, recorded_at FROM events WHERE position > %s ORDER BY position LIMIT %s
 """
@@ -47,7 +48,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes a follower gets: any of each list, all where a list is empty. `hidden` are kinds that it may not see."""
+    """Selects the changes that a follower receives: any of each list, all if a list is empty. `hidden` holds the kinds that it may
+    not see."""
 
     aggregates: frozenset[str] = frozenset()
     ids: frozenset[str] = frozenset()
@@ -65,7 +67,7 @@ class ChangeFilter:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Changes from `first` to `last` without a gap. What is sent of them is made once for all followers with the same filter."""
+    """Consecutive changes from `first` to `last`. Their encoded form is made once for all followers with the same filter."""
 
     changes: Sequence[Change]
     _encoded: dict[ChangeFilter, bytes] = field(default_factory=dict)
@@ -78,16 +80,16 @@ class Batch:
     def last(self) -> int:
         return self.changes[-1].position
 
-    def encoded(self, wanted: ChangeFilter, encode: Callable[[Change], bytes]) -> bytes:
-        found = self._encoded.get(wanted)
-        if found is None:
-            found = b"".join(encode(change) for change in self.changes if wanted.wants(change))
-            self._encoded[wanted] = found
-        return found
+    def encoded(self, selection: ChangeFilter, encode: Callable[[Change], bytes]) -> bytes:
+        text = self._encoded.get(selection)
+        if text is None:
+            text = b"".join(encode(change) for change in self.changes if selection.wants(change))
+            self._encoded[selection] = text
+        return text
 
 
 async def read_batch(database: Pool, after: int) -> Batch | None:
-    """The next changes after a position; None at the log's end."""
+    """Return the next changes after a position; None at the log's end."""
     rows = await database.rows(_PAGE, (after, PAGE))
     if not rows:
         return None
@@ -99,16 +101,16 @@ async def read_batch(database: Pool, after: int) -> Batch | None:
 
 
 class ChangeFeed(BackgroundTask):
-    """Reads the log while it is followed. `position` is the last one that was read."""
+    """Reads the log while it is followed. `position` is the last position that was read."""
 
     WHAT: ClassVar[str] = "feed of changes"
 
-    def __init__(self, database: Database, watcher: LogWatcher, *, kept: int = KEPT, pause: float = _PAUSE) -> None:
+    def __init__(self, database: Database, watcher: LogWatcher, *, buffered: int = BUFFERED, pause: float = _PAUSE) -> None:
         self.lists = database.lists
-        """For followers that read what is not kept, in turns with other readers."""
+        """The pool for followers that read changes that are not buffered, in turns with other readers."""
         self._database = database
         self._watcher = watcher
-        self._kept = kept
+        self._buffered = buffered
         self._pause = pause
         self._batches: deque[Batch] = deque()
         self._grown = asyncio.Event()
@@ -123,7 +125,8 @@ class ChangeFeed(BackgroundTask):
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
-        """The first follower starts the reader at the log's head, the last one stops it. Raises `Unavailable`."""
+        """Count the caller as a follower. The first follower starts the reader at the log's head, the last one stops it. Raise
+        `Unavailable` if the log cannot be read."""
         async with self._lock:
             if not self._followers:
                 self.position, self.away = await head(self._database), False
@@ -138,7 +141,8 @@ class ChangeFeed(BackgroundTask):
                 await asyncio.shield(self._stop_unfollowed())
 
     def after(self, position: int) -> Batch | None:
-        """The kept batch with the change after this position; None at the end. Raises `LookupError` where it is not kept."""
+        """Return the buffered batch with the change after this position; None at the end. Raise `LookupError` if it is no longer
+        buffered."""
         if position >= self.position:
             return None
         for batch in self._batches:
@@ -149,7 +153,7 @@ class ChangeFeed(BackgroundTask):
         raise LookupError(position)
 
     async def grown(self, position: int, *, seconds: float) -> None:
-        """Wait until there is more than `position`, or the database is away or back."""
+        """Wait until there are changes after `position`, or the database becomes unavailable or available again."""
         grown, away = self._grown, self.away
         if self.position <= position and self.away is away:
             with suppress(TimeoutError):
@@ -172,7 +176,7 @@ class ChangeFeed(BackgroundTask):
         if batch is not None:
             self._batches.append(batch)
             self.position = batch.last
-            while sum(len(one.changes) for one in self._batches) > self._kept and len(self._batches) > 1:
+            while sum(len(earlier.changes) for earlier in self._batches) > self._buffered and len(self._batches) > 1:
                 self._batches.popleft()
         if batch is not None or self.away:
             self._tell(away=False)

@@ -1,7 +1,7 @@
-"""Notifies other processes of new events: one NOTIFY after a commit, from a connection of its own.
+"""Notifies other processes of new events with one NOTIFY after a commit, on a separate connection.
 
-NOTIFY inside the append would take PostgreSQL's global commit lock. Notifications are hints: those of a short
-time become one, and a lost one costs a listener at most its poll interval.
+NOTIFY inside the append would take PostgreSQL's global commit lock. Notifications are hints: several within a short time are merged
+into one, and a lost notification costs a listener at most its poll interval.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PAUSE = 0.02
 
 
 class CommitNotifier(BackgroundTask):
-    """`announce(position)` may be called as often as there are commits; it never waits."""
+    """Sends notifications in the background. `announce(position)` never waits and may be called after every commit."""
 
     WHAT: ClassVar[str] = "notifier of commits"
 

@@ -1,7 +1,7 @@
 """An event in the binary form of the composite type `appended_event`, one element of the array that `log_append()` takes.
 
-A command makes the records of its events once, before it waits; a batch only joins them. The form is record_recv's: the number of
-columns, then of each its type, its length and its value.
+A command makes the records of its events once, before it waits; a batch only joins them. The form is that of PostgreSQL's
+record_recv: the number of columns, then the type, length and value of each.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 ELEMENT: Final = "SELECT 'appended_event'::regtype::oid::bigint"
-"""The number of the type. It differs from database to database."""
+"""A query for the number (OID) of the type, which differs between databases."""
 
 _BIGINT, _BYTEA, _TEXT, _UUID = 20, 17, 25, 2950
 _STREAM = struct.Struct(">iiIi")
@@ -23,7 +23,7 @@ _FIXED = sum(part.size for part in (_STREAM, _VERSION_AND_TOPIC, _ID_AND_STATE, 
 
 
 def event_record(*, stream: str, version: int, topic: str, event_id: UUID, state: bytes, metadata: str, salt: bytes) -> bytes:
-    """With its length in front. `salt` has 16 bytes."""
+    """Return the record of an event, preceded by its length. `salt` has 16 bytes."""
     name, kind, cause = stream.encode(), topic.encode(), metadata.encode()
     length = _FIXED + len(name) + len(kind) + len(state) + len(cause)
     return b"".join(

@@ -1,4 +1,4 @@
-"""The executor of commands: load, compare `If-Match`, decide, append. Nothing else writes to the log."""
+"""The executor of commands: it loads the aggregate, compares `If-Match`, decides and appends. Nothing else writes to the log."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ R = TypeVar("R", bound=AggregateRoot)
 
 
 class Users(Protocol):
-    """Finds what links to a stream."""
+    """Finds the aggregates that link to a stream."""
 
     async def users_of(self, streams: Sequence[str]) -> Sequence[object]:
-        """The first few, each with a text that names it for a person."""
+        """Return the first few users of the streams. The text of each names it for a person."""
         ...
 
 
@@ -47,10 +47,11 @@ _LOST: Final = {ConcurrencyConflict: "version", ClaimTaken: "claim", LinkBroken:
 
 
 class CommandExecutor:
-    """Keeps the aggregates that were used last, so most commands read nothing before they write.
+    """Executes commands. It caches the aggregates that were used last, so most commands read nothing before they write.
 
-    A cached aggregate may be out of date, when another process wrote. Changes decided on it are safe: the expected version fails
-    and the command is decided again. But a refusal, or "nothing to do", is never reported from the cache alone.
+    A cached aggregate may be out of date if another process wrote to it. Changes decided on it are safe: the append rejects the
+    expected version and the command is decided again. But a refusal, or "nothing to do", is never reported on the basis of the
+    cache alone.
     """
 
     def __init__(
@@ -76,34 +77,35 @@ class CommandExecutor:
         self._snapshots: set[asyncio.Task[None]] = set()
         self._timeline = appender.timeline
         self.lost_races: Counter[str] = Counter()
-        """How many changes another one was faster than, by what was lost."""
+        """The number of lost races against other commands, by what was lost."""
 
     async def stop(self) -> None:
         if self._snapshots:
             await asyncio.wait(self._snapshots)
 
     def forget(self, streams: Iterable[str]) -> None:
-        """Drop these aggregates from the cache: they lost content."""
+        """Drop these aggregates from the cache, because content was erased from them."""
         for stream in streams:
             self._cache.pop(stream)
 
     @overload
-    async def execute(self, wanted: Command[R], *, invocation: Invocation) -> Outcome[R]: ...
+    async def execute(self, command: Command[R], *, invocation: Invocation) -> Outcome[R]: ...
 
     @overload
-    async def execute(self, wanted: Callable[[], Awaitable[Plan]], *, invocation: Invocation) -> Outcome[Any]: ...
+    async def execute(self, command: Callable[[], Awaitable[Plan]], *, invocation: Invocation) -> Outcome[Any]: ...
 
-    async def execute(self, wanted: Any, *, invocation: Invocation) -> Outcome[Any]:
-        """As the port says. A concurrency conflict is always tried again, another lost race only where the result may differ."""
-        fixed = Plan((wanted,)) if isinstance(wanted, Command) else None
-        repeats = fixed is None or wanted.ignore_missing_links
-        for left in reversed(range(_TRIES)):
-            plan = fixed or await wanted()
+    async def execute(self, command: Any, *, invocation: Invocation) -> Outcome[Any]:
+        """Execute a command or a plan, as described by the port. A concurrency conflict is always retried; another lost race only
+        if the result may differ."""
+        fixed = Plan((command,)) if isinstance(command, Command) else None
+        repeats = fixed is None or command.ignore_missing_links
+        for remaining in reversed(range(_TRIES)):
+            plan = fixed or await command()
             try:
-                return await self._try(plan, invocation, first=left == _TRIES - 1)
+                return await self._try(plan, invocation, first=remaining == _TRIES - 1)
             except (ConcurrencyConflict, ClaimTaken, LinkBroken, PlanOutdated) as lost:
                 self.lost_races[_LOST[type(lost)]] += 1
-                if left and (repeats or isinstance(lost, ConcurrencyConflict)):
+                if remaining and (repeats or isinstance(lost, ConcurrencyConflict)):
                     continue
                 if isinstance(lost, LinkBroken) and (users := await self._users_of(lost)):
                     raise InUse([str(user) for user in users]) from None
@@ -114,8 +116,11 @@ class CommandExecutor:
         return await self._users.users_of(broken.no_longer_linkable) if broken.no_longer_linkable else ()
 
     async def _try(self, plan: Plan, invocation: Invocation, *, first: bool) -> Outcome[Any]:
-        """A new key needs no lock: no other command has it. After a lost race no key counts as new. After a promotion the new
-        primary may lack events that the cache holds."""
+        """Decide and append a plan once.
+
+        A new key needs no lock, because no other command has it; after a lost race no key counts as new. After a promotion the new
+        primary may lack events that the cache holds, so the cache is cleared.
+        """
         timeline = self._appender.timeline
         if timeline != self._timeline:
             self._cache.clear()
@@ -125,10 +130,10 @@ class CommandExecutor:
             async with self._locks.of(commands[0].stream):
                 return await self._append([await self._decide_one(commands[0], invocation)], plan, invocation, timeline=timeline)
         if len({command.stream for command in commands}) < len(commands):
-            raise ValueError("a plan has two commands for one aggregate")  # it would wait for its own lock
+            raise ValueError("a plan has two commands for one aggregate")  # the second command would wait for the lock of the first
         async with AsyncExitStack() as locks:
             existing = [command.stream for command in commands if not (first and command.creates)]
-            for stream in sorted(existing):  # in one order for all, so that no two plans wait for each other
+            for stream in sorted(existing):  # in the same order for all plans, so that no two wait for each other
                 await locks.enter_async_context(self._locks.of(stream))
             decisions = await self._decide_all(plan, invocation, existing=existing)
             return await self._append(decisions, plan, invocation, timeline=timeline)
@@ -148,7 +153,7 @@ class CommandExecutor:
         return decide(command, current, if_match=invocation.if_match, at=self._clock())
 
     async def _decide_all(self, plan: Plan, invocation: Invocation, *, existing: Sequence[str]) -> list[Decision]:
-        """In the order of the commands, so that the first error is reported."""
+        """Decide the commands in their order, so that the first error is reported."""
         for stream in existing:
             self._cache.pop(stream)
         current = await self._streams.load.many(existing) if existing else {}
@@ -191,7 +196,7 @@ class CommandExecutor:
         )
 
     def _span(self, decisions: Sequence[Decision], cause: Cause) -> AbstractContextManager[Span]:
-        """Of an append, named by its first event. The events carry its context."""
+        """Return the span of an append, named by its first event. The events carry its context."""
         if not self._tracer.on:
             return self._tracer.span("", parent=None)
         events = [event for decision in decisions for event in decision.events]
@@ -206,7 +211,8 @@ class CommandExecutor:
         return self._tracer.span(f"append {events[0].TOPIC}", kind="client", parent=cause.trace_parent, attributes=attributes)
 
     async def _appended(self, append: WriteSet, aggregates: Sequence[AggregateRoot]) -> int:
-        """While an append is under way, the cache still holds the states before it; if it fails, they may be out of date."""
+        """Append, and drop the aggregates from the cache if the append fails. The cache holds the states from before the append,
+        which may then be out of date."""
         try:
             return await self._appender.append(append)
         except BaseException:
@@ -215,15 +221,15 @@ class CommandExecutor:
             raise
 
     def _keep(self, decision: Decision, *, size: int) -> None:
-        """`size` is that of the new events, in memory."""
+        """Cache the aggregate of a decision. `size` is the size of the new events in memory, in bytes."""
         aggregate, entry = decision.aggregate, self._cache.get(decision.aggregate.id)
         if decision.previous is None:
-            kept = Weighed(aggregate, NOTHING + size)
+            weighed = Weighed(aggregate, NOTHING + size)
         elif entry is not None and entry.root is decision.previous:
-            kept = Weighed(aggregate, entry.weight + size)
+            weighed = Weighed(aggregate, entry.weight + size)
         else:
-            kept = weigh(aggregate)
-        self._cache.keep(aggregate.id, kept)
+            weighed = weigh(aggregate)
+        self._cache.keep(aggregate.id, weighed)
 
     def _snapshot_if_due(self, decision: Decision) -> None:
         aggregate = decision.aggregate

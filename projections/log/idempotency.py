@@ -1,4 +1,4 @@
-"""Idempotency keys in PostgreSQL, kept for 24 hours."""
+"""Idempotency keys in PostgreSQL, stored for 24 hours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ DELETE FROM idempotency_keys WHERE ctid = ANY(ARRAY(
 
 
 async def record_key(connection: AsyncConnection[TupleRow], record: IdempotencyRecord) -> None:
-    """Store a record as of the log's head, in the caller's transaction: for writes that append nothing to the log."""
+    """Store a record as of the log's head, in the caller's transaction. This is for writes that append nothing to the log. Raise
+    `IdempotencyKeyUsed` if the key is taken."""
     of = record.of
     values = (of.client, of.key, of.fingerprint, of.status, of.base_url, list(record.streams), json.dumps(record.result))
     try:
@@ -42,34 +43,34 @@ async def record_key(connection: AsyncConnection[TupleRow], record: IdempotencyR
 
 
 class IdempotencyRecords:
-    """The record of a command that appends is written by the append itself; `record` writes the others."""
+    """The stored records of commands. The append itself writes the record of a command that appends; `record` writes the others."""
 
     def __init__(self, database: Database, streams: Streams) -> None:
         self._database = database
         self._streams = streams
 
     async def find(self, client: str, key: str) -> IdempotencyRecord | None:
-        found = await self._database.row(_FIND, (client, key))
-        if found is None:
+        row = await self._database.row(_FIND, (client, key))
+        if row is None:
             return None
-        if found[-1]:
+        if row[-1]:
             await self._database.execute(_FORGET, (client, key))
             return None
-        return _record(client, key, found)
+        return _record(client, key, row)
 
     async def record(self, record: IdempotencyRecord) -> None:
         async with self._database.connection() as connection:
             await record_key(connection, record)
 
     async def outcome(self, record: IdempotencyRecord) -> Outcome[Any]:
-        """The outcome of the first request: the aggregates as of the record's position."""
+        """Return the outcome of the first request: the aggregates as of the record's position."""
         assert record.position is not None, "it comes from the table"
-        found = await self._streams.as_of(record.streams, record.position)
-        aggregates = [found[stream] for stream in record.streams]
+        roots = await self._streams.as_of(record.streams, record.position)
+        aggregates = [roots[stream] for stream in record.streams]
         return Outcome(aggregates, record.result, position=record.position, as_of=record.position, recorded=True)
 
     async def sweep(self) -> int:
-        """Delete what is older than a day, some at a time; how many rows that were."""
+        """Delete the records that are older than a day, some at a time, and return their number."""
         total = 0
         while deleted := await self._database.execute(_SWEEP):
             total += deleted

@@ -1,4 +1,4 @@
-"""What a process may take for the log, as the settings say it."""
+"""The limits on the memory that a process uses for the log, taken from the settings."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from projections.log.partitions import EVENTS_PER_PARTITION
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """`cache` is for aggregates, in bytes; `partition` is the size of the next partitions, in events."""
+    """`cache` is the size of the cache of aggregates in bytes; `partition` is the size of new partitions in events."""
 
     appends: AppendLimits = field(default_factory=AppendLimits)
     cache: int = 64 * MIB
     partition: int = EVENTS_PER_PARTITION
 
     def among(self, processes: int) -> Self:
-        """The queues of all processes together have the size of one."""
-        one = self.appends
-        shared = replace(one, waiting=one.waiting // processes, waiting_bytes=one.waiting_bytes // processes)
-        return replace(self, appends=shared)
+        """Return the limits for one of several processes, whose queues together have the size of one queue."""
+        whole = self.appends
+        part = replace(whole, waiting=whole.waiting // processes, waiting_bytes=whole.waiting_bytes // processes)
+        return replace(self, appends=part)
 
 
 DEFAULT_LIMITS = LogLimits()

@@ -1,4 +1,4 @@
-"""Partitions of the log: made ahead of need, so that no append has to wait for one."""
+"""Creates partitions of the log ahead of need, so that no append has to wait for one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from projections.kernel.database import Pool
 
 EVENTS_PER_PARTITION: Final = 100_000_000
 MAKE_ROOM: Final = "SELECT log_partitions_ahead(%s::bigint, %s::bigint)"
-"""The size of the partitions that are made (NULL: that of the last one), and for how many events there must be room."""
+"""A query that creates partitions. Its parameters are the size of the new partitions (NULL for the size of the last one) and the
+number of events that must fit."""
 
 _EVERY = 60.0
 
 
 class Partitions(BackgroundTask):
-    """Makes partitions at the start and once a minute, so that there is always room for one of `size` positions. Every process
-    does: the first that sees the need makes them."""
+    """Creates partitions at the start and once a minute, so that there is always room for `size` more positions.
+
+    Every process does this; the first to see the need creates the partitions.
+    """
 
     WHAT: ClassVar[str] = "partitions of the log"
 
@@ -32,9 +35,9 @@ class Partitions(BackgroundTask):
         await super().start()
 
     async def make(self) -> None:
-        found = await self._database.row(MAKE_ROOM, (self._size, self._size))
-        assert found is not None, "a function gives a value"
-        self.free = int(found[0])
+        row = await self._database.row(MAKE_ROOM, (self._size, self._size))
+        assert row is not None, "a function gives a value"
+        self.free = int(row[0])
 
     async def _turn(self) -> None:
         await asyncio.sleep(self._every)

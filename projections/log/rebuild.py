@@ -1,11 +1,12 @@
-"""Builds a view again from the log, beside the live one, and flips when it has caught up.
+"""Rebuilds a view from the log next to the live one, and replaces the live one as soon as the new one has caught up.
 
-Blue and green: `<view>_next` is filled by COPY from a fold of the whole log, given its indexes, brought up to date with what was
-committed meanwhile, and takes the old table's place in one short transaction. The flip locks the live view first and the log
-second, which is the order in which an append meets them too (its statement locks the tables it names before it runs), so the two
-can wait for each other but never in a circle; and no append can straddle the flip.
+This is a blue-green deployment of a table. `<view>_next` is filled by COPY from a fold of the whole log, gets its indexes, is
+brought up to date with what was committed in the meantime, and takes the old table's place in one short transaction (the flip). The
+flip locks the live view first and the log second. An append locks them in the same order, because its statement locks the tables
+that it names before it runs, so the two can wait for each other but cannot deadlock, and no append can straddle the flip.
 
-A flip to another version waits until no older build lives, since an older build writes the old table only. It never goes back.
+A flip to another version waits until no older build is running, since an older build writes only to the old table. Versions never
+go backwards.
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ from projections.log.view_tables import (
     make_stand_in,
     new_kinds,
     of_kinds,
-    stored,
+    stored_table,
 )
 
 _log = logging.getLogger(__name__)
 
 _PAGE = 5_000
 _FETCHED: Final = 250
-"""Events, or streams that have changed since, that are fetched at once."""
+"""The number of events, or of streams that have changed since, that are fetched at once."""
 _SHORT_TAIL = 500
 _FLIP_TRIES = 50
 _OF_A_NEWER = "{} belongs to a newer build, which has to build it"
 _SORTING = (("work_mem", "256MB"),)
-"""The history is sorted by streams. Beyond this memory it is sorted on disk: written once, and merged in one pass up to 100 GB."""
+"""The settings of the connection that reads the history, sorted by stream. Beyond this memory PostgreSQL sorts on disk: it writes
+once, and merges in one pass up to 100 GB."""
 _INDEXING = (("maintenance_work_mem", "256MB"),)
 _SAY_AFTER = 30.0
 _REBUILDER = """
@@ -60,7 +62,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND (l.classid::bigint << 32 | l.objid::bigint) = %s
 """
 _LOOK_AGAIN = 1.0
-"""Seconds between two looks at whether older builds live."""
+"""The number of seconds between two checks for older builds that are still running."""
 _ACCESS = "GRANT SELECT, INSERT, UPDATE, DELETE ON public.{table} TO {role}"
 
 _HISTORY = """
@@ -76,7 +78,7 @@ AND split_part(originator_id, ':', 1) = ANY(%(kinds)s)
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a rebuild did: events folded, rows written, and the log position that the view has reached."""
+    """The result of a rebuild: events folded, rows written, and the log position that the view has reached."""
 
     events: int
     rows: int
@@ -84,9 +86,11 @@ class Rebuilt:
 
 
 class Rebuilder:
-    """Rebuilds views. Needs the right to create tables, so it runs on a connection of the schema's owner. A start waits for
-    `patience` seconds: by then a process that was killed is taken for dead. Whoever waits for another rebuild says so every
-    `say_after` seconds."""
+    """Rebuilds views. It needs the right to create tables, so it runs on a connection of the schema's owner.
+
+    A start waits for `patience` seconds, after which a process that was killed counts as dead. A process that waits for another
+    one's rebuild logs this every `say_after` seconds.
+    """
 
     def __init__(
         self,
@@ -106,16 +110,19 @@ class Rebuilder:
         self._say_after = say_after
 
     async def rebuild(self, view: View, *, progress: Callable[[int], None] | None = None) -> Rebuilt:
-        """Build the view again under live traffic. One rebuild of a view at a time, guarded by an advisory lock. Raises
-        `OlderBuildsRun` for a new version while an older build lives, and `BuildTooOld`."""
+        """Rebuild the view under live traffic. An advisory lock allows one rebuild of a view at a time.
+
+        Raise `OlderBuildsRun` for a new version while an older build is running, and `BuildTooOld`.
+        """
         async with self._alone(view) as connection:
             return await self._rebuild(connection, view, progress=progress)
 
     async def ensure(self, views: Iterable[View]) -> list[str]:
-        """Make every view ready for this build. Returns the names of those that were built.
+        """Make every view ready for this build, and return the names of the views that were built.
 
-        One of the earlier version is not built yet: queries get it in its new form, and `finish` builds it. For others this waits
-        some seconds until no older build lives, else raises `OlderBuildsRun`."""
+        A view whose table has the earlier version is not built yet: queries see it in its new form, and `finish` builds it. For
+        other views this waits some seconds until no older build is running, and otherwise raises `OlderBuildsRun`.
+        """
         built = []
         views = list(views)
         new = await new_kinds(self._database, views)
@@ -128,7 +135,7 @@ class Rebuilder:
         return built
 
     async def missing(self, views: Iterable[View]) -> list[str]:
-        """The names of those that only the owner can make ready, by `ensure`."""
+        """Return the names of the views that only the schema's owner can make ready, with `ensure`."""
         views, schema = list(views), schema_of(self._build)
         new = await new_kinds(self._database, views)
         shown = {name for (name,) in await self._database.rows(_SHOWN, (schema,))}
@@ -136,12 +143,12 @@ class Rebuilder:
         return [view.name for view in views if view.name not in later and not await self._fits(view, new)]
 
     async def unfinished(self, views: Iterable[View]) -> list[View]:
-        """The views that have their earlier version in the database."""
+        """Return the views whose tables still have the earlier version."""
         versions: dict[str, int] = dict(await self._database.rows("SELECT name, version FROM view_versions"))
         return [view for view in views if view.earlier is not None and versions.get(view.name) == view.earlier.version]
 
     async def finish(self, views: Iterable[View]) -> list[str]:
-        """Build what is unfinished, each as soon as no older build lives. Returns the names."""
+        """Build the unfinished views, each as soon as no older build is running, and return their names."""
         built = []
         for view in views:
             async with self._alone(view) as connection:
@@ -152,15 +159,16 @@ class Rebuilder:
         return built
 
     async def _fits(self, view: View, new: frozenset[str]) -> bool:
-        """Kinds that are new to the log are added to those that the table has."""
+        """Return True if the table has the view's version and kinds. Kinds that are new to the log are added to the kinds of the
+        table."""
         async with self._database.connection() as connection, connection.transaction():
             await hold_builds(connection)
-            found = await stored(connection, view)
-            if found is None or found.version < view.version:
+            table = await stored_table(connection, view)
+            if table is None or table.version < view.version:
                 return False
-            if found.version > view.version:
+            if table.version > view.version:
                 raise Unavailable(_OF_A_NEWER.format(view.name))
-            added = {*view.kinds} - found.kinds
+            added = {*view.kinds} - table.kinds
             if added <= new:
                 await connection.execute("UPDATE view_versions SET kinds = kinds || %s WHERE name = %s", (sorted(added), view.name))
             return added <= new
@@ -168,8 +176,8 @@ class Rebuilder:
     async def _stand_in(self, view: View) -> bool:
         async with self._database.connection() as connection, connection.transaction():
             await hold_builds(connection)
-            found = await stored(connection, view)
-            if found is None or view.earlier is None or found.version != view.earlier.version:
+            table = await stored_table(connection, view)
+            if table is None or view.earlier is None or table.version != view.earlier.version:
                 return False
             await make_stand_in(connection, view, schema=schema_of(self._build), role=self._app_role)
             return True
@@ -194,11 +202,12 @@ class Rebuilder:
         return True
 
     async def _name_rebuilder(self, connection: AsyncConnection[TupleRow], view: View) -> None:
-        """It may take hours. But a process that is frozen in the middle keeps the lock too, and somebody has to end it."""
-        found = await (await connection.execute(_REBUILDER, (_lock_of(view),))).fetchone()
-        if found is not None:
+        """Log which process is rebuilding the view. A rebuild may take hours, but a process that is frozen during one keeps the
+        lock too, and an operator has to end it."""
+        rebuilder = await (await connection.execute(_REBUILDER, (_lock_of(view),))).fetchone()
+        if rebuilder is not None:
             _log.warning(
-                "%s is being rebuilt by another process (PostgreSQL process %d, since %s): waiting for it", view.name, *found
+                "%s is being rebuilt by another process (PostgreSQL process %d, since %s): waiting for it", view.name, *rebuilder
             )
 
     async def _rebuild(
@@ -210,7 +219,8 @@ class Rebuilder:
         new: frozenset[str] = frozenset(),
         wait: float = 0.0,
     ) -> Rebuilt:
-        """`new`: the kinds that no older build knows. `wait`: seconds for older builds to end."""
+        """Build and flip the view. `new` holds the kinds that no older build knows; `wait` is the number of seconds to wait for
+        older builds to end."""
         table = f"{view.name}_next"
         await connection.execute(f"DROP TABLE IF EXISTS public.{table}".encode())
         await connection.execute(view.create(table).encode())
@@ -220,7 +230,7 @@ class Rebuilder:
             await connection.execute(statement.encode())
         if self._app_role is not None:
             await connection.execute(_ACCESS.format(table=table, role=self._app_role).encode())
-        since, said = time.monotonic(), False
+        since, logged = time.monotonic(), False
         while True:
             while (latest := await head(self._database)) - position > _SHORT_TAIL:
                 await self._catch_up(connection, view, table=table, after=position, until=latest)
@@ -232,9 +242,9 @@ class Rebuilder:
                 if time.monotonic() > since + wait:
                     await connection.execute(f"DROP TABLE public.{table}".encode())
                     raise
-                if not said:
+                if not logged:
                     _log.warning("%s", older)
-                    said = True
+                    logged = True
                 await asyncio.sleep(_LOOK_AGAIN)
         await connection.execute(f"ANALYZE public.{view.name}".encode())
         return Rebuilt(events, rows, reached)
@@ -242,7 +252,7 @@ class Rebuilder:
     async def _fill(
         self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, progress: Callable[[int], None]
     ) -> tuple[int, int]:
-        """Fold the log stream by stream, and COPY the rows as they come."""
+        """Fold the log stream by stream and COPY the rows as they are made. Return the numbers of events and of rows."""
         events = rows = 0
         names = ", ".join(column.name for column in view.columns)
         reader = await self._database.connect("rebuild reader", seconds=None, settings=_SORTING)
@@ -262,9 +272,10 @@ class Rebuilder:
         return events, rows
 
     async def _catch_up(self, connection: AsyncConnection[TupleRow], view: View, *, table: str, after: int, until: int) -> None:
-        """Feed the rows of every changed stream, with its present state: the view keeps the newest version only."""
-        found = await connection.execute(_TOUCHED, {"after": after, "until": until, "kinds": list(view.kinds)})
-        streams = [stream for (stream,) in await found.fetchall()]
+        """Write the rows of every changed stream from its present state. This is enough because the view holds the newest version
+        only."""
+        cursor = await connection.execute(_TOUCHED, {"after": after, "until": until, "kinds": list(view.kinds)})
+        streams = [stream for (stream,) in await cursor.fetchall()]
         for begin in range(0, len(streams), _FETCHED):
             roots = await self._streams.load.many(streams[begin : begin + _FETCHED])
             packed = view.pack([row for root in roots.values() for row in view.rows(root)])
@@ -273,13 +284,13 @@ class Rebuilder:
     async def _flip(
         self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, new: frozenset[str]
     ) -> int:
-        for left in reversed(range(_FLIP_TRIES)):
+        for remaining in reversed(range(_FLIP_TRIES)):
             try:
                 return await self._try_flip(connection, view, table=table, position=position, new=new)
             except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.QueryCanceled):
                 _log.info("the flip of %s waited too long for a lock; trying again", view.name)
                 await asyncio.sleep(0.05)
-                if not left:
+                if not remaining:
                     raise Unavailable(f"{view.name} is too busy to be replaced") from None
         raise AssertionError("unreachable")
 
@@ -292,10 +303,10 @@ class Rebuilder:
             await self._may_flip(connection, view, new)
             stand_ins = await lock_view(connection, view.name)
             await connection.execute("SELECT FROM log_identity FOR UPDATE")  # a statement of its own: the next sees the last commit
-            found = await (await connection.execute(HEAD.encode())).fetchone()
-            reached = int(found[0]) if found else 0
+            row = await (await connection.execute(HEAD.encode())).fetchone()
+            reached = int(row[0]) if row else 0
             await self._catch_up(connection, view, table=table, after=position, until=reached)
-            before = await stored(connection, view)
+            before = await stored_table(connection, view)
             for stand_in in stand_ins:
                 await connection.execute(stand_in.drop.encode())
             await connection.execute(f"DROP TABLE IF EXISTS public.{view.name}".encode())
@@ -312,18 +323,21 @@ class Rebuilder:
         return reached
 
     async def _may_flip(self, connection: AsyncConnection[TupleRow], view: View, new: frozenset[str]) -> None:
-        """An older build would go on without writing what is built now; and nothing that a newer build wrote may be lost."""
+        """Raise an error if the flip would lose rows.
+
+        An older build would keep running without writing to the new table, and nothing that a newer build wrote may be lost.
+        """
         await hold_builds(connection)
-        found = await stored(connection, view)
-        if found is not None and (found.version > view.version or found.kinds - {*view.kinds}):
+        table = await stored_table(connection, view)
+        if table is not None and (table.version > view.version or table.kinds - {*view.kinds}):
             raise Unavailable(_OF_A_NEWER.format(view.name))
-        same = found.kinds if found is not None and found.version == view.version else frozenset()
-        if {*view.kinds} - same - new:
+        existing = table.kinds if table is not None and table.version == view.version else frozenset()
+        if {*view.kinds} - existing - new:
             await shut_out_older(connection, self._build, because=f"{view.name} version {view.version}")
 
 
 async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -> AsyncIterator[list[tuple[Any, ...]]]:
-    """The history in pages of so many events or bytes, or of one stream: none is cut in two."""
+    """Yield the history in pages, limited by number of events and by bytes. A stream is never split between two pages."""
     kinds = of_kinds(view.kinds)
     carried: list[tuple[Any, ...]] = []
     size = 0
@@ -350,12 +364,15 @@ def _bytes(rows: Iterable[tuple[Any, ...]]) -> int:
 
 
 def _lock_of(view: View) -> int:
-    """The number of the advisory lock of its rebuilds."""
+    """Return the number of the advisory lock for rebuilds of a view."""
     return int.from_bytes(sha256(f"rebuild {view.name}".encode()).digest()[:8], signed=True)
 
 
 def _collector_at_rest() -> Callable[[], None]:
-    """Folding makes millions of objects that die young and in order; the cycle collector would only walk them again and again."""
+    """Disable the cycle collector, and return a function that restores it.
+
+    Folding makes millions of short-lived objects without cycles, which the collector would traverse again and again for nothing.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     return gc.enable if was_enabled else lambda: None

@@ -1,6 +1,6 @@
-"""The eventsourcing library's recorder over our log, so that any application built on the library can open it.
+"""The eventsourcing library's recorder on top of this log, so that any application built on the library can open it.
 
-The same statement as the product's own append, one call at a time from threads. Passes the library's conformance suites.
+It uses the statement of the product's own append, one call at a time from threads, and passes the library's conformance suites.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from projections.log.write_set import metadata_text
 
 
 class LogRecorder(ApplicationRecorder):
-    """`insert_events` takes the library's stored events; a `cause` keyword says who and why, else the library itself did it."""
+    """A recorder whose `insert_events` takes the library's stored events. The keyword `cause` names the actor and the reason; it
+    defaults to the library itself."""
 
     def __init__(self, conninfo: str, *, size: int = 8) -> None:
         self.conninfo = conninfo
@@ -52,10 +53,10 @@ class LogRecorder(ApplicationRecorder):
         text, parameters = statement([WriteSet(_rows(stored_events, cause))])
         with self._pool.connection() as connection:
             try:
-                found = _appended(connection, text, parameters, events=len(stored_events))
+                row = _appended(connection, text, parameters, events=len(stored_events))
             except psycopg.IntegrityError as violation:
                 raise IntegrityError(str(violation)) from violation
-            last = int(found[0]) if found else 0
+            last = int(row[0]) if row else 0
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(last)))
         return list(range(last - len(stored_events) + 1, last + 1))
 
@@ -108,7 +109,7 @@ class LogRecorder(ApplicationRecorder):
 
 
 class LogSubscription(ListenNotifySubscription[LogRecorder]):
-    """Woken by the announcement of a commit; looks by itself now and then, since an announcement may be lost."""
+    """A subscription that wakes when a commit is announced, and looks at intervals too, since an announcement may be lost."""
 
     def __init__(self, recorder: LogRecorder, gt: int | None = None, topics: Sequence[str] = ()) -> None:
         super().__init__(recorder=recorder, gt=gt, topics=topics)
@@ -147,10 +148,10 @@ def _configure(connection: Connection[TupleRow]) -> None:
 
 
 def send_events(connection: Connection[TupleRow]) -> None:
-    """Teach a connection to send the events of an append."""
-    found = connection.execute(ELEMENT).fetchone()
-    assert found is not None, "a SELECT without FROM gives one row"
-    arrays.register_records(connection, found[0])
+    """Configure a connection so that it can send the events of an append."""
+    row = connection.execute(ELEMENT).fetchone()
+    assert row is not None, "a SELECT without FROM gives one row"
+    arrays.register_records(connection, row[0])
 
 
 def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:

@@ -1,9 +1,9 @@
 """Finds the commands of a batch that the log refuses, so that the others can be written in one commit.
 
-An append of many commands is one statement, and PostgreSQL refuses a statement as a whole. One query then asks why: which expected
-versions exist already, which claims and idempotency keys are taken, which links would lead nowhere. All of this was committed
-before, so a refusal is right whatever happens beside it. A race that is lost after the query makes the next append fail, and is
-found by asking again.
+An append of many commands is one statement, and PostgreSQL refuses a statement as a whole. One query then finds the reasons: which
+expected versions exist already, which claims and idempotency keys are taken, which links would lead nowhere. All of this was
+committed before, so a refusal is right whatever happens concurrently. A race that is lost after the query makes the next append
+fail, and the next query finds it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PARTS: Sequence[tuple[str, Sequence[Callable[[Sequence[Any]], PackedArray]]]] =
 
 @dataclass(slots=True)
 class _Facts:
-    """What was found about one command. `written`: the position of its last event, if the log has that very event."""
+    """The findings about one command. `written` is the position of its last event, if the log has that very event."""
 
     written: int | None = None
     version: bool = False
@@ -76,8 +76,11 @@ class _Questions:
 
 
 async def refusals(ask: Ask, appends: Sequence[WriteSet]) -> dict[int, Exception | int]:
-    """By their place in `appends`: the error of each command that the log refuses, or the position of one that is already in the
-    log. The commands must be independent of each other."""
+    """Return, by index in `appends`, the error of each command that the log refuses, or the position of a command that is already
+    in the log.
+
+    The commands must be independent of each other.
+    """
     facts = [_Facts() for _ in appends]
     parts = _parts(appends)
     asked = [number for number, part in enumerate(parts) if part.rows]
@@ -89,18 +92,20 @@ async def refusals(ask: Ask, appends: Sequence[WriteSet]) -> dict[int, Exception
     text = " UNION ALL ".join(_PARTS[number][0] for number in asked)
     for number, question, position, event_id, owner in await ask(text, parameters):
         command = parts[number].commands[question - 1]
-        found, append = facts[command], appends[command]
+        command_facts, append = facts[command], appends[command]
         if number == 0:
-            found.version = True
+            command_facts.version = True
             if event_id == append.events[-1].event_id:
-                found.written = position
+                command_facts.written = position
         elif number == 1:
-            found.key = True
+            command_facts.key = True
         elif number == 2:
-            found.claim = True
+            command_facts.claim = True
         elif number == 3 or all(link.owner != owner for link in append.unlinked):
-            found.link = True
-    verdicts = {number: _verdict(append, found) for number, (append, found) in enumerate(zip(appends, facts, strict=True))}
+            command_facts.link = True
+    verdicts = {
+        number: _verdict(append, command_facts) for number, (append, command_facts) in enumerate(zip(appends, facts, strict=True))
+    }
     return {number: verdict for number, verdict in verdicts.items() if verdict is not None}
 
 
@@ -135,7 +140,7 @@ def _verdict(append: WriteSet, facts: _Facts) -> Exception | int | None:
 
 
 def independent(appends: Sequence[WriteSet]) -> Iterator[bool]:
-    """For each command whether it is independent of all before it. If not, it can only be judged after them."""
+    """Yield for each command True if it is independent of all commands before it. If not, it can be judged only after them."""
     changed: set[tuple[Any, ...]] = set()
     used: set[tuple[Any, ...]] = set()
     for append in appends:

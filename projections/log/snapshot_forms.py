@@ -1,7 +1,7 @@
-"""The form of the snapshots of an aggregate: what this build puts into one.
+"""The form of an aggregate's snapshots: a hash of what this build puts into them.
 
 Builds that know different events make different snapshots: an older build ignores a member that it does not know, so its snapshot
-lacks it for good. Each build reads and writes the snapshots of its own form only.
+permanently lacks that member. Each build reads and writes only snapshots of its own form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 
 _ENVELOPE = 3
-"""Changes with what `AggregateRoot.snapshot` gives."""
+"""The version of the result of `AggregateRoot.snapshot`."""
 
 
 class SnapshotForms:
@@ -28,7 +28,7 @@ class SnapshotForms:
         self._forms: dict[str, bytes] = {}
 
     def of(self, kind: str) -> bytes:
-        """16 bytes. Raises `UnknownTopic`."""
+        """Return the form of a kind, 16 bytes. Raise `UnknownTopic` if there is no such kind."""
         form = self._forms.get(kind)
         if form is None:
             form = self._forms[kind] = form_of(self._catalogue.aggregate(kind))
@@ -37,8 +37,11 @@ class SnapshotForms:
 
 @cache
 def form_of(root: type[AggregateRoot]) -> bytes:
-    """A hash of the kind, of topics, versions and fields of its events, of the fields of its state, and of its code's version.
-    Computed once for each class: the schemas of an aggregate's events take some milliseconds."""
+    """Return a hash of the kind, of the topics, versions and fields of its events, of the fields of its state, and of its code's
+    version.
+
+    It is computed once for each class, since the schemas of an aggregate's events take some milliseconds.
+    """
     events = sorted((event.TOPIC, event.class_version, event.model_json_schema()) for event in root.EVENTS)
     details = get_type_hints(root).get("details")
     state = details.model_json_schema() if isinstance(details, type) and issubclass(details, BaseModel) else None

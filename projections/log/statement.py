@@ -1,4 +1,4 @@
-"""The append as one SQL statement: a CTE that takes the log's lock and writes the events, and one for each other table."""
+"""The append as one SQL statement: a CTE that takes the log's lock and writes the events, and one CTE for each other table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from projections.log.hash_chain import leaf, root
 
 
 class EventRow(NamedTuple):
-    """An event to append. `record` is all that the log stores of it, `leaf` its hash in the tree of its commit."""
+    """An event to append. `record` holds everything that the log stores of it; `leaf` is its hash in the tree of its commit."""
 
     stream: str
     version: int
@@ -40,7 +40,7 @@ class EventRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """`owner` links to `target`, both streams. A link that is not `required` is left out when its target was deleted."""
+    """A link from the stream `owner` to the stream `target`. A link that is not `required` is omitted if its target was deleted."""
 
     owner: str
     target: str
@@ -63,13 +63,13 @@ class WriteSet:
     erased: list[UUID] = field(default_factory=list)
     idempotency: IdempotencyRecord | None = None
     redacts: bool = False
-    """Whether its events `log.redacted` erase what they name."""
+    """True if its `log.redacted` events erase the content that they name."""
     timeline: int | None = None
-    """Of the primary that it was decided on; None where nothing was read before."""
+    """The timeline of the primary on which it was decided; None if nothing was read before."""
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes; what is small and has a bound of its own is left out."""
+        """The approximate size in bytes, without parts that are small and limited elsewhere."""
         events = sum([len(event.record) for event in self.events])
         return events + sum([len(value) for row in self.rows for value in row.values if type(value) is str or type(value) is bytes])
 
@@ -116,7 +116,7 @@ _KEYS_USED = (
 
 
 def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
-    """The SQL and its parameters. The text depends only on which parts there are, so few statements are prepared."""
+    """Return the SQL text and its parameters. The text depends only on which parts are present, so few statements are prepared."""
     redacts = any(append.redacts for append in appends)
     parts = [_appended([event for append in appends for event in append.events], redacts=redacts)]
     if releases := [claim for append in appends for claim in append.releases]:
@@ -142,7 +142,8 @@ def _claims(claims: Sequence[Claim]) -> list[Any]:
 
 
 def _holdings(appends: Sequence[WriteSet]) -> Iterable[Part]:
-    """What comes to stand or falls, links that are made or cut, secrets that are kept or erased: rare, so mostly nothing."""
+    """Yield the parts for link targets that are added or removed, links that are made or cut, and secrets that are stored or
+    erased. These are rare, so mostly there are none."""
     if now_linkable := [stream for append in appends for stream in append.now_linkable]:
         yield _STOOD, [texts(now_linkable)]
     if no_longer_linkable := [stream for append in appends for stream in append.no_longer_linkable]:
@@ -174,17 +175,17 @@ def _ends(links: Sequence[LinkRow]) -> list[Any]:
 def _keys_used(appends: Sequence[WriteSet]) -> Iterable[Part]:
     records: list[IdempotencyRecord] = []
     later: list[int] = []
-    left = sum(len(append.events) for append in appends)
+    remaining = sum(len(append.events) for append in appends)
     for append in appends:
-        left -= len(append.events)
+        remaining -= len(append.events)
         if append.idempotency is not None:
             records.append(append.idempotency)
-            later.append(left)
+            later.append(remaining)
     if records:
-        yield _KEYS_USED, [*_of_records(records), bigints(later)]
+        yield _KEYS_USED, [*_record_columns(records), bigints(later)]
 
 
-def _of_records(records: Sequence[IdempotencyRecord]) -> list[Any]:
+def _record_columns(records: Sequence[IdempotencyRecord]) -> list[Any]:
     return [
         texts([record.of.client for record in records]),
         texts([record.of.key for record in records]),
@@ -201,7 +202,7 @@ def _views(rows: Iterable[ViewRow]) -> Iterable[Part]:
     changed: dict[tuple[str, int], tuple[View, list[tuple[Any, ...]]]] = {}
     for view, values, update in rows:
         (changed if update else written).setdefault((view.name, view.version), (view, []))[1].append(values)
-    for (name, version), (view, those) in sorted(written.items(), key=itemgetter(0)):
-        yield f"{name}_{version}_rows AS ({view.upsert_appended})", view.pack(those)
-    for (name, version), (view, those) in sorted(changed.items(), key=itemgetter(0)):
-        yield f"{name}_{version}_changes AS ({view.update_appended})", view.pack_changes(those)
+    for (name, version), (view, view_rows) in sorted(written.items(), key=itemgetter(0)):
+        yield f"{name}_{version}_rows AS ({view.upsert_appended})", view.pack(view_rows)
+    for (name, version), (view, view_rows) in sorted(changed.items(), key=itemgetter(0)):
+        yield f"{name}_{version}_changes AS ({view.update_appended})", view.pack_changes(view_rows)

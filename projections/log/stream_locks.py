@@ -1,4 +1,4 @@
-"""A lock for each stream, so that commands on one aggregate follow each other within a process."""
+"""Locks on streams, so that the commands of a process on one aggregate run one after the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class _StreamLock:
 
 
 class StreamLocks:
-    """A lock exists while somebody holds it or waits for it. Concurrency conflicts then come from other processes only."""
+    """The locks of a process. A lock exists while a command holds it or waits for it. Only other processes can then cause
+    concurrency conflicts."""
 
     def __init__(self) -> None:
         self._locks: dict[str, _StreamLock] = {}

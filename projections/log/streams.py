@@ -1,4 +1,4 @@
-"""Aggregates from the log: the latest snapshot, if there is one, and every event after it."""
+"""Aggregates loaded from the log: the latest snapshot, if there is one, and every event after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from projections.log.snapshot_forms import SnapshotForms
 
 SNAPSHOT_EVERY = 100
 _FOR_OTHER_BUILDS = 10 * SNAPSHOT_EVERY
-"""Versions after which a snapshot of another form is deleted: no build seems to write it any more."""
+"""The number of versions after which a snapshot of another form is deleted, because no build seems to write that form any more."""
 
 _LOAD = """
 WITH kept AS (
@@ -74,7 +74,7 @@ WHERE excluded.originator_version > snapshots.originator_version
 
 
 class Streams:
-    """Loads aggregates; loads of the same moment share one query."""
+    """Loads aggregates. Loads that are requested at the same moment share one query."""
 
     def __init__(self, database: Database, mapper: EventMapper) -> None:
         self._database = database
@@ -83,12 +83,14 @@ class Streams:
         self.load = DataLoader[str, AggregateRoot](self._load)
 
     async def at_version(self, stream: str, version: int) -> AggregateRoot | None:
-        """An aggregate as of a version. A stream of any length is read in slices, so that it neither fills the memory nor holds
-        up other requests."""
+        """Return an aggregate as of a version; None if the stream has no events.
+
+        A stream of any length is read in slices, so that it neither fills the memory nor delays other requests.
+        """
         pool, form = self._database.lists, self._forms.of(StreamName.read(stream).kind)
-        named = {"stream": stream, "version": version, "form": form, "limit": _SLICE}
-        root = self.folded(await pool.rows(_SNAPSHOT, named)).get(stream)
-        while rows := await pool.rows(_AFTER, {**named, "after": 0 if root is None else root.version}):
+        parameters = {"stream": stream, "version": version, "form": form, "limit": _SLICE}
+        root = self.folded(await pool.rows(_SNAPSHOT, parameters)).get(stream)
+        while rows := await pool.rows(_AFTER, {**parameters, "after": 0 if root is None else root.version}):
             for _, number, topic, state in rows:
                 root = self.applied(root, stream=stream, version=number, topic=topic, state=state)
         return root
@@ -97,18 +99,18 @@ class Streams:
         return await self._folded(await self._database.rows(_LOAD, {"streams": list(streams), "forms": self._forms_of(streams)}))
 
     async def as_of(self, streams: Collection[str], position: int) -> dict[str, AggregateRoot]:
-        """Aggregates as of a position of the log; those that did not exist yet are absent."""
+        """Return aggregates as of a position of the log, by stream. Aggregates that did not exist yet are absent."""
         if not streams:
             return {}
-        given = {"streams": texts(list(streams)), "forms": self._forms_of(streams), "position": position}
-        return await self._folded(await self._database.rows(_LOAD_AS_OF, given))
+        parameters = {"streams": texts(list(streams)), "forms": self._forms_of(streams), "position": position}
+        return await self._folded(await self._database.rows(_LOAD_AS_OF, parameters))
 
     def _forms_of(self, streams: Iterable[str]) -> Any:
         kinds = {StreamName.read(stream).kind for stream in streams}
         return byte_strings([self._forms.of(kind) for kind in kinds])
 
     async def _folded(self, rows: Sequence[Sequence[Any]]) -> dict[str, AggregateRoot]:
-        """In slices, so that other requests go on meanwhile."""
+        """Fold the rows in slices, so that other requests are served in between."""
         roots: dict[str, AggregateRoot] = {}
         for start in range(0, len(rows), _SLICE):
             if start:
@@ -117,8 +119,10 @@ class Streams:
         return roots
 
     def folded(self, rows: Iterable[Sequence[Any]], earlier: Mapping[str, AggregateRoot] | None = None) -> dict[str, AggregateRoot]:
-        """Aggregates of rows (stream, version, topic or None for a snapshot, state), in order within each stream. `earlier` are
-        those of the rows before."""
+        """Return the aggregates that result from rows (stream, version, topic or None for a snapshot, state), by stream.
+
+        The rows are in order within each stream. `earlier` holds the aggregates that earlier rows resulted in.
+        """
         roots = dict(earlier or {})
         for stream, version, topic, state in rows:
             if topic is None:
@@ -137,7 +141,7 @@ class Streams:
         return kind.from_snapshot(stream=stream, version=version, state=from_json(state))
 
     async def keep(self, stream: str, *, version: int, snapshot: dict[str, Any]) -> None:
-        """Store a snapshot; an older one never replaces a newer one of the same form."""
+        """Store a snapshot. An older snapshot never replaces a newer one of the same form."""
         form = self._forms.of(StreamName.read(stream).kind)
-        given = {"stream": stream, "form": form, "version": version, "state": to_json(snapshot)}
-        await self._database.execute(_KEEP, given)
+        parameters = {"stream": stream, "form": form, "version": version, "state": to_json(snapshot)}
+        await self._database.execute(_KEEP, parameters)

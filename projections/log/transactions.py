@@ -1,7 +1,7 @@
-"""The boundaries of writes: the events of one command follow each other in the log, in one commit.
+"""The boundaries of writes: the events of one command are consecutive in the log and belong to one commit.
 
-A command's n-th event has an id made of the command's id and n (`Cause.event_id`), so an event shows how many events of its
-write come before it. A reader of pages must not cut a write in two: its events belong together.
+The id of a command's n-th event is derived from the command's id and n (`Cause.event_id`), so an event shows how many events of its
+write precede it. A reader that pages through the log must not split a write, since its events belong together.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from projections.log.reader import LoggedEvent
 
 
 def command_id(event: LoggedEvent) -> str:
-    """The command that caused the event; of an event that another writer left without one, the event's own id."""
+    """Return the id of the command that caused the event; the event's own id if another writer stored no command id."""
     metadata: dict[str, Any] = from_json(event.metadata)
-    found = metadata.get("command_id")
-    return found if isinstance(found, str) else str(event.event_id)
+    identifier = metadata.get("command_id")
+    return identifier if isinstance(identifier, str) else str(event.event_id)
 
 
 def before(event: LoggedEvent) -> int:
-    """How many events of the same write come before this one."""
+    """Return the number of events of the same write that precede this one."""
     try:
         index = event.event_id.int ^ UUID(command_id(event)).int
     except ValueError:
@@ -33,6 +33,6 @@ def before(event: LoggedEvent) -> int:
 
 
 def writes(events: Sequence[LoggedEvent]) -> Iterator[Sequence[LoggedEvent]]:
-    """The events, write by write."""
+    """Yield the events, grouped by write."""
     for _, together in groupby(events, key=command_id):
         yield list(together)

@@ -1,4 +1,4 @@
-"""The tables of views: their versions, and the database views that show one in another version meanwhile."""
+"""The tables of views, their versions, and the database views (stand-ins) that temporarily show a table in another version."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ class Stored(NamedTuple):
     kinds: frozenset[str]
 
 
-async def stored(connection: AsyncConnection[TupleRow], view: View) -> Stored | None:
-    found = await (await connection.execute("SELECT version, kinds FROM view_versions WHERE name = %s", (view.name,))).fetchone()
-    return None if found is None else Stored(found[0], frozenset(found[1]))
+async def stored_table(connection: AsyncConnection[TupleRow], view: View) -> Stored | None:
+    row = await (await connection.execute("SELECT version, kinds FROM view_versions WHERE name = %s", (view.name,))).fetchone()
+    return None if row is None else Stored(row[0], frozenset(row[1]))
 
 
 def of_kinds(kinds: Collection[str]) -> str:
-    """A condition on events, as SQL."""
+    """Return an SQL condition on events of these kinds."""
     bounds = map(StreamName.bounds, kinds)
     return " OR ".join(f"(originator_id >= '{first}' AND originator_id < '{end}')" for first, end in bounds)
 
 
 async def new_kinds(database: Database, views: Sequence[View]) -> frozenset[str]:
-    """The kinds of aggregates that no other build knows: no view shows them yet, and there are no events."""
+    """Return the kinds of aggregates that no other build knows: no view shows them yet, and they have no events."""
     shown = {kind for (kinds,) in await database.rows("SELECT kinds FROM view_versions") for kind in kinds}
     unseen = sorted({kind for view in views for kind in view.kinds} - shown)
-    found = [kind for kind in unseen if await database.rows(f"SELECT FROM events WHERE {of_kinds([kind])} LIMIT 1")]
-    return frozenset(unseen) - frozenset(found)
+    recorded = [kind for kind in unseen if await database.rows(f"SELECT FROM events WHERE {of_kinds([kind])} LIMIT 1")]
+    return frozenset(unseen) - frozenset(recorded)
 
 
 class StandIn(NamedTuple):
@@ -67,8 +67,8 @@ class StandIn(NamedTuple):
 
 
 async def make_stand_in(connection: AsyncConnection[TupleRow], view: View, *, schema: str, role: str | None) -> None:
-    """Unless there is one."""
-    if any(found.schema == schema for found in await _stand_ins(connection, view.name)):
+    """Create the stand-in of a view unless it exists."""
+    if any(stand_in.schema == schema for stand_in in await _stand_ins(connection, view.name)):
         return
     await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
     await connection.execute(view.stand_in(schema).encode())
@@ -78,12 +78,12 @@ async def make_stand_in(connection: AsyncConnection[TupleRow], view: View, *, sc
 
 
 async def lock_view(connection: AsyncConnection[TupleRow], name: str) -> list[StandIn]:
-    """Lock what shows a view, in the order in which a query locks it: a stand-in before the table. Gives the stand-ins."""
+    """Lock the relations that show a view and return its stand-ins. A stand-in is locked before the table, as queries do."""
     stand_ins = await _stand_ins(connection, name)
     for stand_in in stand_ins:
         await connection.execute(f"LOCK TABLE {stand_in.schema}.{name} IN ACCESS EXCLUSIVE MODE".encode())
-    found = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (f"public.{name}",))).fetchone()
-    if found and found[0]:
+    row = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (f"public.{name}",))).fetchone()
+    if row and row[0]:
         await connection.execute(f"LOCK TABLE public.{name} IN ACCESS EXCLUSIVE MODE".encode())
     return stand_ins
 

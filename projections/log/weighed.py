@@ -1,4 +1,4 @@
-"""A cache of aggregates that is bounded by their weight in bytes."""
+"""A cache of aggregates that is limited by their total size in bytes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from domain.kernel.aggregate import AggregateRoot
 R = TypeVar("R", bound=AggregateRoot)
 
 NOTHING: Final = 2048
-"""About the bytes of an aggregate without its content."""
+"""The approximate size in bytes of an aggregate without content."""
 
 
 _OBJECT: Final = 232
 _ARRAY: Final = 72
 _VALUE: Final = 96
-"""What one of each takes in memory beside its text: an array of empty arrays takes twenty times its text."""
+"""The bytes of memory that an object, an array and a value take in addition to their text. An array of empty arrays takes twenty
+times its text."""
 
 
 def memory_of(stored: bytes) -> int:
-    """About how many bytes the values of a JSON text take in memory."""
+    """Return the approximate number of bytes that the values of a JSON text take in memory."""
     return len(stored) + _OBJECT * stored.count(b"{") + _ARRAY * stored.count(b"[") + _VALUE * stored.count(b",")
 
 
 class Weighed(NamedTuple, Generic[R]):
-    """An aggregate and about how many bytes it takes. The weight is never too low: that of the state when it was loaded,
-    and of each event since."""
+    """An aggregate and its approximate size in bytes.
+
+    The weight is never too low: it is the weight of the state when it was loaded, plus that of each event since.
+    """
 
     root: R
     weight: int
@@ -40,7 +43,7 @@ def weigh(root: R) -> Weighed[R]:
 
 
 class WeighedCache(Generic[R]):
-    """The aggregates that were kept or used last, by any key, up to `most` bytes."""
+    """A cache of the most recently used aggregates, by any key, up to `most` bytes."""
 
     def __init__(self, most: int) -> None:
         self._entries = LRUCache[str, Weighed[R]](most, getsizeof=itemgetter(1))
@@ -55,7 +58,7 @@ class WeighedCache(Generic[R]):
         return self._entries.pop(key, None)
 
     def keep(self, key: str, entry: Weighed[R]) -> None:
-        """One that is too heavy is not kept, and takes no other with it."""
+        """Cache an aggregate. An aggregate that is too heavy is not cached, and evicts no other."""
         if entry.weight <= self._entries.maxsize:
             self._entries[key] = entry
         else:

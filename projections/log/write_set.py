@@ -1,4 +1,4 @@
-"""From decisions to what the append writes: event rows, view rows, and the difference of their references."""
+"""Converts decisions to the writes of an append: event rows, view rows, and the changes of references."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _add_references(append: WriteSet, decision: Decision) -> None:
 
 
 def metadata_text(cause: Cause) -> str:
-    """The cause as it is stored with each event: compact JSON, without what is absent."""
+    """Return the cause in the form in which it is stored with each event: compact JSON without absent members."""
     members = {"actor": cause.actor, "correlation_id": cause.correlation_id, "command_id": cause.command_id}
     if cause.causation_id is not None:
         members["causation_id"] = cause.causation_id

@@ -107,7 +107,7 @@ class HeldKeys:
         """Whether the process holds the key that new secrets are encrypted with."""
 
     @property
-    def held(self) -> Sequence[str]:
+    def fingerprints(self) -> Sequence[str]:
         """The fingerprints of the keys; the first one encrypts."""
         return self.ring.held
 
@@ -115,22 +115,22 @@ class HeldKeys:
         named = await named_keys(self._database)
         if named is None:
             return
-        if not named.all <= set(self.held) and self.ring.look():
+        if not named.all <= set(self.fingerprints) and self.ring.look():
             _log.info("took up another master key")
-        if self._fits(named) and named.encrypting != self.held[0]:
+        if self._fits(named) and named.encrypting != self.fingerprints[0]:
             self.ring.encrypt_with(named.encrypting)
             await write_down(self._database, self.ring)
             _log.info("secrets are encrypted with the master key %s from now on", named.encrypting)
 
     def _fits(self, named: NamedKeys) -> bool:
-        lacking = sorted(named.all - set(self.held))
+        lacking = sorted(named.all - set(self.fingerprints))
         if lacking and self._missing.due(" ".join(lacking)):
             _log.error(
                 "this process does not hold the master key %s that the database uses: put the key files of the machine where "
                 "`medialedger keys rotate` was run in their place here; nothing has to be restarted",
                 " and ".join(lacking),
             )
-        self.fit = named.encrypting in self.held
+        self.fit = named.encrypting in self.fingerprints
         return self.fit
 
 

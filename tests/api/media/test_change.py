@@ -26,7 +26,7 @@ ALL = ChangeFilter()
 
 
 def streams(inner: Core, *, kept: int = 10_000, life: float = 60, silence: float = 15) -> ChangeStreams:
-    return ChangeStreams(ChangeFeed(inner.database, inner.log_watcher, kept=kept, pause=0), life=life, silence=silence)
+    return ChangeStreams(ChangeFeed(inner.database, inner.log_watcher, buffered=kept, pause=0), life=life, silence=silence)
 
 
 def messages(sent: bytes) -> list[tuple[str, int, dict[str, Any]]]:
@@ -120,7 +120,7 @@ async def test_another_process_is_heard_and_followers_share_one_reader(inner: Co
 
 
 async def test_a_follower_that_falls_behind_is_told_where_to_go_on(http: httpx.AsyncClient, inner: Core) -> None:
-    feed = ChangeFeed(inner.database, inner.log_watcher, kept=1, pause=0)
+    feed = ChangeFeed(inner.database, inner.log_watcher, buffered=1, pause=0)
     slow, quick = (ChangeStreams(feed).frames(None, ALL) for _ in range(2))
     await anext(quick)
     await anext(slow)

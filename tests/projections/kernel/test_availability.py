@@ -131,7 +131,7 @@ async def test_tries_do_not_get_rarer(caplog: pytest.LogCaptureFixture) -> None:
     assert tries - before <= 8
     said = [record.getMessage() for record in caplog.records]
     assert said[0] == "the database is lost: no space left on /data; refused; requests get 503 until it is back"
-    assert re.match(r"the database is still away after \d+ s: no space left on /data; refused", said[1])
+    assert re.match(r"the database is still unavailable after \d+ s: no space left on /data; refused", said[1])
     assert re.fullmatch(r"the database is back after \d+ s", said[-1])
 
 

@@ -85,7 +85,7 @@ async def test_a_process_that_was_taken_for_dead_ends(empty_database: Database, 
     async with asyncio.timeout(60):
         await ended.wait()
     await frozen.stop()
-    assert "this is build 1, and the database needs build 2 or newer (a test); this process ends" in caplog.text
+    assert "this is build 1, and the database needs build 2 or newer (a test); this process exits" in caplog.text
 
 
 async def test_a_database_that_a_newer_build_made_refuses_an_older_one(empty_database: Database) -> None:

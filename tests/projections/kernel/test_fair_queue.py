@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.kernel.errors import Unavailable
 from projections.kernel.fair_queue import FairQueue
-from projections.kernel.readers import READER, Reader, Readers, Share
+from projections.kernel.readers import READER, ClientBudget, ClientBudgets, Reader
 from tests.projections.log.helpers import until
 
 
@@ -34,7 +34,7 @@ def too_many() -> Unavailable:
 class Reads:
     """Reads that end when they are told to. `begun` says who has had a place, in the order."""
 
-    def __init__(self, queue: FairQueue, readers: Readers | None = None) -> None:
+    def __init__(self, queue: FairQueue, readers: ClientBudgets | None = None) -> None:
         self.queue = queue
         self.readers = readers
         self.begun: list[str] = []
@@ -160,7 +160,7 @@ async def test_the_request_that_makes_room_may_just_have_been_cancelled() -> Non
 
 
 async def test_a_reader_beside_others_rests_after_what_it_has_taken(clock: Clock) -> None:
-    readers = Readers(Share(part=0.5, burst=0.1, rest=10.0), pressure=lambda: True, clock=clock)
+    readers = ClientBudgets(ClientBudget(part=0.5, burst=0.1, rest=10.0), pressure=lambda: True, clock=clock)
     reads = Reads(FairQueue(2, each=1, waiting=100, refusal=too_many, clock=clock), readers)
     for name in ("greedy", "patient"):
         readers.sent(name)
@@ -183,7 +183,7 @@ async def test_a_reader_beside_others_rests_after_what_it_has_taken(clock: Clock
 
 
 async def test_places_that_are_held_while_others_send_count_for_nothing(clock: Clock) -> None:
-    readers = Readers(Share(part=0.5, burst=0.0, rest=10.0), pressure=lambda: True, clock=clock)
+    readers = ClientBudgets(ClientBudget(part=0.5, burst=0.0, rest=10.0), pressure=lambda: True, clock=clock)
     reads = Reads(FairQueue(1, each=1, waiting=100, refusal=too_many, counts=False, clock=clock), readers)
     for _ in range(2):
         task = reads.ask("slow")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from projections.kernel.readers import Reader, Readers, Share
+from projections.kernel.readers import ClientBudget, ClientBudgets, Reader
 
 
 class World:
@@ -13,7 +13,9 @@ class World:
     def __init__(self) -> None:
         self.now = 100.0
         self.pressure = True
-        self.readers = Readers(Share(part=0.25, burst=0.5, rest=2.0), pressure=lambda: self.pressure, clock=lambda: self.now)
+        self.readers = ClientBudgets(
+            ClientBudget(part=0.25, burst=0.5, rest=2.0), pressure=lambda: self.pressure, clock=lambda: self.now
+        )
         self.one, self.two = self.sent("one"), self.sent("two")
 
     def sent(self, name: str) -> Reader:

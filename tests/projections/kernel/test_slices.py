@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from projections.kernel.readers import READER, Reader, Readers, Share
+from projections.kernel.readers import READER, ClientBudget, ClientBudgets, Reader
 from projections.kernel.slices import in_slices
 
 
@@ -31,7 +31,7 @@ async def test_other_tasks_run_between_two_slices() -> None:
 
 
 async def test_a_reader_that_is_alone_has_all_of_it_at_once() -> None:
-    readers, seen = Readers(), list[str]()
+    readers, seen = ClientBudgets(), list[str]()
     READER.set(readers.sent("one"))
     beside = asyncio.get_running_loop().call_soon(seen.append, "other")
     assert await in_slices(lambda numbers: seen.append("slice") or numbers, range(5), size=1) == list(range(5))  # type: ignore[func-returns-value]
@@ -44,7 +44,7 @@ async def test_nothing_gives_nothing() -> None:
 
 
 async def test_the_time_is_taken_from_the_share_of_the_reader() -> None:
-    readers = Readers(Share(part=0.25, burst=0.0, rest=1000.0), pressure=lambda: True)
+    readers = ClientBudgets(ClientBudget(part=0.25, burst=0.0, rest=1000.0), pressure=lambda: True)
     READER.set(readers.sent("one"))
     until = asyncio.get_running_loop().time() + 0.01
 

@@ -42,7 +42,7 @@ async def test_partitions_are_made_ahead_of_need(wired: Core, small: str, caplog
         await wired.partitions.make()
         assert SIZE <= wired.partitions.free < 2 * SIZE
     assert partitions(small) == [(1, 7, 7), (8, 14, 7), (15, 21, 6), (22, 28, 0)]
-    assert "none was made ahead" not in caplog.text
+    assert "no partition was created in advance" not in caplog.text
     assert whole(small) == 20
 
 
@@ -61,11 +61,11 @@ async def test_an_append_makes_the_partition_that_nobody_has_made(small: str, ca
     await appender.start()
     try:
         await appender.append(one("test:a"))
-        assert "none was made ahead" not in caplog.text
+        assert "no partition was created in advance" not in caplog.text
         assert await appender.append(WriteSet([row("test:b", version) for version in range(1, 21)])) == 21
     finally:
         await appender.stop()
-    assert caplog.text.count("none was made ahead") == 1
+    assert caplog.text.count("no partition was created in advance") == 1
     assert partitions(small) == [(1, 7, 7), (8, 14, 7), (15, 21, 7)]
     assert whole(small) == 21
 

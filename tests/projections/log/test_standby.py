@@ -106,5 +106,5 @@ async def test_what_a_standby_lacks_is_forgotten_and_said(
     assert (await rename(wired, "r", "after")).version == 3
     assert versions(servers.url, "room:r") == [1, 2, 3]
     assert whole(servers.url) == 3
-    assert "lacks what was written at position 4" in caplog.text
+    assert "lacks the event at position 4" in caplog.text
     assert "medialedger restored" in caplog.text

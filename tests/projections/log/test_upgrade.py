@@ -168,7 +168,7 @@ async def test_both_builds_read_what_either_wrote_until_the_older_one_ends_and_t
     async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
         beside = [tasks.create_task(one.write_until(older_ends, other)) for one, other in ((old, new), (new, old))]
         finishing = tasks.create_task(new.rebuilder.finish([NEW]))
-        await until(lambda: "room_name_view version 2 waits as long as build 1 runs" in caplog.text)
+        await until(lambda: "room_name_view version 2 has to wait while build 1 runs" in caplog.text)
         assert not finishing.done()
         older_ends.set()
         assert all([await each > 0 for each in beside])
@@ -247,7 +247,7 @@ class TestWhileTheOlderBuildLives:
         await old.running.start()
 
     async def test_the_new_version_is_not_built_by_hand(self, new: Process) -> None:
-        with pytest.raises(OlderBuildsRun, match="room_name_view version 2 waits as long as build 1 runs"):
+        with pytest.raises(OlderBuildsRun, match="room_name_view version 2 has to wait while build 1 runs"):
             await new.rebuilder.rebuild(NEW)
         assert await new.database.row("SELECT to_regclass('room_name_view_next') IS NULL") == (True,)
 
@@ -265,7 +265,7 @@ class TestWhileTheOlderBuildLives:
     ) -> None:
         later = Process(inner, database_url, migrated[1], build=3, view=replace(NEW, version=3, earlier=NEW))
         await later._owner.open()
-        with pytest.raises(OlderBuildsRun, match="room_name_view version 3 waits as long as build 1 runs"):
+        with pytest.raises(OlderBuildsRun, match="room_name_view version 3 has to wait while build 1 runs"):
             await later.rebuilder.ensure([later.view])
         await old.running.stop()
         assert await later.rebuilder.ensure([later.view]) == ["room_name_view"]
