@@ -47,7 +47,7 @@ async def test_a_migration_that_waits_for_a_lock_does_not_hold_up_others(
         async with reader.transaction():
             await reader.execute("SELECT FROM first")
             migrating = asyncio.create_task(migrate(empty_database, [FIRST, changing], lock_wait=0.1))
-            await until(lambda: "waits for a lock" in caplog.text)
+            await until(lambda: "is waiting for a lock" in caplog.text)
             await writer.execute("INSERT INTO first VALUES (1)")
             assert not migrating.done()
         assert await migrating == ["0002 changing"]
