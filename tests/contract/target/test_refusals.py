@@ -296,7 +296,7 @@ async def test_a_place_at_another_server_is_not_believed(location: str, tmp_path
 async def test_a_file_with_another_hash_at_the_server_is_no_success(tmp_path: Path) -> None:
     async with Host(says(answer(200, "repr-digest: sha-256=:AAAA:"))) as host:
         target = on_http(host)
-        with pytest.raises(TargetFailed, match="another file than was sent"):
+        with pytest.raises(TargetFailed, match="differs from the one that was sent"):
             await uploaded(target, source(tmp_path, SIZE), order(), Memory())
         await target.close()
 
@@ -460,7 +460,7 @@ async def test_what_does_not_speak_the_protocol_of_the_stream_says_so() -> None:
         assert "does not speak RTMP" in await custom(f"rtmp://127.0.0.1:{host.port}/live")
     assert "cannot be reached" in await custom("rtmp://127.0.0.1:9/live")
     said = await custom(f"srt://127.0.0.1:9?passphrase={SECRET}")
-    assert said.startswith("SRT is not spoken here")
+    assert said.startswith("SRT is not supported")
     assert SECRET not in said
     assert "begin with rtmp" in await custom("file:///etc/passwd")
 
@@ -482,8 +482,8 @@ def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> Non
         except TargetFailed as failed:
             found[path] = f"{failed.kind}: {failed}"
     assert found["open"] == ""
-    assert "may not be written" in found["closed"]
-    assert found["closed"].endswith("It was tried as nobody, which uploads.")
+    assert "not writable" in found["closed"]
+    assert found["closed"].endswith("It was checked as nobody, the account of uploads.")
     assert "not there" in found["missing"]
     assert [found[path].split(":")[0] for path in ("..", None)] == ["destination", "destination"]
     assert list((tmp_path / "open").iterdir()) == []

@@ -181,7 +181,7 @@ async def test_a_target_that_hangs_is_given_up(inner: Core) -> None:
 async def test_what_nothing_here_publishes_to_says_so(inner: Core) -> None:
     fault = await TargetTrials(KnownTargets(GuardedClient), refused={}).fault(Target.MPX, {})
     assert fault is not None
-    assert fault.startswith("Nothing here can publish to MPX: choose another target")
+    assert fault.startswith("No installed target publishes to MPX: choose another one")
 
 
 async def test_a_destination_is_opened_for_the_present_job_of_a_publication_while_it_is_active(inner: Core) -> None:

@@ -1,4 +1,4 @@
-"""Access tokens of OAuth 2.0 from a refresh token: RFC 6749, section 6. They are in the memory of this process alone."""
+"""OAuth 2.0 access tokens from a refresh token: RFC 6749, section 6. They are kept only in the memory of this process."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from urllib.parse import urlencode
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
-from workers.adapters.targets.answers import reached, retry_after
+from workers.adapters.targets.answers import retry_after, translate_client_faults
 from workers.adapters.targets.documents import MOST, document
 from workers.ports import Reply
 from workers.target_ports import TargetFailed
 
 _EARLY: Final = 60.0
-"""Seconds before its end that a token is not used any more."""
+"""Seconds before its expiry from which a token is no longer used."""
 _LIFETIME: Final = 3600
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class AccessTokens:
-    """Those of one destination: `yt_clientId`, `yt_clientSecret` and `yt_refreshToken` of its configuration."""
+    """The tokens of one destination, from `yt_clientId`, `yt_clientSecret` and `yt_refreshToken` of its configuration."""
 
     def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, url: str, seconds: float) -> None:
         self._config = config
@@ -31,7 +31,7 @@ class AccessTokens:
         self._token = ""
         self._until = 0.0
         self.scopes: frozenset[str] = frozenset()
-        """What the last token was granted; empty where the server did not say."""
+        """The scopes of the last token; empty if the server did not report them."""
 
     async def current(self) -> str:
         if not self._token or monotonic() >= self._until:
@@ -39,30 +39,30 @@ class AccessTokens:
         return self._token
 
     def forget(self, token: str) -> None:
-        """It was refused: the next one is a new one."""
+        """Discard a token that was refused, so that a new one is fetched."""
         if token == self._token:
             self._token = ""
 
     async def _refresh(self) -> None:
-        wanted = {
+        form = {
             "grant_type": "refresh_token",
             "client_id": named.text(self._config, "yt_clientId"),
             "client_secret": named.text(self._config, "yt_clientSecret"),
             "refresh_token": named.text(self._config, "yt_refreshToken"),
         }
-        with reached():
+        with translate_client_faults():
             reply = await self._client.request(
-                "POST", self._url, headers=_FORM, body=urlencode(wanted).encode(), seconds=self._seconds, most=MOST
+                "POST", self._url, headers=_FORM, body=urlencode(form).encode(), seconds=self._seconds, most=MOST
             )
         if reply.status != 200:
             raise _refusal(reply)
-        found = document(reply)
-        token, lasts = found.get("access_token"), found.get("expires_in")
+        answer = document(reply)
+        token, lasts = answer.get("access_token"), answer.get("expires_in")
         if not isinstance(token, str) or not token or not token.isprintable():
-            raise TargetFailed("retry", "The server of YouTube's tokens answers without a token.")
+            raise TargetFailed("retry", "YouTube's token server answered without a token.")
         self._token = token
         self._until = monotonic() + (lasts if isinstance(lasts, int) else _LIFETIME) - _EARLY
-        self.scopes = frozenset(str(found.get("scope") or "").split())
+        self.scopes = frozenset(str(answer.get("scope") or "").split())
 
 
 def _refusal(reply: Reply) -> TargetFailed:
@@ -70,14 +70,14 @@ def _refusal(reply: Reply) -> TargetFailed:
     if code == "invalid_grant":
         return TargetFailed(
             "destination",
-            "YouTube does not accept the refresh token any more: authorize the channel again, and set yt_refreshToken.",
+            "YouTube no longer accepts the refresh token: authorize the channel again, and set yt_refreshToken.",
         )
     if code in ("invalid_client", "unauthorized_client"):
         return TargetFailed("destination", "YouTube does not know this client: check yt_clientId and yt_clientSecret.")
     if reply.status == 429 or reply.status >= 500:
-        return TargetFailed("retry", f"YouTube gives no token now: status {reply.status}.", after=retry_after(reply))
+        return TargetFailed("retry", f"YouTube issues no token at the moment: status {reply.status}.", after=retry_after(reply))
     return TargetFailed(
-        "destination", f"YouTube gives no token: status {reply.status}. Check yt_clientId, yt_clientSecret and yt_refreshToken."
+        "destination", f"YouTube issues no token: status {reply.status}. Check yt_clientId, yt_clientSecret and yt_refreshToken."
     )
 
 

@@ -1,4 +1,4 @@
-"""What refusals and lost connections of a target mean for a publication."""
+"""The meaning of refusals and lost connections of a target for a publication."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from workers.ports import OutboundFailed, OutboundRefused, Reply
 from workers.target_ports import TargetFailed, TargetFault
 
 SECONDS: Final = 30.0
-"""For a request without a body, and for each piece of a body."""
+"""The time limit in seconds for a request without a body, and for each piece of a body."""
 _LONGEST_REST: Final = 3600.0
 _LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _FULL: Final = 507
 
 
 @contextmanager
-def reached() -> Iterator[None]:
-    """Requests of the guarded client, whose sentences hold no secret."""
+def translate_client_faults() -> Iterator[None]:
+    """Translate faults of the guarded client, whose messages contain no secret, to `TargetFailed`."""
     try:
         yield
     except OutboundRefused as refused:
-        raise TargetFailed("destination", f"The destination is not called: {refused}") from None
+        raise TargetFailed("destination", f"The destination may not be called: {refused}") from None
     except OutboundFailed as failed:
         kind: TargetFault = "destination" if failed.kind == "tls" else "retry"
-        raise TargetFailed(kind, f"The destination does not take it: {failed}") from None
+        raise TargetFailed(kind, f"The request to the destination failed: {failed}") from None
 
 
 def refusal(reply: Reply, *, what: str, credentials: str) -> TargetFailed:
-    """`credentials` are the members of the configuration that a status 401 or 403 is about."""
+    """Return the failure for a refused request. `credentials` names the members of the configuration to check after a status 401 or
+    403."""
     status = reply.status
     match status:
         case 401 | 403:
@@ -51,6 +52,6 @@ def refusal(reply: Reply, *, what: str, credentials: str) -> TargetFailed:
 
 
 def retry_after(reply: Reply) -> float | None:
-    """Seconds; a date is not read."""
+    """Return the header Retry-After in seconds, at most an hour; None if it is missing or a date."""
     value = reply.headers.get("retry-after", "")
     return min(float(value), _LONGEST_REST) if value.isascii() and value.isdigit() and len(value) < 9 else None

@@ -1,4 +1,4 @@
-"""JSON that services answer with."""
+"""JSON answers of services."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from workers.ports import Reply
 from workers.target_ports import TargetFailed
 
 MOST: Final = 1_048_576
-"""Bytes of an answer. A page of a list has some hundred thousand at most."""
-_NO_OBJECT: Final = "The service answers with what is no JSON object."
+"""The limit for an answer in bytes. A page of a list has a few hundred thousand at most."""
+_NO_OBJECT: Final = "The answer of the service is not a JSON object."
 
 
 def document(reply: Reply) -> Mapping[str, Any]:
-    """The object of an answer. Raises `TargetFailed` where it is none, or too large."""
+    """Return the JSON object of an answer. Raises `TargetFailed` if it is not an object, or too large."""
     if len(reply.body) >= MOST:
-        raise TargetFailed("retry", "The service answers with more than it should.")
+        raise TargetFailed("retry", "The answer of the service is too large.")
     try:
-        found = json.loads(reply.body or b"{}")
+        content = json.loads(reply.body or b"{}")
     except (ValueError, RecursionError):
         raise TargetFailed("retry", _NO_OBJECT) from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise TargetFailed("retry", _NO_OBJECT)
-    return found
+    return content
 
 
 def error_document(reply: Reply) -> Mapping[str, Any]:
-    """The member `error` of a refusal; empty where there is none that can be read."""
+    """Return the member `error` of a refusal; empty if it cannot be read."""
     try:
         return member(document(reply), "error")
     except TargetFailed:
@@ -37,33 +37,33 @@ def error_document(reply: Reply) -> Mapping[str, Any]:
 
 
 def member(holder: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The object below these names; empty where there is none."""
-    found: Any = holder
+    """Return the object at this path of names; empty if there is none."""
+    value: Any = holder
     for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
 
 
 def entries(holder: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
-    """The objects in the list of this name."""
-    found = holder.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    """Return the objects in the list with this name."""
+    values = holder.get(name)
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
 
 
 def has(holder: Mapping[str, Any], name: str, *, text: str) -> bool:
-    """Whether the list of this name has this text."""
-    found = holder.get(name)
-    return isinstance(found, list) and text in found
+    """Return True if the list with this name contains this text."""
+    values = holder.get(name)
+    return isinstance(values, list) and text in values
 
 
 def identifier(holder: Mapping[str, Any], name: str = "id") -> str:
-    """An id that the service gave. Raises `TargetFailed` where it could be more than a word in an address."""
+    """Return an id that the service assigned. Raises `TargetFailed` if it could be more than one word in an address."""
     value = holder.get(name)
     if isinstance(value, str) and 0 < len(value) <= 200 and value.isascii() and value.replace("-", "").replace("_", "").isalnum():
         return value
-    raise TargetFailed("retry", f"The service answers without an {name} that can be used.")
+    raise TargetFailed("retry", f"The answer of the service has no usable {name}.")
 
 
-def same_origin(one: str, other: str) -> bool:
-    first, second = urlsplit(one), urlsplit(other)
+def same_origin(url: str, other_url: str) -> bool:
+    first, second = urlsplit(url), urlsplit(other_url)
     return (first.scheme, first.netloc) == (second.scheme, second.netloc)

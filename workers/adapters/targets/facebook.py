@@ -1,7 +1,8 @@
 """Facebook as a target: films and live videos of a page.
 
-A film has the id of its publication among its labels, which nobody else sees; a live video has it as its title until it is shown.
-So what a call has made whose answer was lost is found again."""
+A film has the id of its publication among its labels, which are not shown to viewers; a live video has it as its title until it is
+shown. So the result of a call whose answer was lost can be found again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from workers.adapters.targets import named
 from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.facebook_api import FacebookApi
-from workers.adapters.targets.facebook_upload import PART, PhasedUpload, uploaded
+from workers.adapters.targets.facebook_upload import PART, PhasedUpload, is_uploaded
 from workers.adapters.targets.service import ServiceTarget
 from workers.live_ports import LiveIngest
 from workers.target_ports import (
@@ -34,7 +35,7 @@ _LIVE_FIELDS: Final = "id,title,status,secure_stream_url"
 
 
 class FacebookTarget(ServiceTarget):
-    """Its configuration: `fb_resourceId`, the id of a page, and `fb_accessToken`."""
+    """The target. Its configuration is `fb_resourceId`, the id of a page, and `fb_accessToken`."""
 
     PART = PART
 
@@ -43,10 +44,10 @@ class FacebookTarget(ServiceTarget):
         self._videos = FacebookApi(self._config, client=self._client, base=self._addresses.facebook_video, seconds=self._seconds)
 
     async def check(self) -> None:
-        """Asks who the token is of, and for the page."""
+        """Request the owner of the token, and the page."""
         page = self._page
         await self._graph.get("me", {"fields": "id"})
-        if await self._graph.found(page, {"fields": "id"}) is None:
+        if await self._graph.get_or_none(page, {"fields": "id"}) is None:
             raise TargetFailed(
                 "destination", "The access token does not reach the page: check fb_resourceId, and take a token of that page."
             )
@@ -61,7 +62,7 @@ class FacebookTarget(ServiceTarget):
         progress: Callable[[UploadProgress], None],
     ) -> Details:
         named.content_id(order)
-        made = await self._finished(source, state)
+        made = await self._finished_video(source, state)
         if made is None:
             run = PhasedUpload(
                 *(self._videos, source),
@@ -72,63 +73,63 @@ class FacebookTarget(ServiceTarget):
                 progress=progress,
             )
             labels = {"custom_labels": dumps([_mark(order)])}
-            made = await run.run({**_words(order), **labels, "published": "true"}, state)
+            made = await run.run({**_texts(order), **labels, "published": "true"}, state)
             await save({"made": made, "sha256": source.sha256})
         progress(UploadProgress(source.size, source.size))
-        return {_VIDEO: made, **_shown(made), "size": source.size, "sha256": source.sha256}
+        return {_VIDEO: made, **_links(made), "size": source.size, "sha256": source.sha256}
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
         if _LIVE in details:
-            live = await self._graph.found(identifier(details, _LIVE), {"fields": "id,status"})
+            live = await self._graph.get_or_none(identifier(details, _LIVE), {"fields": "id,status"})
             return None if live is None else {**details, "fb_status": live.get("status")}
-        found = await self._graph.found(identifier(details, _VIDEO), {"fields": "id,status,published,length"})
-        if found is None:
+        video = await self._graph.get_or_none(identifier(details, _VIDEO), {"fields": "id,status,published,length"})
+        if video is None:
             return None
-        status = member(found, "status").get("video_status")
-        told = {"fb_status": status, "fb_published": found.get("published"), "fb_length": found.get("length")}
-        return {**details, **told, "isUnavailable": status in ("error", "expired")}
+        status = member(video, "status").get("video_status")
+        reported = {"fb_status": status, "fb_published": video.get("published"), "fb_length": video.get("length")}
+        return {**details, **reported, "isUnavailable": status in ("error", "expired")}
 
     async def publish(self, order: PublicationOrder, details: Details) -> None:
-        await self._graph.post(_known(details), {"published": "true"})
+        await self._graph.post(_object_id(details), {"published": "true"})
 
     async def unpublish(self, order: PublicationOrder, details: Details) -> None:
-        await self._graph.post(_known(details), {"published": "false"})
+        await self._graph.post(_object_id(details), {"published": "false"})
 
     async def update(self, order: PublicationOrder, details: Details) -> None:
-        words = _words(order)
-        named_so = words if _LIVE in details else {"name": words["title"], "description": words["description"]}
-        await self._graph.post(_known(details), named_so)
+        texts = _texts(order)
+        fields = texts if _LIVE in details else {"name": texts["title"], "description": texts["description"]}
+        await self._graph.post(_object_id(details), fields)
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
         named.content_id(order)
         if details:
-            await self._graph.remove(_known(details))
+            await self._graph.remove(_object_id(details))
             return
-        live = await self._opened(order)
-        for key in ([identifier(live)] if live is not None else []) + await self._labelled(order):
+        live = await self._unshown_live(order)
+        for key in ([identifier(live)] if live is not None else []) + await self._labelled_videos(order):
             await self._graph.remove(key)
 
     async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
-        known = (details or {}).get(_LIVE)
-        if known is not None:
-            found = await self._graph.found(identifier(details or {}, _LIVE), {"fields": _LIVE_FIELDS})
+        live_id = (details or {}).get(_LIVE)
+        if live_id is not None:
+            live = await self._graph.get_or_none(identifier(details or {}, _LIVE), {"fields": _LIVE_FIELDS})
         else:
-            found = await self._opened(order) or await self._new_live(order)
-        if found is None or found.get("status") in _OVER:
+            live = await self._unshown_live(order) or await self._new_live(order)
+        if live is None or live.get("status") in _OVER:
             raise TargetFailed("publication", "The live video on Facebook has ended: create the publication again.")
-        return _ingest(found)
+        return _ingest(live)
 
     async def go_live(self, order: PublicationOrder, details: Details) -> Details:
-        await self._graph.post(identifier(details, _LIVE), {"status": "LIVE_NOW", **_words(order)})
+        await self._graph.post(identifier(details, _LIVE), {"status": "LIVE_NOW", **_texts(order)})
         return details
 
     async def close_live(self, order: PublicationOrder, details: Details) -> None:
         key = identifier(details, _LIVE)
-        found = await self._graph.found(key, {"fields": "id,status"})
-        if found is None or found.get("status") in _OVER:
+        live = await self._graph.get_or_none(key, {"fields": "id,status"})
+        if live is None or live.get("status") in _OVER:
             return
-        if found.get("status") == "UNPUBLISHED":
-            await self._graph.remove(key)  # it was never shown: nothing of it was recorded
+        if live.get("status") == "UNPUBLISHED":
+            await self._graph.remove(key)  # it was never shown, so nothing was recorded
         else:
             await self._graph.post(key, {"end_live_video": "true"})
 
@@ -136,53 +137,53 @@ class FacebookTarget(ServiceTarget):
     def _page(self) -> str:
         return quote(named.text(self._config, "fb_resourceId"), safe="")
 
-    async def _finished(self, source: UploadSource, state: UploadState | None) -> str | None:
-        """The video of an earlier run that had it all."""
+    async def _finished_video(self, source: UploadSource, state: UploadState | None) -> str | None:
+        """Return the video of an earlier run that uploaded all of it."""
         match state:
-            case {"made": str(key), "sha256": source.sha256} if await uploaded(self._graph, key):
+            case {"made": str(key), "sha256": source.sha256} if await is_uploaded(self._graph, key):
                 return key
         return None
 
     async def _new_live(self, order: PublicationOrder) -> Mapping[str, Any]:
-        """It is not shown before the stream is there."""
+        """Create a live video, which is not shown before its stream has begun."""
         return await self._graph.post(f"{self._page}/live_videos", {"status": "UNPUBLISHED", "title": _mark(order)})
 
-    async def _opened(self, order: PublicationOrder) -> Mapping[str, Any] | None:
-        """The live video of this publication that was not shown yet."""
-        found = await self._graph.newest(f"{self._page}/live_videos", _LIVE_FIELDS)
-        return next((one for one in found if one.get("title") == _mark(order)), None)
+    async def _unshown_live(self, order: PublicationOrder) -> Mapping[str, Any] | None:
+        """Return the live video of this publication that was not shown yet."""
+        live_videos = await self._graph.newest(f"{self._page}/live_videos", _LIVE_FIELDS)
+        return next((live for live in live_videos if live.get("title") == _mark(order)), None)
 
-    async def _labelled(self, order: PublicationOrder) -> list[str]:
-        """The videos of this publication among the newest ones."""
-        found = await self._graph.newest(f"{self._page}/videos", "id,custom_labels")
-        return [identifier(one) for one in found if has(one, "custom_labels", text=_mark(order))]
+    async def _labelled_videos(self, order: PublicationOrder) -> list[str]:
+        """Return the videos of this publication among the newest ones."""
+        videos = await self._graph.newest(f"{self._page}/videos", "id,custom_labels")
+        return [identifier(video) for video in videos if has(video, "custom_labels", text=_mark(order))]
 
 
 def _mark(order: PublicationOrder) -> str:
-    """By which what belongs to a publication is found."""
+    """Return the text by which everything that belongs to a publication is found."""
     return f"medialedger-{order.id}"
 
 
-def _words(order: PublicationOrder) -> dict[str, str]:
+def _texts(order: PublicationOrder) -> dict[str, str]:
     return {"title": (order.title or order.content_id)[:_TITLE], "description": order.description[:_DESCRIPTION]}
 
 
-def _known(details: Details) -> str:
+def _object_id(details: Details) -> str:
     return identifier(details, _LIVE if _LIVE in details else _VIDEO)
 
 
-def _shown(video: str) -> Details:
+def _links(video: str) -> Details:
     link = f"https://www.facebook.com/watch/?v={video}"
     address = f"https://www.facebook.com/plugins/video.php?href={quote(link, safe='')}"
     return {"link": link, "embedHtml": f'<iframe src="{address}" allowfullscreen></iframe>', "isUnavailable": False}
 
 
 def _ingest(live: Mapping[str, Any]) -> LiveIngest:
-    """The last part of the address is the key of the stream."""
+    """Return the ingest of a live video. The last part of its address is the key of the stream."""
     url = live.get("secure_stream_url")
     parts = urlsplit(url) if isinstance(url, str) else None
     if parts is None or parts.scheme != "rtmps" or not parts.hostname or "/" not in parts.path.strip("/"):
-        raise TargetFailed("retry", "Facebook names no address for the stream.")
+        raise TargetFailed("retry", "Facebook returned no address for the stream.")
     folder, _, name = parts.path.rpartition("/")
     address = f"rtmps://{parts.netloc}{folder}"
     place = {

@@ -1,4 +1,5 @@
-"""Requests to Facebook's Graph API, and what its refusals mean for a publication. The token is in a header, never in an address."""
+"""Requests to Facebook's Graph API, and the meaning of its refusals for a publication. The token is in a header, never in an
+address."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from urllib.parse import urlencode
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
-from workers.adapters.targets.answers import reached, refusal, retry_after
+from workers.adapters.targets.answers import refusal, retry_after, translate_client_faults
 from workers.adapters.targets.documents import MOST, document, entries, error_document, member
 from workers.adapters.targets.parts import pieces
 from workers.ports import Reply
@@ -28,22 +29,23 @@ _PERMISSIONS: Final = "pages_manage_posts, pages_read_engagement and publish_vid
 
 
 class FacebookRefused(TargetFailed):
-    """`code` and `subcode` are Facebook's numbers for it, `told` what it adds to them."""
+    """Raised when Facebook refused a request. `code` and `subcode` are Facebook's error numbers, `data` is the additional
+    information."""
 
-    def __init__(self, failed: TargetFailed, *, code: int, subcode: int, told: Mapping[str, Any]) -> None:
+    def __init__(self, failed: TargetFailed, *, code: int, subcode: int, data: Mapping[str, Any]) -> None:
         super().__init__(failed.kind, str(failed), after=failed.after)
         self.code = code
         self.subcode = subcode
-        self.told = told
+        self.data = data
 
     @property
     def missing(self) -> bool:
-        """The object is not there, or is not this token's."""
+        """True if the object does not exist or does not belong to this token."""
         return any(self.code == code and subcode in (None, self.subcode) for code, subcode in _MISSING)
 
 
 class FacebookApi:
-    """Raises `FacebookRefused`, or `TargetFailed` where no answer came."""
+    """Requests to the Graph API. They raise `FacebookRefused`, or `TargetFailed` if there was no answer."""
 
     def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, base: str, seconds: float) -> None:
         self._config = config
@@ -52,21 +54,21 @@ class FacebookApi:
         self._seconds = seconds
 
     async def get(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
-        return await self._asked("GET", f"{path}?{urlencode(query)}")
+        return await self._request("GET", f"{path}?{urlencode(query)}")
 
     async def post(self, path: str, form: Mapping[str, str]) -> Mapping[str, Any]:
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
-        return await self._asked("POST", path, headers=kind, body=urlencode(form).encode())
+        return await self._request("POST", path, headers=kind, body=urlencode(form).encode())
 
     async def remove(self, path: str) -> None:
-        """What is not there is no failure."""
+        """Remove an object. An object that does not exist is no failure."""
         try:
-            await self._asked("DELETE", path)
+            await self._request("DELETE", path)
         except FacebookRefused as failed:
             if not failed.missing:
                 raise
 
-    async def found(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any] | None:
+    async def get_or_none(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any] | None:
         try:
             return await self.get(path, query)
         except FacebookRefused as failed:
@@ -75,7 +77,7 @@ class FacebookApi:
             raise
 
     async def newest(self, path: str, fields: str) -> Sequence[Mapping[str, Any]]:
-        """The first pages of a list. The addresses of the next ones have the token in them, so only their cursors are used."""
+        """Return the first pages of a list. The addresses of further pages contain the token, so only their cursors are used."""
         listed: list[Mapping[str, Any]] = []
         query = {"fields": fields, "limit": _PAGE}
         for _ in range(_PAGES):
@@ -90,7 +92,7 @@ class FacebookApi:
     async def transfer(
         self, path: str, source: UploadSource, *, form: Mapping[str, str], start: int, size: int, sent: Callable[[int], None]
     ) -> Mapping[str, Any]:
-        """A form with a part of the file, as multipart/form-data."""
+        """Send a form with a part of the file, as multipart/form-data."""
         boundary = token_hex(16)
         head, tail = _around(form, boundary)
 
@@ -100,7 +102,7 @@ class FacebookApi:
                 yield piece
             yield tail
 
-        with reached():
+        with translate_client_faults():
             reply = await self._client.send(
                 *("POST", f"{self._base}/{path}"),
                 pieces=body(),
@@ -111,13 +113,13 @@ class FacebookApi:
             )
         return _answer(reply)
 
-    async def _asked(
+    async def _request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Mapping[str, Any]:
-        given = {**self._login, **(headers or {})}
-        with reached():
+        all_headers = {**self._login, **(headers or {})}
+        with translate_client_faults():
             reply = await self._client.request(
-                method, f"{self._base}/{path}", headers=given, body=body, seconds=self._seconds, most=MOST
+                method, f"{self._base}/{path}", headers=all_headers, body=body, seconds=self._seconds, most=MOST
             )
         return _answer(reply)
 
@@ -125,7 +127,9 @@ class FacebookApi:
     def _login(self) -> Mapping[str, str]:
         token = named.text(self._config, "fb_accessToken")
         if not token.isprintable() or not token.isascii():
-            raise TargetFailed("destination", "The fb_accessToken has characters that no token has: set it again.")
+            raise TargetFailed(
+                "destination", "The fb_accessToken contains characters that are not allowed in a token: set it again."
+            )
         return {"Authorization": f"OAuth {token}"}
 
 
@@ -134,35 +138,37 @@ def _answer(reply: Reply) -> Mapping[str, Any]:
     if 200 <= reply.status < 300 and not error:
         return document(reply)
     code, subcode = (value if isinstance(value := error.get(name), int) else 0 for name in ("code", "error_subcode"))
-    raise FacebookRefused(_failure(reply, code, subcode), code=code, subcode=subcode, told=member(error, "error_data"))
+    raise FacebookRefused(_failure(reply, code, subcode), code=code, subcode=subcode, data=member(error, "error_data"))
 
 
 def _failure(reply: Reply, code: int, subcode: int) -> TargetFailed:
-    said = f" (error {code}{f'/{subcode}' if subcode else ''})" if code else ""
+    suffix = f" (error {code}{f'/{subcode}' if subcode else ''})" if code else ""
     if code in _LOGIN:
         return TargetFailed(
-            "destination", f"Facebook does not accept the access token any more{said}: get a new one, and set fb_accessToken."
+            "destination", f"Facebook no longer accepts the access token{suffix}: get a new one, and set fb_accessToken."
         )
     if code in _BUSY:
-        return TargetFailed("retry", f"Facebook takes no more requests now{said}.", after=retry_after(reply) or _BUSY_SECONDS)
+        return TargetFailed(
+            "retry", f"Facebook accepts no more requests at the moment{suffix}.", after=retry_after(reply) or _BUSY_SECONDS
+        )
     if {code, subcode} & _FILE:
-        return TargetFailed("media", f"Facebook does not take the file{said}: check its format, length and size.")
+        return TargetFailed("media", f"Facebook does not accept the file{suffix}: check its format, length and size.")
     if {code, subcode} & _PASSING:
-        return TargetFailed("retry", f"Facebook fails for the moment{said}.", after=retry_after(reply))
+        return TargetFailed("retry", f"Facebook reports a temporary failure{suffix}.", after=retry_after(reply))
     if code == 10 or 200 <= code < 300:
         return TargetFailed(
             "destination",
-            f"The access token lacks a permission{said}: it needs pages_manage_posts, pages_read_engagement and publish_video.",
+            f"The access token lacks a permission{suffix}: it needs pages_manage_posts, pages_read_engagement and publish_video.",
         )
     if code == 368:
-        return TargetFailed("destination", f"Facebook has blocked the account for a time{said}: see its support inbox.")
+        return TargetFailed("destination", f"Facebook has blocked the account for a time{suffix}: see its support inbox.")
     if code in (100, 803) or reply.status in (400, 404):
-        return TargetFailed("publication", f"Facebook refuses it with status {reply.status}{said}.")
-    return refusal(reply, what=f"{_WHO}{said}", credentials="fb_accessToken")
+        return TargetFailed("publication", f"Facebook refuses it with status {reply.status}{suffix}.")
+    return refusal(reply, what=f"{_WHO}{suffix}", credentials="fb_accessToken")
 
 
 def _around(form: Mapping[str, str], boundary: str) -> tuple[bytes, bytes]:
-    """What stands before and after the bytes of the file."""
+    """Return the bytes before and after the content of the file."""
     fields = "".join(
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in form.items()
     )

@@ -1,4 +1,5 @@
-"""Resumable uploads to Facebook: the phases start, transfer and finish. Facebook says after each part which one it wants next."""
+"""Resumable uploads to Facebook: the phases start, transfer and finish. After each part, Facebook names the part that it expects
+next."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from workers.target_ports import TargetFailed, UploadProgress, UploadSource, Upl
 
 PART: Final = 16 * 1024 * 1024
 _SMALLEST: Final = 64 * 1024
-"""Who wants smaller parts would have a large file sent for ever."""
+"""The smallest acceptable part in bytes: with smaller parts, a large file would never be finished."""
 _LARGEST: Final = 10 * 1024**3
 _OTHER_OFFSET: Final = 1363037
 _CORRECTIONS: Final = 3
@@ -26,7 +27,7 @@ class Session:
 
 
 class PhasedUpload:
-    """The upload of one file to one page. `api` is where files are sent, `graph` where all else is asked."""
+    """The upload of one file to one page. `api` receives the file, `graph` all other requests."""
 
     def __init__(
         self,
@@ -49,26 +50,27 @@ class PhasedUpload:
         self._corrections = 0
 
     async def run(self, words: Mapping[str, str], state: UploadState | None) -> str:
-        """The id of the video. `words` are what is said of it at the end."""
+        """Upload the file and return the id of the video. `words` is the description that is sent at the end."""
         if not 0 < self._source.size <= _LARGEST:
-            raise TargetFailed("media", "The file is empty, or larger than the 10 GB that Facebook takes.")
-        session, at, end = self._resumed(state) or await self._begun()
+            raise TargetFailed("media", "The file is empty, or larger than the 10 GB that Facebook accepts.")
+        session, at, end = self._resume(state) or await self._begin()
         while at < self._source.size:
-            at, end = await self._sent(session, at, end)
-            await self._kept(session, at)
-        await self._finished(session, words)
+            at, end = await self._send_part(session, at, end)
+            await self._save_state(session, at)
+        await self._finish(session, words)
         return session.video
 
-    async def _begun(self) -> tuple[Session, int, int]:
+    async def _begin(self) -> tuple[Session, int, int]:
         form = {"upload_phase": "start", "file_size": str(self._source.size)}
         answer = await self._api.post(self._path, form)
         session = Session(identifier(answer, "upload_session_id"), identifier(answer, "video_id"))
-        at, end = self._wanted(answer, 0)
-        await self._kept(session, at)
+        at, end = self._expected_range(answer, 0)
+        await self._save_state(session, at)
         return session, at, end
 
-    async def _sent(self, session: Session, at: int, end: int) -> tuple[int, int]:
-        """A part; which one is wanted next. Facebook tells as an error that it wants another part than was sent."""
+    async def _send_part(self, session: Session, at: int, end: int) -> tuple[int, int]:
+        """Send a part and return the range that is expected next. Facebook reports as an error that it expects another part than
+        was sent."""
         size = min(end - at, self._part, self._source.size - at)
         form = {"upload_phase": "transfer", "upload_session_id": session.id, "start_offset": str(at)}
 
@@ -80,38 +82,38 @@ class PhasedUpload:
         except FacebookRefused as failed:
             if failed.subcode in _ENDED:
                 await self._save({"sha256": self._source.sha256})
-                raise TargetFailed("retry", "Facebook has ended the upload: it begins anew.") from None
+                raise TargetFailed("retry", "Facebook has ended the upload: it starts over.") from None
             self._corrections += 1
-            if failed.subcode != _OTHER_OFFSET or "start_offset" not in failed.told or self._corrections > _CORRECTIONS:
+            if failed.subcode != _OTHER_OFFSET or "start_offset" not in failed.data or self._corrections > _CORRECTIONS:
                 raise
-            return self._wanted(failed.told, None)
-        return self._wanted(answer, at + 1)
+            return self._expected_range(failed.data, None)
+        return self._expected_range(answer, at + 1)
 
-    def _wanted(self, answer: Mapping[str, Any], least: int | None) -> tuple[int, int]:
-        """`least`: where the next part begins at least."""
+    def _expected_range(self, answer: Mapping[str, Any], least: int | None) -> tuple[int, int]:
+        """Return the range that Facebook expects. `least` is the smallest valid beginning."""
         start, end = (_number(answer.get(name)) for name in ("start_offset", "end_offset"))
         size = self._source.size
         if start is None or end is None or not 0 <= start <= end <= size or (start == end < size):
             raise TargetFailed("retry", "Facebook asks for a part that the file does not have.")
         if least is not None and start < least:
-            raise TargetFailed("retry", "Facebook has not taken the part that was sent.")
+            raise TargetFailed("retry", "Facebook has not accepted the part that was sent.")
         if end - start < min(_SMALLEST, size - start):
             raise TargetFailed("retry", "Facebook asks for parts that are too small.")
         return start, end
 
-    async def _finished(self, session: Session, words: Mapping[str, str]) -> None:
-        """An earlier run may have said it, and not heard the answer."""
+    async def _finish(self, session: Session, words: Mapping[str, str]) -> None:
+        """Finish the upload. If an earlier run did, but its answer was lost, the refusal is ignored."""
         form = {"upload_phase": "finish", "upload_session_id": session.id, **words}
         try:
             await self._api.post(self._path, form)
         except FacebookRefused:
-            if not await uploaded(self._graph, session.video):
+            if not await is_uploaded(self._graph, session.video):
                 raise
 
-    async def _kept(self, session: Session, at: int) -> None:
+    async def _save_state(self, session: Session, at: int) -> None:
         await self._save({"session": session.id, "video": session.video, "at": at, "sha256": self._source.sha256})
 
-    def _resumed(self, state: UploadState | None) -> tuple[Session, int, int] | None:
+    def _resume(self, state: UploadState | None) -> tuple[Session, int, int] | None:
         match state:
             case {"session": str(key), "video": str(video), "at": int(at), "sha256": self._source.sha256}:
                 if 0 <= at <= self._source.size:
@@ -119,10 +121,10 @@ class PhasedUpload:
         return None
 
 
-async def uploaded(api: FacebookApi, video: str) -> bool:
-    """Whether Facebook has all of a video."""
-    found = await api.found(video, {"fields": "status"})
-    status = (found or {}).get("status")
+async def is_uploaded(api: FacebookApi, video: str) -> bool:
+    """Return True if Facebook has received all of a video."""
+    answer = await api.get_or_none(video, {"fields": "status"})
+    status = (answer or {}).get("status")
     phase = status.get("uploading_phase") if isinstance(status, Mapping) else None
     return isinstance(phase, Mapping) and phase.get("status") == "complete"
 

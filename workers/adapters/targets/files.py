@@ -1,6 +1,7 @@
-"""The common part of targets that keep a file as it is: it is there, or it is not, and nothing can be done with it.
+"""The common part of targets that store a file as it is: the file exists or not, and cannot be changed.
 
-Texts of a film are files beside it."""
+Texts of a film are files next to it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from workers.target_ports import (
 
 
 class FileTarget:
-    """`capabilities` of a target that goes on where it was cut off."""
+    """A target for files. The default `capabilities` are those of a target that resumes interrupted uploads."""
 
     capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "delete", "texts"})
 
@@ -48,7 +49,7 @@ class FileTarget:
 
     async def add_text(self, text: PublishedText, order: PublicationOrder, *, details: Details) -> Details:
         async def save(state: UploadState) -> None:
-            """A text is sent anew."""
+            """Save nothing: an interrupted text is sent again from its beginning."""
 
         made = await self.upload(
             text.source, replace(order, ending=text.ending), state=None, save=save, progress=lambda progress: None
@@ -59,4 +60,6 @@ class FileTarget:
         await self.delete(replace(order, ending=str(details["ending"])), details)
 
     def _unable(self) -> TargetFailed:
-        return TargetFailed("publication", "The destination only keeps files: one is published by its upload until it is deleted.")
+        return TargetFailed(
+            "publication", "The destination only stores files: a file is published from its upload until its deletion."
+        )

@@ -1,6 +1,7 @@
 """A target in a directory of this machine, below the root that the operator allows, such as a mounted share.
 
-Each directory is opened without following links, one below the other, so that no link leads out of the root."""
+Each directory is opened below its parent, without following links, so that no link leads out of the root.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 
 
 class FilesystemTarget(FileTarget):
-    """Its configuration: `path`, relative to the root or an absolute one below it."""
+    """The target. Its configuration is `path`, relative to the root or absolute below it."""
 
     def __init__(self, config: Mapping[str, Any], *, root: Path | None, part: int = PART) -> None:
         self._config = config
@@ -48,16 +49,16 @@ class FilesystemTarget(FileTarget):
     ) -> Details:
         name = named.file_name(order)
         at = _offset(state, source)
-        with _translated():
-            folder = await asyncio.to_thread(self._opened)
+        with _translate_faults():
+            folder = await asyncio.to_thread(self._open_folder)
             try:
                 if at == source.size and await asyncio.to_thread(_hash, folder, name) == source.sha256:
                     return self._details(name, source)
-                at = await asyncio.to_thread(_begun, folder, name, at)
+                at = await asyncio.to_thread(_prepare, folder, name, at)
                 while at < source.size:
-                    at = await self._copied(source, folder, name, at=at, progress=progress)
+                    at = await self._copy_part(source, folder, name, at=at, progress=progress)
                     await save({"at": at, "sha256": source.sha256})
-                await asyncio.to_thread(_finished, folder, name, source.sha256)
+                await asyncio.to_thread(_finish, folder, name, source.sha256)
             finally:
                 os.close(folder)
         return self._details(name, source)
@@ -71,20 +72,20 @@ class FilesystemTarget(FileTarget):
     async def close(self) -> None:
         return None
 
-    async def _copied(
+    async def _copy_part(
         self, source: UploadSource, folder: int, name: str, *, at: int, progress: Callable[[UploadProgress], None]
     ) -> int:
-        """One part, synced to the disk; where it ends. It is copied in pieces, between which it can be cancelled."""
+        """Copy one part, sync it to the disk, and return its end. It is copied in pieces, between which it can be cancelled."""
         end = min(at + self._part, source.size)
-        with source.path.open("rb") as read, _opened_file(folder, _partial(name), os.O_RDWR) as write:
+        with source.path.open("rb") as read, _open_file(folder, _partial(name), os.O_RDWR) as write:
             while at < end:
                 at += await asyncio.to_thread(_copy, read.fileno(), write, at, min(_PIECE, end - at))
                 progress(UploadProgress(at, source.size))
             await asyncio.to_thread(os.fsync, write)
         return at
 
-    def _opened(self) -> int:
-        """The descriptor of the folder."""
+    def _open_folder(self) -> int:
+        """Return a descriptor of the folder."""
         if self._root is None:
             raise TargetFailed(
                 "destination", "Files are not published to this machine: its operator sets MEDIALEDGER_FILESYSTEM_ROOT to allow it."
@@ -96,7 +97,7 @@ class FilesystemTarget(FileTarget):
             )
         parts = path.relative_to(self._root).parts if path.is_absolute() else path.parts
         if ".." in parts or not all(part.isprintable() for part in parts):
-            raise TargetFailed("destination", "The path may have neither '..' nor characters that cannot be seen.")
+            raise TargetFailed("destination", "The path may contain neither '..' nor unprintable characters.")
         opened = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for part in parts:
             try:
@@ -108,10 +109,10 @@ class FilesystemTarget(FileTarget):
 
     def _check(self) -> None:
         probe, moved = (f"{named.PROBE}{uuid4().hex}" for _ in range(2))
-        with _translated():
-            folder = self._opened()
+        with _translate_faults():
+            folder = self._open_folder()
             try:
-                with _opened_file(folder, probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
+                with _open_file(folder, probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
                     os.write(file, probe.encode())
                     os.fsync(file)
                 os.rename(probe, moved, src_dir_fd=folder, dst_dir_fd=folder)
@@ -122,23 +123,23 @@ class FilesystemTarget(FileTarget):
                 os.close(folder)
 
     def _query(self, name: str, details: Details) -> Details | None:
-        with _translated():
-            folder = self._opened()
+        with _translate_faults():
+            folder = self._open_folder()
             try:
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             except FileNotFoundError:
                 return None
             finally:
                 os.close(folder)
-        return {**details, "size": found.st_size}
+        return {**details, "size": status.st_size}
 
     def _delete(self, name: str) -> None:
-        with _translated():
-            folder = self._opened()
+        with _translate_faults():
+            folder = self._open_folder()
             try:
-                for one in (_partial(name), name):
+                for path in (_partial(name), name):
                     with suppress(FileNotFoundError):
-                        os.unlink(one, dir_fd=folder)
+                        os.unlink(path, dir_fd=folder)
                 os.fsync(folder)
             finally:
                 os.close(folder)
@@ -152,7 +153,7 @@ def _partial(name: str) -> str:
 
 
 def _offset(state: UploadState | None, source: UploadSource) -> int:
-    """What an earlier try has synced of this file."""
+    """Return the size of what an earlier attempt has synced of this file."""
     match state:
         case {"at": int(at), "sha256": source.sha256} if 0 <= at <= source.size:
             return at
@@ -160,7 +161,7 @@ def _offset(state: UploadState | None, source: UploadSource) -> int:
 
 
 @contextmanager
-def _opened_file(folder: int, name: str, flags: int) -> Iterator[int]:
+def _open_file(folder: int, name: str, flags: int) -> Iterator[int]:
     file = os.open(name, flags | _FILE, _READABLE, dir_fd=folder)
     try:
         yield file
@@ -168,9 +169,9 @@ def _opened_file(folder: int, name: str, flags: int) -> Iterator[int]:
         os.close(file)
 
 
-def _begun(folder: int, name: str, at: int) -> int:
-    """Where the copy goes on: at 0 if what was there is not there any more."""
-    with _opened_file(folder, _partial(name), os.O_RDWR | os.O_CREAT) as file:
+def _prepare(folder: int, name: str, at: int) -> int:
+    """Prepare the partial file and return the offset at which the copy continues: 0 if the earlier part no longer exists."""
+    with _open_file(folder, _partial(name), os.O_RDWR | os.O_CREAT) as file:
         os.fchmod(file, _READABLE)
         at = at if os.fstat(file).st_size >= at else 0
         os.ftruncate(file, at)
@@ -183,17 +184,17 @@ def _copy(read: int, write: int, at: int, size: int) -> int:
     except OSError as fault:
         if fault.errno in _FULL:
             raise
-        copied = os.pwrite(write, os.pread(read, size, at), at)  # between some file systems
+        copied = os.pwrite(write, os.pread(read, size, at), at)  # not supported between some file systems
     if not copied:
         raise TargetFailed("media", "The file became shorter while it was uploaded.")
     return copied
 
 
-def _finished(folder: int, name: str, sha256: str) -> None:
-    """Renamed once it is what was to be copied: it is read again, from where it is now."""
+def _finish(folder: int, name: str, sha256: str) -> None:
+    """Rename the file if its hash, read from its new place, is correct."""
     if _hash(folder, _partial(name)) != sha256:
         os.unlink(_partial(name), dir_fd=folder)
-        raise TargetFailed("retry", "The destination has another file than was copied: its hash differs.")
+        raise TargetFailed("retry", "The file at the destination differs from the copied one: its hash is different.")
     os.rename(_partial(name), name, src_dir_fd=folder, dst_dir_fd=folder)
     os.fsync(folder)
 
@@ -201,7 +202,7 @@ def _finished(folder: int, name: str, sha256: str) -> None:
 def _hash(folder: int, name: str) -> str | None:
     with (
         suppress(FileNotFoundError),
-        _opened_file(folder, name, os.O_RDONLY) as descriptor,
+        _open_file(folder, name, os.O_RDONLY) as descriptor,
         os.fdopen(os.dup(descriptor), "rb") as file,
     ):
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -209,8 +210,8 @@ def _hash(folder: int, name: str) -> str | None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """The system's own words, without the path."""
+def _translate_faults() -> Iterator[None]:
+    """Translate faults of the system to `TargetFailed`, with the message of the system but without the path."""
     try:
         yield
     except OSError as fault:
@@ -221,9 +222,9 @@ def _failure(fault: OSError) -> TargetFailed:
     if fault.errno in _FULL:
         return TargetFailed("destination", "The file system of the destination has no space left: make room there.")
     if fault.errno in (ELOOP, ENOTDIR):
-        return TargetFailed("destination", "The path leads through a link or a file: name the directory itself.")
+        return TargetFailed("destination", "The path leads through a link or a file: use the path of the directory itself.")
     if fault.errno == ENOENT:
-        return TargetFailed("destination", "The directory is not there: make it, or mount it.")
+        return TargetFailed("destination", "The directory does not exist: create it, or mount it.")
     if isinstance(fault, PermissionError):
-        return TargetFailed("destination", "The directory may not be written: give the account of the workers the right to.")
+        return TargetFailed("destination", "The directory is not writable: grant write permission to the account of the workers.")
     return TargetFailed("retry", f"The file system of the destination fails: {os.strerror(fault.errno or 0)}.")

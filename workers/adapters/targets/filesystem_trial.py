@@ -1,4 +1,4 @@
-"""The trial of a directory by the account that uploads: root may write anywhere, and steps are not run by root."""
+"""The check of a directory under the account that uploads: root may write anywhere, but steps do not run as root."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _MODULE: Final = "workers.adapters.targets.filesystem_trial"
 
 
 class OthersFilesystemTarget(FilesystemTarget):
-    """A directory that another account than this process's uploads to. `account`: None where it is this process's own."""
+    """A directory to which another account than that of this process uploads. `account` returns None if this process's account
+    uploads."""
 
     def __init__(self, config: Mapping[str, Any], *, root: Path | None, account: Callable[[], struct_passwd | None]) -> None:
         super().__init__(config, root=root)
-        self._asked = json.dumps({"root": None if root is None else str(root), "path": config.get("path")})
+        self._request = json.dumps({"root": None if root is None else str(root), "path": config.get("path")})
         self._account = account
 
     async def check(self) -> None:
@@ -33,21 +34,25 @@ class OthersFilesystemTarget(FilesystemTarget):
         if account is None:
             return await super().check()
         try:
-            ran = await asyncio.to_thread(_run, account, self._asked)
-            told = json.loads(ran.stdout)
+            ran = await asyncio.to_thread(_run, account, self._request)
+            failure = json.loads(ran.stdout)
         except subprocess.TimeoutExpired:
             raise TargetFailed("retry", "The file system of the destination does not answer.") from None
         except (OSError, ValueError, subprocess.SubprocessError):
-            raise TargetFailed("destination", f"The account {account.pw_name} cannot try the directory: see its rights.") from None
-        if told:
-            raise TargetFailed(told["kind"], f"{told['sentence']} It was tried as {account.pw_name}, which uploads.")
+            raise TargetFailed(
+                "destination", f"The account {account.pw_name} cannot check the directory: look at its permissions."
+            ) from None
+        if failure:
+            raise TargetFailed(
+                failure["kind"], f"{failure['sentence']} It was checked as {account.pw_name}, the account of uploads."
+            )
         return None
 
 
-def _run(account: struct_passwd, asked: str) -> subprocess.CompletedProcess[str]:
+def _run(account: struct_passwd, request: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603 - this product's own module
         [sys.executable, "-m", _MODULE],
-        input=asked,
+        input=request,
         capture_output=True,
         text=True,
         check=True,
@@ -60,11 +65,11 @@ def _run(account: struct_passwd, asked: str) -> subprocess.CompletedProcess[str]
     )
 
 
-async def _answer(asked: str) -> str:
-    given = json.loads(asked)
-    root = None if given["root"] is None else Path(given["root"])
+async def _answer(text: str) -> str:
+    request = json.loads(text)
+    root = None if request["root"] is None else Path(request["root"])
     try:
-        await FilesystemTarget({"path": given["path"]}, root=root).check()
+        await FilesystemTarget({"path": request["path"]}, root=root).check()
     except TargetFailed as failed:
         return json.dumps({"kind": failed.kind, "sentence": str(failed)})
     return "{}"

@@ -1,4 +1,4 @@
-"""A target that takes files by PUT or POST: one request with the whole file, which starts over when it is cut off."""
+"""A target that takes files by PUT or POST: one request with the whole file, which starts over when it is interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
-from workers.adapters.targets.answers import SECONDS, reached, refusal
+from workers.adapters.targets.answers import SECONDS, refusal, translate_client_faults
 from workers.adapters.targets.files import FileTarget
 from workers.adapters.targets.parts import pieces
 from workers.ports import Reply
@@ -21,12 +21,13 @@ _FILM: Final = ".mp4"
 _CONTENT: Final = "{contentId}"
 _PUBLICATION: Final = "{publicationId}"
 _WITHOUT: Final = frozenset({400, 404, 405, 501})
-"""Answers to OPTIONS of servers that do not know it."""
+"""Answers of servers that do not support OPTIONS."""
 _GONE: Final = (404, 410)
 
 
 class HttpUploadTarget(FileTarget):
-    """Its configuration: `url`, in which `{contentId}` and `{publicationId}` stand for those ids, `method` and `headers`."""
+    """The target. Its configuration is `url`, in which `{contentId}` and `{publicationId}` are replaced by those ids, `method` and
+    `headers`."""
 
     capabilities: frozenset[str] = frozenset({"upload", "query", "delete", "texts"})
 
@@ -36,8 +37,8 @@ class HttpUploadTarget(FileTarget):
         self._seconds = seconds
 
     async def check(self) -> None:
-        """OPTIONS, else HEAD, with the headers of an upload. An empty file is sent only where the server says that it takes DELETE
-        too."""
+        """Send OPTIONS, or HEAD if it is not supported, with the headers of an upload. An empty file is sent only if the server
+        announces that it supports DELETE, too."""
         probe = PublicationOrder(uuid4(), f"medialedger-probe-{uuid4().hex}")
         answer = await self._ask("OPTIONS", self._url(probe))
         if answer.status in _WITHOUT:
@@ -46,11 +47,13 @@ class HttpUploadTarget(FileTarget):
                 return
         if answer.status >= 300:
             raise self._refusal(answer)
-        allowed = {one.strip().upper() for one in answer.headers.get("allow", "").split(",")} - {""}
+        allowed = {method.strip().upper() for method in answer.headers.get("allow", "").split(",")} - {""}
         if allowed and self._method not in allowed:
-            raise TargetFailed("destination", f"The URL takes {', '.join(sorted(allowed))}, but no {self._method}: change method.")
+            raise TargetFailed(
+                "destination", f"The URL accepts {', '.join(sorted(allowed))}, but not {self._method}: change method."
+            )
         if self._method == "PUT" and {"PUT", "DELETE"} <= allowed:
-            await self._tried(probe)
+            await self._try_upload(probe)
 
     async def upload(
         self,
@@ -71,13 +74,13 @@ class HttpUploadTarget(FileTarget):
         }
         await save({"began": True})
         body = pieces(source.path, start=0, size=source.size, sent=lambda sent: progress(UploadProgress(sent, source.size)))
-        with reached():
+        with translate_client_faults():
             reply = await self._client.send(
                 self._method, url, pieces=body, size=source.size, headers=given, seconds_without_progress=self._seconds
             )
         if not 200 <= reply.status < 300:
             raise self._refusal(reply)
-        details = {"link": _shown(self._place(url, reply)), "size": source.size, "sha256": source.sha256}
+        details = {"link": _without_query(self._place(url, reply)), "size": source.size, "sha256": source.sha256}
         await self._verify(order, details, digest)
         return details
 
@@ -87,13 +90,13 @@ class HttpUploadTarget(FileTarget):
             return None
         if not 200 <= reply.status < 300:
             raise self._refusal(reply)
-        told = {"link": details.get("link", ""), "lastModified": reply.headers.get("last-modified")}
+        reported = {"link": details.get("link", ""), "lastModified": reply.headers.get("last-modified")}
         size = reply.headers.get("content-length", "")
-        return {**told, "size": int(size) if size.isascii() and size.isdigit() else None}
+        return {**reported, "size": int(size) if size.isascii() and size.isdigit() else None}
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
         if self._method == "POST" and not details:
-            return  # whether and where something was made is not known
+            return  # it is unknown whether and where a file was created
         reply = await self._ask("DELETE", self._file(order, details or {}))
         if reply.status not in _GONE and not 200 <= reply.status < 300:
             raise self._refusal(reply)
@@ -101,25 +104,25 @@ class HttpUploadTarget(FileTarget):
     async def close(self) -> None:
         await self._client.close()
 
-    async def _tried(self, probe: PublicationOrder) -> None:
+    async def _try_upload(self, probe: PublicationOrder) -> None:
         for method in ("PUT", "DELETE"):
             reply = await self._ask(method, self._url(probe))
             if not 200 <= reply.status < 300:
                 raise self._refusal(reply)
 
     async def _verify(self, order: PublicationOrder, details: Details, digest: str) -> None:
-        """Against what the server says of the file now, where it says something."""
+        """Compare the file with the size and the hash that the server reports, if it reports them."""
         reply = await self._ask("HEAD", self._file(order, details), {"Want-Repr-Digest": "sha-256=10"})
         if reply.status != 200:
             return
         size = reply.headers.get("content-length", "")
-        told = reply.headers.get("repr-digest", "")
-        other = told.startswith("sha-256=:") and not told.startswith(f"sha-256=:{digest}:")
+        reported = reply.headers.get("repr-digest", "")
+        other = reported.startswith("sha-256=:") and not reported.startswith(f"sha-256=:{digest}:")
         if other or (size.isascii() and size.isdigit() and int(size) not in (0, details["size"])):
-            raise TargetFailed("retry", "The destination has another file than was sent: its size or its hash differs.")
+            raise TargetFailed("retry", "The file at the destination differs from the one that was sent, in its size or its hash.")
 
     async def _ask(self, method: str, url: str, more: Mapping[str, str] | None = None) -> Reply:
-        with reached():
+        with translate_client_faults():
             return await self._client.request(
                 method, url, headers={**self._headers, **(more or {})}, seconds=self._seconds, most=1_024
             )
@@ -128,11 +131,13 @@ class HttpUploadTarget(FileTarget):
         name = quote(named.content_id(order), safe="")
         url = named.text(self._config, "url")
         if self._method == "PUT" and _CONTENT not in url and _PUBLICATION not in url:
-            raise TargetFailed("destination", f"The URL names no file: put {_CONTENT} into it, or every upload has the same place.")
-        return _ended(url.replace(_CONTENT, name).replace(_PUBLICATION, str(order.id)), order.ending)
+            raise TargetFailed(
+                "destination", f"The URL contains no name: put {_CONTENT} into it, or all uploads have the same address."
+            )
+        return _with_ending(url.replace(_CONTENT, name).replace(_PUBLICATION, str(order.id)), order.ending)
 
     def _file(self, order: PublicationOrder, details: Details) -> str:
-        """Where the file is. Of a POST the server has said it; only its own address is believed."""
+        """Return the address of the file. After a POST it is the server's, if it has the same origin as the URL."""
         url, link = self._url(order), details.get("link")
         if self._method == "POST" and isinstance(link, str) and link.startswith(_origin(url)):
             return link
@@ -153,15 +158,17 @@ class HttpUploadTarget(FileTarget):
     def _headers(self) -> dict[str, str]:
         headers = self._config.get("headers") or ()
         return {
-            str(one["name"]): str(one["value"]) for one in headers if isinstance(one, Mapping) and {"name", "value"} <= one.keys()
+            str(header["name"]): str(header["value"])
+            for header in headers
+            if isinstance(header, Mapping) and {"name", "value"} <= header.keys()
         }
 
     def _refusal(self, reply: Reply) -> TargetFailed:
         return refusal(reply, what="The server of the destination", credentials="headers")
 
 
-def _ended(url: str, ending: str) -> str:
-    """The address of a text: that of the film, whose ending it has instead."""
+def _with_ending(url: str, ending: str) -> str:
+    """Return the address of a text: the address of the film with the ending of the text."""
     if ending == _FILM:
         return url
     parts = urlsplit(url)
@@ -173,7 +180,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/"
 
 
-def _shown(url: str) -> str:
-    """Without a query, which may be a signature."""
+def _without_query(url: str) -> str:
+    """Return the URL without its query, which may be a signature."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"

@@ -1,4 +1,4 @@
-"""The targets that the product has and those that other packages bring, by the numbers of their kinds."""
+"""The targets of the product and of plug-in packages, by the numbers of their kinds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from workers.plugin_ports import TARGETS, TargetPlugin
 from workers.target_ports import PublishingTarget, TargetSettings
 
 _NONE: Final = (
-    "Nothing here can publish to {name}: choose another target, or install a package that brings it in the group {group}."
+    "No installed target publishes to {name}: choose another one, or install a package that provides it in the group {group}."
 )
-_OWN: Final = tuple(one.name.lower() for one in Target if one not in (Target.TWITTER, Target.MPX))
+_OWN: Final = tuple(kind.name.lower() for kind in Target if kind not in (Target.TWITTER, Target.MPX))
 
 
 class KnownTargets:
-    """The port `Targets`. `client` makes a guarded client, which the target closes. `account` gives that of uploads, where this
-    process has another. While it is quiet, no target is opened."""
+    """The port `Targets`. `client` makes a guarded client, which the target closes. `account` returns the account of uploads, if it
+    differs from this process's. In quiet mode no target is opened."""
 
     def __init__(
         self,
@@ -78,12 +78,13 @@ class KnownTargets:
         return OthersFilesystemTarget(config, root=root, account=self._account)
 
     def _plugged(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
-        """By another package. What that raises is the destination's fault: nothing of the configuration is in the sentence."""
+        """Return the target of a plug-in package. Faults of the package become faults of the destination, whose message contains
+        nothing of the configuration."""
         name = Target(target).name if target in tuple(Target) else str(target)
         plugin: TargetPlugin | None = loaded(TARGETS, taken=_OWN).get(name.lower())
         if plugin is None:
             return WithoutUpload(_NONE.format(name=name, group=TARGETS))
         try:
             return plugin(config, client=self._client())
-        except Exception as fault:  # a package of others may raise anything
-            return WithoutUpload(f"The package that brings {name} fails with {type(fault).__name__}: ask who wrote it.")
+        except Exception as fault:  # an external package may raise anything
+            return WithoutUpload(f"The package that provides {name} failed with {type(fault).__name__}: ask its author.")

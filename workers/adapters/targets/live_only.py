@@ -1,4 +1,4 @@
-"""Targets without uploads: CUSTOM takes live streams alone, and those that nothing here can serve say so."""
+"""Targets without uploads: CUSTOM, which takes only live streams, and a placeholder for targets that are not available."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workers.adapters.encoders.point import NotSent
 from workers.adapters.encoders.rtmp import Publication
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
-from workers.adapters.targets.answers import reached
+from workers.adapters.targets.answers import translate_client_faults
 from workers.live_ports import LIVE, LiveIngest
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
@@ -20,12 +20,12 @@ _STREAMS: Final = ("rtmp", "rtmps")
 _PORTS: Final = {"rtmp": 1935, "rtmps": 443, "http": 80, "https": 443}
 SECONDS: Final = 5.0
 _NO_SRT: Final = (
-    "SRT is not spoken here, neither by pushes nor by streaming servers: give the rtmp:// or rtmps:// address of the receiver."
+    "SRT is not supported, neither by pushes nor by streaming servers: use the rtmp:// or rtmps:// address of the receiver."
 )
 
 
 class WithoutUpload:
-    """Whatever is asked of it, it says why it does not do it."""
+    """A target that refuses every operation with a reason."""
 
     capabilities: frozenset[str] = frozenset()
 
@@ -69,9 +69,9 @@ class WithoutUpload:
 
 
 class CustomTarget(WithoutUpload):
-    """Its configuration: `cstm_streamUrl`, of RTMP or RTMPS, and `cstm_streamName`. A publication may have its own ones, and must
-    have its own name for another origin. The receiver takes what comes: nothing is made there before a stream, and nothing is left
-    after it."""
+    """A receiver of live streams. Its configuration is `cstm_streamUrl`, of RTMP or RTMPS, and `cstm_streamName`. A publication may
+    have its own values, and must have its own name for another origin. The receiver accepts any stream: nothing is created there
+    before a stream, and nothing remains after it."""
 
     capabilities: frozenset[str] = frozenset({LIVE})
 
@@ -84,12 +84,12 @@ class CustomTarget(WithoutUpload):
         self._seconds = seconds
 
     async def check(self) -> None:
-        """The handshake of RTMP; of others a connection."""
+        """Do the RTMP handshake; for other protocols only connect."""
         parts = _parsed(named.text(self._config, "cstm_streamUrl"))
         port = parts.port or _PORTS.get(parts.scheme)
         if port is None:
             raise TargetFailed("destination", "The cstm_streamUrl needs a port.")
-        with reached():
+        with translate_client_faults():
             await self._greet(parts, port)
 
     async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
@@ -106,10 +106,10 @@ class CustomTarget(WithoutUpload):
         return details
 
     async def close_live(self, order: PublicationOrder, details: Details) -> None:
-        """It is over when nothing is sent any more."""
+        """Do nothing: the stream is over when nothing is sent any more."""
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        """A stream that is over leaves nothing."""
+        """Do nothing: a stream that is over leaves nothing."""
 
     async def close(self) -> None:
         await self._client.close()
@@ -122,7 +122,7 @@ class CustomTarget(WithoutUpload):
                 async with asyncio.timeout(self._seconds):
                     await Publication(reader, writer).shake_hands()
         except (TimeoutError, NotSent, OSError, EOFError):
-            raise TargetFailed("destination", "What answers at cstm_streamUrl does not speak RTMP: check host and port.") from None
+            raise TargetFailed("destination", "The server at cstm_streamUrl does not speak RTMP: check host and port.") from None
         finally:
             writer.transport.abort()
 
@@ -132,7 +132,7 @@ def _parsed(url: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise TargetFailed("destination", "The cstm_streamUrl cannot be read as a URL.") from None
+        raise TargetFailed("destination", "The cstm_streamUrl is not a valid URL.") from None
     if parts.scheme == "srt":
         raise TargetFailed("destination", _NO_SRT)
     if not parts.hostname or parts.scheme not in _PORTS:
@@ -141,7 +141,7 @@ def _parsed(url: str) -> SplitResult:
 
 
 def _shown(parts: SplitResult) -> Mapping[str, Any]:
-    """Without the name of the stream, which is its key, and without a query, which may hold a passphrase."""
+    """Return the address without the name of the stream, which is its key, and without a query, which may contain a passphrase."""
     port = f":{parts.port}" if parts.port else ""
     return {
         "rtmpServerUrl": f"{parts.scheme}://{_authority(parts)}{port}{parts.path}",

@@ -1,6 +1,8 @@
 """The name of a published file, and members of a destination's configuration.
 
-The name has the id of the publication: two publications of one content share no file, and deleting one leaves the other."""
+The name contains the id of the publication: two publications of one content share no file, and deleting one does not affect the
+other.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any, Final
 from workers.target_ports import PublicationOrder, TargetFailed
 
 _LONGEST: Final = 180
-"""Bytes of a content id: names of files have at most 255."""
+"""The limit for a content id in bytes: file names have at most 255."""
 _FORBIDDEN: Final = ("/", "\\")
 PROBE: Final = ".medialedger-probe-"
 
@@ -20,20 +22,20 @@ def file_name(order: PublicationOrder) -> str:
 
 
 def content_id(order: PublicationOrder) -> str:
-    """Checked, whoever accepted it: it becomes part of a path on the machines of others."""
+    """Return the content id. It is checked here again, because it becomes part of a path on external machines."""
     name = order.content_id
     if not name or len(name.encode("utf-8", "replace")) > _LONGEST:
         raise TargetFailed("publication", f"The content id must have 1 to {_LONGEST} bytes to be the name of a file.")
-    if name.startswith(".") or not name.isprintable() or any(one in name for one in _FORBIDDEN):
+    if name.startswith(".") or not name.isprintable() or any(character in name for character in _FORBIDDEN):
         raise TargetFailed(
             "publication",
-            "The content id begins with a dot, or has slashes or characters that cannot be seen: it is no name of a file.",
+            "The content id begins with a dot, or contains slashes or unprintable characters: it cannot be the name of a file.",
         )
     return name
 
 
 def text(config: Mapping[str, Any], member: str, default: str | None = None) -> str:
-    """A member that is a text, and not empty without a `default`."""
+    """Return a member that is a text. Without a `default`, it must not be empty."""
     value = config.get(member, default)
     if not isinstance(value, str) or (not value and default is None):
         raise TargetFailed("destination", f"The destination's {member} is missing: set it in destinationJson.")

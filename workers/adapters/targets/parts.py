@@ -1,4 +1,4 @@
-"""Parts of the file that is uploaded: read in pieces, so that no part is in memory as a whole."""
+"""Parts of a file to upload, read in pieces so that no part is in memory as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIECE: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`number` counts from 1. The sums are in hexadecimal digits; MD5 is what S3 names parts by, not a protection."""
+    """A part. `number` counts from 1. The sums are in hexadecimal digits; MD5 is S3's name for a part, not a protection."""
 
     number: int
     start: int
@@ -29,14 +29,14 @@ def count(source: UploadSource, size: int) -> int:
     return -(-source.size // size)
 
 
-async def summed(source: UploadSource, number: int, *, size: int) -> Part:
-    """The part with its sums, computed in another thread."""
+async def sum_part(source: UploadSource, number: int, *, size: int) -> Part:
+    """Return the part with its sums, computed in another thread."""
     start = (number - 1) * size
-    return await asyncio.to_thread(_summed, source.path, number, start, min(size, source.size - start))
+    return await asyncio.to_thread(_sum_part, source.path, number, start, min(size, source.size - start))
 
 
 async def pieces(path: Path, *, start: int, size: int, sent: Callable[[int], None] = lambda _: None) -> AsyncGenerator[bytes, None]:
-    """The next one is read while one is sent. `sent` is told how many bytes were taken since the start."""
+    """Yield the pieces; the next one is read while one is sent. `sent` is called with the number of bytes taken since the start."""
     with await asyncio.to_thread(path.open, "rb") as file:
         file.seek(start)
         done, following = 0, _read(file, min(PIECE, size))
@@ -58,15 +58,15 @@ def _read(file: BinaryIO, size: int) -> asyncio.Future[bytes]:
     return asyncio.get_running_loop().run_in_executor(None, file.read, size)
 
 
-def _summed(path: Path, number: int, start: int, size: int) -> Part:
-    sha256, md5, left = hashlib.sha256(), hashlib.md5(usedforsecurity=False), size
+def _sum_part(path: Path, number: int, start: int, size: int) -> Part:
+    sha256, md5, remaining = hashlib.sha256(), hashlib.md5(usedforsecurity=False), size
     with path.open("rb") as file:
         file.seek(start)
-        while left:
-            piece = file.read(min(PIECE, left))
+        while remaining:
+            piece = file.read(min(PIECE, remaining))
             if not piece:
                 raise TargetFailed("media", "The file became shorter while it was uploaded.")
             sha256.update(piece)
             md5.update(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     return Part(number, start, size, sha256.hexdigest(), md5.hexdigest())

@@ -1,7 +1,9 @@
-"""A target in a bucket of an S3 server: uploads in parts, which nobody sees until all of them are there.
+"""A target in a bucket of an S3 server: uploads in parts, which become visible when all of them have arrived.
 
 The server lists the finished parts of an upload, so only the upload is remembered here, and at most one part is sent twice. Each
-part goes with its SHA-256 in the signature and its MD5, which the server checks, and what it says that it has is compared again."""
+part is sent with its SHA-256 in the signature and with its MD5, which the server checks; what the server then reports is compared
+again.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import SECONDS, refusal, retry_after
 from workers.adapters.targets.files import FileTarget
-from workers.adapters.targets.parts import Part, count, pieces, summed
+from workers.adapters.targets.parts import Part, count, pieces, sum_part
 from workers.adapters.targets.s3_signing import Bucket, SignedClient, entries, error_code, texts
 from workers.ports import Reply
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
@@ -40,7 +42,8 @@ _PLACE: Final = frozenset(
 
 
 class S3Target(FileTarget):
-    """Its configuration: `endpoint`, `bucket`, `prefix`, `accessKeyId`, `secretAccessKey`, `region` where it is not us-east-1."""
+    """The target. Its configuration is `endpoint`, `bucket`, `prefix`, `accessKeyId`, `secretAccessKey`, and `region`, by default
+    us-east-1."""
 
     def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, part: int = PART, seconds: float = SECONDS) -> None:
         self._config = config
@@ -49,17 +52,17 @@ class S3Target(FileTarget):
         self._seconds = seconds
 
     async def check(self) -> None:
-        """Puts, reads and deletes a small object."""
+        """Put, read and delete a small object."""
         key, content = self._bucket.key(f"{named.PROBE}{uuid4().hex}"), uuid4().bytes
-        _must(await self._s3.request("PUT", key, body=content))
+        _require_success(await self._s3.request("PUT", key, body=content))
         try:
-            found = await self._s3.request("GET", key)
-            _must(found)
-            if found.body != content:
-                raise TargetFailed("destination", "The S3 server does not give back what it was given: check the endpoint.")
+            reply = await self._s3.request("GET", key)
+            _require_success(reply)
+            if reply.body != content:
+                raise TargetFailed("destination", "The S3 server does not return what was stored: check the endpoint.")
         finally:
             deleted = await self._s3.request("DELETE", key)
-        _must(deleted)
+        _require_success(deleted)
 
     async def upload(
         self,
@@ -73,29 +76,29 @@ class S3Target(FileTarget):
         if not 0 < source.size <= _LARGEST:
             raise TargetFailed("media", "The file is empty, or larger than the 5 TiB of an object in S3.")
         key = self._key(order)
-        if state is not None and await self._is_there(key, source):
+        if state is not None and await self._exists(key, source):
             return self._details(key, source)
-        upload, done = await self._resumed(key, source, state)
+        upload, done = await self._resume(key, source, state)
         if upload is None:
             await self._abort_all(key)
-            upload = _Upload(key, await self._begun(key, source), self._part_size(source))
+            upload = _Upload(key, await self._begin(key, source), self._part_size(source))
             await save(upload.state(source))
         try:
             sums = await self._send_parts(source, upload, done, save=save, progress=progress)
             await self._complete(upload, sums)
         except TargetFailed as failed:
             if failed.kind != "retry":
-                await self._aborted(upload)
+                await self._abort(upload)
             raise
-        if not await self._is_there(key, source):
-            raise TargetFailed("retry", "The S3 server has another object than was sent: its size or its hash differs.")
+        if not await self._exists(key, source):
+            raise TargetFailed("retry", "The object on the S3 server differs from the file that was sent, in its size or its hash.")
         return self._details(key, source)
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
         reply = await self._s3.request("HEAD", self._key(order))
         if reply.status == 404:
             return None
-        _must(reply)
+        _require_success(reply)
         size = reply.headers.get("content-length", "")
         return {
             **details,
@@ -109,26 +112,26 @@ class S3Target(FileTarget):
         await self._abort_all(key)
         reply = await self._s3.request("DELETE", key)
         if reply.status != 404 or error_code(reply) == "NoSuchBucket":
-            _must(reply)
+            _require_success(reply)
 
     async def close(self) -> None:
         await self._client.close()
 
     # --- an upload in parts
 
-    async def _begun(self, key: str, source: UploadSource) -> str:
+    async def _begin(self, key: str, source: UploadSource) -> str:
         headers = {"Content-Type": source.media_type, "x-amz-meta-sha256": source.sha256}
         reply = await self._s3.request("POST", key, query={"uploads": ""}, headers=headers)
-        _must(reply)
+        _require_success(reply)
         [upload] = texts(reply, "UploadId") or [""]
         if not upload or len(upload) > 2_000:
             raise TargetFailed("retry", "The S3 server began an upload without an id.")
         return upload
 
-    async def _resumed(
+    async def _resume(
         self, key: str, source: UploadSource, state: UploadState | None
     ) -> tuple[_Upload | None, Mapping[int, Mapping[str, str]]]:
-        """The upload of an earlier try with its finished parts; None: it begins anew."""
+        """Return the upload of an earlier attempt with its finished parts; None if it must begin again."""
         upload = _Upload.of(key, source, state)
         if upload is None:
             return None, {}
@@ -138,9 +141,9 @@ class S3Target(FileTarget):
             reply = await self._s3.request("GET", key, query=asked)
             if reply.status == 404 and error_code(reply) != "NoSuchBucket":
                 return None, {}
-            _must(reply)
-            numbered = {_number(one.get("PartNumber", "")): one for one in entries(reply, "Part")}
-            done |= {number: one for number, one in numbered.items() if 0 < number <= last}
+            _require_success(reply)
+            numbered = {_number(entry.get("PartNumber", "")): entry for entry in entries(reply, "Part")}
+            done |= {number: entry for number, entry in numbered.items() if 0 < number <= last}
             following = _number((texts(reply, "NextPartNumberMarker") or [""])[0])
             if texts(reply, "IsTruncated") != ["true"] or not _number(asked.get("part-number-marker", "0")) < following < last:
                 break
@@ -156,15 +159,15 @@ class S3Target(FileTarget):
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
     ) -> list[tuple[str, str]]:
-        """MD5 and entity tag of each part. The next one is read while one is sent."""
+        """Return MD5 and entity tag of each part. The next part is read while one is sent."""
         sums: list[tuple[str, str]] = []
         last = count(source, upload.part)
-        following = asyncio.ensure_future(summed(source, 1, size=upload.part))
+        following = asyncio.ensure_future(sum_part(source, 1, size=upload.part))
         try:
             for number in range(1, last + 1):
                 part = await following
                 if number < last:
-                    following = asyncio.ensure_future(summed(source, number + 1, size=upload.part))
+                    following = asyncio.ensure_future(sum_part(source, number + 1, size=upload.part))
                 there = done.get(number, {})
                 tag = there.get("ETag", "").strip('"')
                 if there.get("Size") != str(part.size) or (_MD5.fullmatch(tag) and tag != part.md5):
@@ -179,7 +182,7 @@ class S3Target(FileTarget):
         return sums
 
     async def _send(self, source: UploadSource, upload: _Upload, part: Part, *, progress: Callable[[UploadProgress], None]) -> str:
-        """Its entity tag."""
+        """Send a part and return its entity tag."""
         body = pieces(
             source.path,
             start=part.start,
@@ -194,11 +197,11 @@ class S3Target(FileTarget):
             size=part.size,
             sha256=part.sha256,
         )
-        _must(reply, upload=True)
+        _require_success(reply, upload=True)
         tag = reply.headers.get("etag", "").strip('"')
         encrypted = "kms" in reply.headers.get("x-amz-server-side-encryption", "")
         if not tag or (_MD5.fullmatch(tag) and tag != part.md5 and not encrypted):
-            raise TargetFailed("retry", "The S3 server has another part than was sent: its hash differs.")
+            raise TargetFailed("retry", "The part on the S3 server differs from the one that was sent: its hash is different.")
         return tag
 
     async def _complete(self, upload: _Upload, sums: list[tuple[str, str]]) -> None:
@@ -210,37 +213,37 @@ class S3Target(FileTarget):
         reply = await self._s3.request(
             "POST", upload.key, query={"uploadId": upload.id}, headers={"Content-Type": "application/xml"}, body=body
         )
-        _must(reply, upload=True)  # an error may come with status 200
+        _require_success(reply, upload=True)  # an error may come with status 200
         [tag] = texts(reply, "ETag") or [""]
         plain = all(md5 == part for md5, part in sums)
         joined = hashlib.md5(b"".join(bytes.fromhex(md5) for md5, _ in sums), usedforsecurity=False).hexdigest()
-        found = tag.strip('"').partition("-")[0]
-        if plain and _MD5.fullmatch(found) and found != joined:
-            raise TargetFailed("retry", "The S3 server has put the parts together wrongly: the hash of the object differs.")
+        reported_md5 = tag.strip('"').partition("-")[0]
+        if plain and _MD5.fullmatch(reported_md5) and reported_md5 != joined:
+            raise TargetFailed("retry", "The S3 server has assembled the parts wrongly: the hash of the object differs.")
 
-    async def _aborted(self, upload: _Upload) -> None:
-        with suppress(TargetFailed):  # it is aborted by the next try, or when the publication is deleted
+    async def _abort(self, upload: _Upload) -> None:
+        with suppress(TargetFailed):  # the next attempt aborts it, or the deletion of the publication
             await self._s3.request("DELETE", upload.key, query={"uploadId": upload.id})
 
     async def _abort_all(self, key: str) -> None:
-        """Uploads of this publication that nobody remembers, or that are not wanted any more."""
+        """Abort the uploads of this publication that were forgotten or are no longer needed."""
         reply = await self._s3.request("GET", query={"uploads": "", "prefix": key})
-        _must(reply)
-        for one in entries(reply, "Upload"):
-            if one.get("Key") == key and one.get("UploadId"):
-                aborted = await self._s3.request("DELETE", key, query={"uploadId": one["UploadId"]})
+        _require_success(reply)
+        for upload in entries(reply, "Upload"):
+            if upload.get("Key") == key and upload.get("UploadId"):
+                aborted = await self._s3.request("DELETE", key, query={"uploadId": upload["UploadId"]})
                 if aborted.status != 404:
-                    _must(aborted)
+                    _require_success(aborted)
 
-    async def _is_there(self, key: str, source: UploadSource) -> bool:
+    async def _exists(self, key: str, source: UploadSource) -> bool:
         reply = await self._s3.request("HEAD", key)
         if reply.status == 404:
             return False
-        _must(reply)
+        _require_success(reply)
         headers = reply.headers
         return headers.get("content-length") == str(source.size) and headers.get("x-amz-meta-sha256") == source.sha256
 
-    # --- where it goes
+    # --- the place of objects
 
     @cached_property
     def _bucket(self) -> Bucket:
@@ -262,7 +265,7 @@ class S3Target(FileTarget):
 
 
 class _Upload:
-    """An upload that was begun."""
+    """An upload that was begun on the server."""
 
     def __init__(self, key: str, upload: str, part: int) -> None:
         self.key = key
@@ -274,37 +277,37 @@ class _Upload:
 
     @classmethod
     def of(cls, key: str, source: UploadSource, state: UploadState | None) -> _Upload | None:
-        """None: of another file or to another place."""
+        """Return the upload in the state; None if it is of another file or to another place."""
         match state:
-            case {"upload": str(upload), "key": str(kept), "part": int(part), "sha256": str(sha256)}:
-                return cls(key, upload, part) if (kept, sha256) == (key, source.sha256) and part > 0 else None
+            case {"upload": str(upload), "key": str(stored_key), "part": int(part), "sha256": str(sha256)}:
+                return cls(key, upload, part) if (stored_key, sha256) == (key, source.sha256) and part > 0 else None
         return None
 
 
 def _number(text: str) -> int:
-    """Of a part; 0 where it is none."""
+    """Return the number of a part; 0 if the text is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
-def _must(reply: Reply, *, upload: bool = False) -> None:
-    """`upload`: that it is not there any more is a reason to begin anew."""
+def _require_success(reply: Reply, *, upload: bool = False) -> None:
+    """Raise `TargetFailed` for a refusal. `upload` is True for requests that can be repeated after the upload disappeared."""
     code = error_code(reply)
     if 200 <= reply.status < 300 and not code:
         return
-    said = f" ({code})" if code else ""
+    suffix = f" ({code})" if code else ""
     if code in _KEYS:
         raise TargetFailed(
             "destination",
-            f"The S3 server refuses the key{said}: check accessKeyId, secretAccessKey and their rights on the bucket.",
+            f"The S3 server refuses the key{suffix}: check accessKeyId, secretAccessKey and their rights on the bucket.",
         )
     if code == "NoSuchBucket":
-        raise TargetFailed("destination", "There is no such bucket on the S3 server: make it, or correct bucket or endpoint.")
+        raise TargetFailed("destination", "The bucket does not exist on the S3 server: create it, or correct bucket or endpoint.")
     if code in _BUSY or (upload and code in ("NoSuchUpload", "InvalidPart", "BadDigest")):
-        raise TargetFailed("retry", f"The S3 server did not take it{said}.", after=retry_after(reply))
+        raise TargetFailed("retry", f"The S3 server did not accept it{suffix}.", after=retry_after(reply))
     if code in _FULL:
-        raise TargetFailed("destination", f"The S3 server has no space left{said}: make room there.")
+        raise TargetFailed("destination", f"The S3 server has no space left{suffix}: make room there.")
     if code in _PLACE or 300 <= reply.status < 400:
         raise TargetFailed(
-            "destination", f"The bucket is at another endpoint or in another region{said}: correct endpoint and region."
+            "destination", f"The bucket is at another endpoint or in another region{suffix}: correct endpoint and region."
         )
     raise refusal(reply, what="The S3 server", credentials="accessKeyId, secretAccessKey")

@@ -1,4 +1,4 @@
-"""Signed requests to an S3 server over the guarded client: AWS Signature Version 4, by the vendor's own signer."""
+"""Signed requests to an S3 server over the guarded client: AWS Signature Version 4, by the signer of botocore."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from botocore.credentials import Credentials
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
-from workers.adapters.targets.answers import SECONDS, reached
+from workers.adapters.targets.answers import SECONDS, translate_client_faults
 from workers.ports import Reply
 from workers.target_ports import TargetFailed
 
 _MOST: Final = 4 * 1024 * 1024
-"""Bytes of an answer: a list of a thousand parts or uploads has less."""
+"""The limit for an answer in bytes: a list of a thousand parts or uploads is shorter."""
 _SAFE: Final = "/-_.~"
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Where objects go. The bucket is named in the path, which every server knows."""
+    """The place of the objects. The bucket is part of the path, which every server supports."""
 
     endpoint: str
     bucket: str
@@ -41,16 +41,16 @@ class Bucket:
         endpoint = named.text(config, "endpoint").rstrip("/")
         bucket, region = named.text(config, "bucket"), named.text(config, "region", "us-east-1")
         if "/" in bucket or not bucket.isprintable():
-            raise TargetFailed("destination", "The destination's bucket is no name of a bucket.")
+            raise TargetFailed("destination", "The destination's bucket is not a valid name of a bucket.")
         return cls(endpoint, bucket, prefix, region)
 
     def key(self, name: str) -> str:
         return f"{self.prefix}/{name}" if self.prefix else name
 
     def url(self, key: str = "", query: Mapping[str, str] | None = None) -> str:
-        asked = f"?{urlencode(query, quote_via=quote)}" if query else ""
+        query_text = f"?{urlencode(query, quote_via=quote)}" if query else ""
         place = f"/{quote(key, safe=_SAFE)}" if key else ""
-        return f"{self.endpoint}/{quote(self.bucket, safe=_SAFE)}{place}{asked}"
+        return f"{self.endpoint}/{quote(self.bucket, safe=_SAFE)}{place}{query_text}"
 
 
 class _Signer(S3SigV4Auth):
@@ -80,7 +80,7 @@ class SignedClient:
     ) -> Reply:
         url = self.bucket.url(key, query)
         signed = self._signed(method, url, headers or {}, hashlib.sha256(body).hexdigest())
-        with reached():
+        with translate_client_faults():
             return await self._client.request(method, url, headers=signed, body=body, seconds=self._seconds, most=_MOST)
 
     async def send(
@@ -93,17 +93,17 @@ class SignedClient:
         size: int,
         sha256: str,
     ) -> Reply:
-        """A PUT whose body is read while it is sent."""
+        """Put an object whose body is read while it is sent."""
         url = self.bucket.url(key, query)
         signed = self._signed("PUT", url, headers, sha256)
-        with reached():
+        with translate_client_faults():
             return await self._client.send(
                 "PUT", url, pieces=body, size=size, headers=signed, seconds_without_progress=self._seconds, most=_MOST
             )
 
     def _signed(self, method: str, url: str, headers: Mapping[str, str], sha256: str) -> dict[str, str]:
         if not urlsplit(url).netloc:
-            raise TargetFailed("destination", "The destination's endpoint is no URL: it begins with https://.")
+            raise TargetFailed("destination", "The destination's endpoint is not a URL: it must begin with https://.")
         request = AWSRequest(method=method, url=url, headers=dict(headers))
         request.context["sha256"] = sha256
         self._signer.add_auth(request)
@@ -111,24 +111,24 @@ class SignedClient:
 
 
 def texts(reply: Reply, name: str) -> list[str]:
-    """Those of all elements of this name in an answer."""
+    """Return the texts of all elements with this name in an answer."""
     return [element.text or "" for element in _elements(reply) if _local(element) == name]
 
 
 def entries(reply: Reply, name: str) -> list[dict[str, str]]:
-    """The members of all elements of this name."""
-    return [{_local(one): one.text or "" for one in element} for element in _elements(reply) if _local(element) == name]
+    """Return the members of all elements with this name."""
+    return [{_local(child): child.text or "" for child in element} for element in _elements(reply) if _local(element) == name]
 
 
 def error_code(reply: Reply) -> str:
-    """Empty where the answer is no error."""
+    """Return the code of an error; empty if the answer is not an error."""
     codes = texts(reply, "Code") if b"<Error" in reply.body else []
     return codes[0][:100] if codes and codes[0].isascii() and codes[0].isalnum() else ""
 
 
 def _elements(reply: Reply) -> list[Any]:
     if len(reply.body) >= _MOST:
-        raise TargetFailed("retry", "The S3 server answers with more than it should.")
+        raise TargetFailed("retry", "The answer of the S3 server is too large.")
     try:
         return list(parsed_xml(reply.body).iter())
     except (NotXml, HasDoctype):

@@ -1,6 +1,8 @@
-"""Addresses that open something without a login, kept in the state of an upload: encrypted with a secret of the destination.
+"""Sealing of addresses in the state of an upload that give access without a login. They are encrypted with a secret of the
+destination.
 
-The state is stored beside the job, and holds no secret; whoever has the destination opened can read it, and nobody else."""
+The state is stored next to the job and contains no secret in plain text; it can be read only with the decrypted destination.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ _NONCE: Final = 12
 _PURPOSE: Final = b"state of an upload\0"
 
 
-def sealed(text: str, *, secret: str) -> str:
+def seal(text: str, *, secret: str) -> str:
     nonce = os.urandom(_NONCE)
     return urlsafe_b64encode(nonce + _cipher(secret).encrypt(nonce, text.encode(), _PURPOSE)).decode()
 
 
-def unsealed(text: str, *, secret: str) -> str | None:
-    """None: it was sealed with another secret, or is not what was sealed."""
+def unseal(text: str, *, secret: str) -> str | None:
+    """Return the text; None if it was sealed with another secret or is damaged."""
     try:
         raw = urlsafe_b64decode(text)
         return _cipher(secret).decrypt(raw[:_NONCE], raw[_NONCE:], _PURPOSE).decode()

@@ -1,4 +1,4 @@
-"""What the targets at services of others have in common: HTTP with a token, films and live streams."""
+"""The common part of targets at external services: HTTP with a token, films and live streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.target_ports import ServiceAddresses
 
 
 class ServiceTarget:
-    """`part` is how much one request of an upload sends, and `seconds` how long an answer may take."""
+    """A target at a service. `part` is the size of one request of an upload in bytes, `seconds` the time limit for an answer."""
 
     capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "publish", "unpublish", "update", "delete", "live"})
     PART: ClassVar[int]
@@ -33,7 +33,7 @@ class ServiceTarget:
         self._open()
 
     def _open(self) -> None:
-        """Make what calls the service."""
+        """Create the clients of the service."""
         raise NotImplementedError
 
     async def close(self) -> None:

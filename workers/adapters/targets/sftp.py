@@ -1,6 +1,9 @@
-"""A target on an SSH server, over SFTP. The server is known by its host key: without one nothing is sent, not even the password.
+"""A target on an SSH server, over SFTP. The server is identified by its host key: without it nothing is sent, not even the
+password.
 
-What is confirmed is noted after each part: many requests are under way, so the size of an unfinished file says nothing."""
+What the server confirmed is saved after each part: many requests are in progress at a time, so the size of an unfinished file
+proves nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ from asyncssh import SFTPClient, SFTPClientFile, SSHKey
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
-from workers.adapters.targets.answers import SECONDS, reached
+from workers.adapters.targets.answers import SECONDS, translate_client_faults
 from workers.adapters.targets.files import FileTarget
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 PART: Final = 8 * 1024 * 1024
 _SLOW: Final = 4
-"""How much longer a part may take than an answer."""
+"""The time limit for a part as a multiple of the limit for an answer."""
 _LOGIN_SECONDS: Final = 15.0
 _CIPHERS: Final = (
     "aes128-gcm@openssh.com",
@@ -33,13 +36,13 @@ _CIPHERS: Final = (
     "aes192-ctr",
     "aes128-ctr",
 )
-"""The fastest first."""
+"""The ciphers, the fastest first."""
 _FULL: Final = (asyncssh.sftp.SFTPNoSpaceOnFilesystem, asyncssh.sftp.SFTPQuotaExceeded)
 
 
 class SftpTarget(FileTarget):
-    """Its configuration: `host`, `port`, `path` of a directory there, `username`, `password` and `hostKey`: a public key as in
-    known_hosts, or its fingerprint such as `SHA256:…`."""
+    """The target. Its configuration is `host`, `port`, `path` of a directory there, `username`, `password` and `hostKey`: a public
+    key as in known_hosts, or its fingerprint such as `SHA256:…`."""
 
     def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, part: int = PART, seconds: float = SECONDS) -> None:
         self._config = config
@@ -73,17 +76,19 @@ class SftpTarget(FileTarget):
         async with self._session() as sftp:
             if at == source.size and await _hash(sftp, final, source.size) == source.sha256:
                 return self._details(name, source)
-            at = await _resumed(sftp, partial, source, at)
+            at = await _resume_offset(sftp, partial, source, at)
             async with sftp.open(partial, "r+b" if at else "wb") as file:
                 while at < source.size:
-                    at = await self._sent(file, source, at)
+                    at = await self._send_part(file, source, at)
                     progress(UploadProgress(at, source.size))
                     await save({"at": at, "sha256": source.sha256})
                 with suppress(asyncssh.sftp.SFTPOpUnsupported):
                     await file.fsync()
             if (await sftp.stat(partial)).size != source.size:
                 await _remove(sftp, partial)
-                raise TargetFailed("retry", "The SFTP server has another file than was sent: its size differs.")
+                raise TargetFailed(
+                    "retry", "The file on the SFTP server differs from the one that was sent: its size is different."
+                )
             await _rename(sftp, partial, final)
         return self._details(name, source)
 
@@ -101,8 +106,8 @@ class SftpTarget(FileTarget):
     async def close(self) -> None:
         await self._client.close()
 
-    async def _sent(self, file: SFTPClientFile, source: UploadSource, at: int) -> int:
-        """One part, confirmed by the server; where it ends."""
+    async def _send_part(self, file: SFTPClientFile, source: UploadSource, at: int) -> int:
+        """Send one part, wait until the server confirmed it, and return its end."""
         with source.path.open("rb") as read:
             read.seek(at)
             part = await asyncio.to_thread(read.read, self._part)
@@ -114,20 +119,22 @@ class SftpTarget(FileTarget):
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[SFTPClient]:
-        """Its directory is there."""
-        with _translated():
-            async with await self._connected() as connection:
+        """Connect, and check that the directory exists."""
+        with _translate_faults():
+            async with await self._connect() as connection:
                 async with asyncio.timeout(self._seconds):
                     sftp = await connection.start_sftp_client()
                     if not await sftp.isdir(self._directory):
-                        raise TargetFailed("destination", "The path is no directory on the SFTP server: make it, or correct path.")
+                        raise TargetFailed(
+                            "destination", "The path is not a directory on the SFTP server: create it, or correct path."
+                        )
                 yield sftp
 
-    async def _connected(self) -> asyncssh.SSHClientConnection:
+    async def _connect(self) -> asyncssh.SSHClientConnection:
         host, port = named.text(self._config, "host"), named.port(self._config, 22)
         expected = _HostKey(named.text(self._config, "hostKey"))
         authority = f"[{host}]" if ":" in host else host
-        with reached():
+        with translate_client_faults():
             socket = await self._client.socket(authority, port=port)
         try:
             return await asyncssh.connect(
@@ -139,7 +146,7 @@ class SftpTarget(FileTarget):
                 password=named.text(self._config, "password"),
                 client_keys=None,
                 agent_path=None,
-                known_hosts=expected.known,
+                known_hosts=expected.known_hosts,
                 client_factory=lambda: _Client(expected),
                 preferred_auth="password,keyboard-interactive",
                 encryption_algs=_CIPHERS,
@@ -157,7 +164,7 @@ class SftpTarget(FileTarget):
     def _directory(self) -> str:
         path = named.text(self._config, "path")
         if ".." in path.split("/") or not path.isprintable():
-            raise TargetFailed("destination", "The path may have neither '..' nor characters that cannot be seen.")
+            raise TargetFailed("destination", "The path may contain neither '..' nor unprintable characters.")
         return path
 
     def _path(self, name: str) -> str:
@@ -168,7 +175,7 @@ class SftpTarget(FileTarget):
 
 
 class _HostKey:
-    """The host key that the destination names."""
+    """The host key in the configuration of the destination."""
 
     def __init__(self, given: str) -> None:
         self.key: SSHKey | None = None
@@ -179,45 +186,45 @@ class _HostKey:
             self.fingerprint = self.key.get_fingerprint()
 
     @property
-    def known(self) -> tuple[list[SSHKey], list[SSHKey], list[SSHKey]]:
-        """As the library takes it: it then asks the server for a key of the same kind."""
+    def known_hosts(self) -> tuple[list[SSHKey], list[SSHKey], list[SSHKey]]:
+        """The key in the form of the library, which then requests a key of the same kind from the server."""
         return ([self.key] if self.key is not None else [], [], [])
 
     @property
     def refused(self) -> bool:
-        return self.presented is not None and not self.is_(self.presented)
+        return self.presented is not None and not self.matches(self.presented)
 
-    def is_(self, key: SSHKey) -> bool:
+    def matches(self, key: SSHKey) -> bool:
         self.presented = key
         return any(key.get_fingerprint(name) == self.fingerprint for name in ("sha256", "md5"))
 
     def mismatch(self) -> str:
         other = "another host key" if self.presented is None else f"the host key {self.presented.get_fingerprint()}"
         return (
-            f"The SFTP server presents {other} and not that of hostKey, and was sent nothing. Ask its operator for the right one: "
-            "if it is new, set it, and the password with it; if not, somebody else answers there."
+            f"The SFTP server presents {other} instead of the configured hostKey, so nothing was sent. Ask its operator for the "
+            "right key: if the key is new, set it together with the password; if not, another server answers there."
         )
 
 
 class _Client(asyncssh.SSHClient):
-    """Compares the host key where only its fingerprint is known."""
+    """Compares the host key if only its fingerprint is configured."""
 
     def __init__(self, expected: _HostKey) -> None:
         self._expected = expected
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: SSHKey) -> bool:
-        return self._expected.is_(key)
+        return self._expected.matches(key)
 
 
 def _public_key(text: str) -> SSHKey:
-    """As in a file of public keys, or in known_hosts with names before it."""
+    """Parse a key as in a file of public keys, or as in known_hosts with names before it."""
     words = text.split()
     at = next((index for index, word in enumerate(words) if word.startswith(("ssh-", "ecdsa-", "sk-"))), 0)
     try:
         return asyncssh.import_public_key(" ".join(words[at : at + 2]))
     except (asyncssh.KeyImportError, ValueError):
         raise TargetFailed(
-            "destination", "The hostKey cannot be read: set a public key such as 'ssh-ed25519 AAAA…', or 'SHA256:…'."
+            "destination", "The hostKey is not valid: set a public key such as 'ssh-ed25519 AAAA…', or 'SHA256:…'."
         ) from None
 
 
@@ -228,8 +235,9 @@ def _offset(state: UploadState | None, source: UploadSource) -> int:
     return 0
 
 
-async def _resumed(sftp: SFTPClient, partial: str, source: UploadSource, at: int) -> int:
-    """Where the upload goes on: what is there already is read and compared, and must be the beginning of the file."""
+async def _resume_offset(sftp: SFTPClient, partial: str, source: UploadSource, at: int) -> int:
+    """Return the offset at which the upload continues. What exists already is read and compared, and must be the beginning of the
+    file."""
     if not at or not await sftp.isfile(partial):
         return 0
     with source.path.open("rb") as file:
@@ -249,7 +257,7 @@ def _digest_of(file: Any, size: int) -> str:
 
 
 async def _hash(sftp: SFTPClient, path: str, size: int) -> str | None:
-    """Of the first `size` bytes; None: there are fewer."""
+    """Return the hash of the first `size` bytes; None if the file is shorter."""
     if not await sftp.isfile(path):
         return None
     digest, at = hashlib.sha256(), 0
@@ -265,7 +273,7 @@ async def _hash(sftp: SFTPClient, path: str, size: int) -> str | None:
 
 
 async def _rename(sftp: SFTPClient, path: str, to: str) -> None:
-    """In place of what is there; servers without this extension have the old file removed first."""
+    """Rename a file, replacing an existing one. Servers without this extension remove the existing file first."""
     try:
         await sftp.posix_rename(path, to)
     except asyncssh.sftp.SFTPOpUnsupported:
@@ -279,8 +287,8 @@ async def _remove(sftp: SFTPClient, path: str) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Texts of the server are left out: it may say anything."""
+def _translate_faults() -> Iterator[None]:
+    """Translate faults to `TargetFailed`. Texts of the server are not included, because they may contain anything."""
     try:
         yield
     except asyncssh.PermissionDenied:
@@ -293,10 +301,10 @@ def _translated() -> Iterator[None]:
         raise TargetFailed("destination", "The SFTP server has no space left: make room there.") from None
     except asyncssh.sftp.SFTPPermissionDenied:
         raise TargetFailed(
-            "destination", "The user may not write in the directory on the SFTP server: give the right to."
+            "destination", "The user may not write to the directory on the SFTP server: grant the permission."
         ) from None
     except asyncssh.sftp.SFTPNoSuchFile:
-        raise TargetFailed("retry", "A file went away on the SFTP server while it was written.") from None
+        raise TargetFailed("retry", "A file disappeared from the SFTP server while it was written.") from None
     except asyncssh.sftp.SFTPError as fault:
         raise TargetFailed("retry", f"The SFTP server fails ({type(fault).__name__}); it may have no space left.") from None
     except TimeoutError:

@@ -1,6 +1,7 @@
-"""Stream targets of a Wowza Streaming Engine, over its REST interface: the server pushes a stream that it has to another one.
+"""Stream targets of a Wowza Streaming Engine, over its REST interface: the server pushes one of its streams to another server.
 
-The name of an entry is the id of the publication, so a start that is repeated changes the entry that is there."""
+The name of an entry is the id of the publication, so a repeated start changes the existing entry.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _REFUSED: Final = (400, 405, 409, 415, 422)
 
 @dataclass(frozen=True, slots=True)
 class StreamingServer:
-    """`url` is that of its REST interface, such as `http://host:8087`."""
+    """A streaming server. `url` is the address of its REST interface, such as `http://host:8087`."""
 
     url: str
     application: str
@@ -49,34 +50,34 @@ class WowzaStreamTargets:
 
     async def start(self, entry: StreamTarget) -> None:
         body, path = _entry(entry), str(entry.name)
-        reply = await self._asked("POST", path, body=body)
+        reply = await self._request("POST", path, body=body)
         if reply.status == 409:
-            reply = await self._asked("PUT", path, body=body)
-        _must(reply)
-        _must(await self._asked("PUT", f"{path}/actions/enable"))
+            reply = await self._request("PUT", path, body=body)
+        _require_success(reply)
+        _require_success(await self._request("PUT", f"{path}/actions/enable"))
 
     async def stop(self, name: UUID) -> None:
         for method, path in (("PUT", f"{name}/actions/disable"), ("DELETE", str(name))):
-            reply = await self._asked(method, path)
+            reply = await self._request(method, path)
             if reply.status != 404:
-                _must(reply)
+                _require_success(reply)
 
     async def statistics(self, name: UUID) -> Mapping[str, Any]:
-        reply = await self._asked("GET", str(name))
+        reply = await self._request("GET", str(name))
         if reply.status == 404:
             return {}
-        _must(reply)
+        _require_success(reply)
         try:
-            found = document(reply)
+            answer = document(reply)
         except TargetFailed as failed:
             raise StreamTargetsUnavailable(str(failed)) from None
-        return {name: found[name] for name in _SHOWN if isinstance(found.get(name), str | int | bool)}
+        return {name: answer[name] for name in _SHOWN if isinstance(answer.get(name), str | int | bool)}
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _asked(self, method: str, path: str, *, body: Mapping[str, Any] | None = None) -> Reply:
-        """Once more where the server wants another login."""
+    async def _request(self, method: str, path: str, *, body: Mapping[str, Any] | None = None) -> Reply:
+        """Send a request, and repeat it if the server demands another login."""
         application = quote(self._server.application, safe="")
         url = f"{self._server.url}/v2/servers/{_SERVER}/vhosts/{_VHOST}/applications/{application}/pushpublish/mapentries/{path}"
         text = b"" if body is None else json.dumps(body).encode()
@@ -86,7 +87,7 @@ class WowzaStreamTargets:
                 reply = await self._client.request(method, url, headers=headers, body=text, seconds=self._seconds, most=MOST)
             except (OutboundFailed, OutboundRefused) as failed:
                 raise StreamTargetsUnavailable(f"The streaming server does not answer: {failed}") from None
-            if reply.status != 401 or attempt or not self._login.challenged(reply.headers.get("www-authenticate", "")):
+            if reply.status != 401 or attempt or not self._login.accept_challenge(reply.headers.get("www-authenticate", "")):
                 break
         return reply
 
@@ -112,16 +113,16 @@ def _entry(entry: StreamTarget) -> Mapping[str, Any]:
     }
 
 
-def _must(reply: Reply) -> None:
+def _require_success(reply: Reply) -> None:
     if 200 <= reply.status < 300:
         return
     match reply.status:
         case 401 | 403:
-            said = "The streaming server refuses the login: check its user and password."
+            sentence = "The streaming server refuses the login: check its user and password."
         case 404:
-            said = "The streaming server has no such application, or its module for stream targets is not enabled."
+            sentence = "The streaming server has no such application, or its module for stream targets is not enabled."
         case status if status in _REFUSED:
             raise TargetFailed("publication", f"The streaming server refuses the stream target with status {status}.")
         case status:
-            said = f"The streaming server answers with status {status}."
-    raise StreamTargetsUnavailable(said)
+            sentence = f"The streaming server answers with status {status}."
+    raise StreamTargetsUnavailable(sentence)

@@ -1,6 +1,8 @@
 """YouTube as a target: films by resumable upload, and live broadcasts.
 
-A film carries the id of its publication among its tags, so that one whose upload ended unheard is found and deleted too."""
+A film has the id of its publication among its tags, so that a film can be found and deleted even if the answer to its upload was
+lost.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,18 @@ from workers.target_ports import (
 _SCOPES: Final = frozenset({FULL_SCOPE, f"{FULL_SCOPE}.force-ssl"})
 _VIDEO: Final = "yt_videoId"
 _LONGEST_NAME: Final = 150
-"""Characters of the name of a text."""
+"""The limit for the name of a text in characters."""
 _ANY_TEXT: Final = "application/octet-stream"
-"""The media type of texts that YouTube takes; it finds out the format itself."""
+"""The media type of texts for YouTube, which detects the format."""
 _NEWEST: Final = 4
-"""Pages of 50 uploads in which a film is looked for whose id is not known."""
+"""The number of pages of 50 uploads in which a film with an unknown id is searched."""
 _STATUS: Final = ("privacyStatus", "embeddable", "license", "publicStatsViewable", "publishAt", "selfDeclaredMadeForKids")
-"""What can be written of a status; what is left out of a request would be reset."""
+"""The writable members of a status. Members that are missing in a request would be reset."""
 _SNIPPET: Final = ("title", "description", "tags", "categoryId", "defaultLanguage")
 
 
 class YouTubeTarget(ServiceTarget):
-    """Its configuration: `yt_clientId`, `yt_clientSecret` and `yt_refreshToken`."""
+    """The target. Its configuration is `yt_clientId`, `yt_clientSecret` and `yt_refreshToken`."""
 
     PART = PART
     capabilities = ServiceTarget.capabilities | {TEXTS}
@@ -53,14 +55,14 @@ class YouTubeTarget(ServiceTarget):
         self._live = YouTubeLive(self._api)
 
     async def check(self) -> None:
-        """Gets a token, and asks for the channel with it."""
+        """Fetch a token, and request the channel with it."""
         await self._tokens.current()
         if self._tokens.scopes and not self._tokens.scopes & _SCOPES:
             raise TargetFailed(
                 "destination", f"The authorization of the YouTube channel lacks a scope: authorize it again with {FULL_SCOPE}."
             )
         if not await self._channels():
-            raise TargetFailed("destination", "The Google account has no YouTube channel: make one.")
+            raise TargetFailed("destination", "The Google account has no YouTube channel: create one.")
 
     async def upload(
         self,
@@ -72,7 +74,7 @@ class YouTubeTarget(ServiceTarget):
         progress: Callable[[UploadProgress], None],
     ) -> Details:
         named.content_id(order)
-        made = await self._finished(source, state)
+        made = await self._finished_video(source, state)
         if made is None:
             run = ResumableUpload(
                 *(self._api, source),
@@ -89,15 +91,16 @@ class YouTubeTarget(ServiceTarget):
         return {_VIDEO: made, **shown(made), "size": source.size, "sha256": source.sha256}
 
     async def add_text(self, text: PublishedText, order: PublicationOrder, *, details: Details) -> Details:
-        """YouTube has one text of a language and a name. That of an earlier run, whose answer was lost, gives way."""
+        """Upload a text. YouTube has one text for a language and a name, so the text of an earlier run whose answer was lost is
+        removed first."""
         video, name = _key(details), text.name[:_LONGEST_NAME]
-        for one in await self._api.listed("captions", {"part": "snippet", "videoId": video}, pages=1):
-            there = member(one, "snippet")
-            if (there.get("language"), there.get("name")) == (text.language, name):
-                await self._api.remove("captions", identifier(one))
+        for caption in await self._api.list_items("captions", {"part": "snippet", "videoId": video}, pages=1):
+            existing = member(caption, "snippet")
+            if (existing.get("language"), existing.get("name")) == (text.language, name):
+                await self._api.remove("captions", identifier(caption))
 
         async def save(state: UploadState) -> None:
-            """A text is sent anew."""
+            """Save nothing: an interrupted text is sent again from its beginning."""
 
         run = ResumableUpload(
             *(self._api, replace(text.source, media_type=_ANY_TEXT)),
@@ -118,14 +121,14 @@ class YouTubeTarget(ServiceTarget):
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
         key = _key(details)
-        found = await self._api.one("videos", key, part="snippet,status,fileDetails") if key else None
-        if found is None:
+        video = await self._api.get_item("videos", key, part="snippet,status,fileDetails") if key else None
+        if video is None:
             return None
-        status, size = member(found, "status"), member(found, "fileDetails").get("fileSize")
+        status, size = member(video, "status"), member(video, "fileDetails").get("fileSize")
         more = {"size": int(size)} if isinstance(size, str) and size.isdigit() else {}
-        told = {"yt_uploadStatus": status.get("uploadStatus"), "yt_privacyStatus": status.get("privacyStatus")}
+        reported = {"yt_uploadStatus": status.get("uploadStatus"), "yt_privacyStatus": status.get("privacyStatus")}
         refused = status.get("uploadStatus") in ("rejected", "failed", "deleted")
-        return {**details, **told, **more, "isUnavailable": refused}
+        return {**details, **reported, **more, "isUnavailable": refused}
 
     async def publish(self, order: PublicationOrder, details: Details) -> None:
         chosen = privacy(order)
@@ -143,7 +146,7 @@ class YouTubeTarget(ServiceTarget):
         if not details or BROADCAST in details:
             await self._live.remove(order, details)
         if not key:
-            key = await self._uploaded(order)
+            key = await self._find_video(order)
         if key and BROADCAST not in (details or {}):
             await self._api.remove("videos", key)
 
@@ -156,40 +159,42 @@ class YouTubeTarget(ServiceTarget):
     async def close_live(self, order: PublicationOrder, details: Details) -> None:
         await self._live.close(details)
 
-    async def _change(self, details: Details, part: str, kept: tuple[str, ...], changed: Mapping[str, Any]) -> None:
-        """Write one part of a video: all of it, for what is left out would be reset."""
+    async def _change(self, details: Details, part: str, writable: tuple[str, ...], changed: Mapping[str, Any]) -> None:
+        """Write one part of a video, with all its members, because missing members would be reset."""
         key = _key(details)
-        found = await self._api.one("videos", key, part=part) if key else None
-        if found is None:
+        video = await self._api.get_item("videos", key, part=part) if key else None
+        if video is None:
             raise TargetFailed("publication", "YouTube does not have the video: it may have been deleted there.")
-        before = {name: value for name, value in member(found, part).items() if name in kept}
+        before = {name: value for name, value in member(video, part).items() if name in writable}
         await self._api.call("PUT", "videos", query={"part": part}, body={"id": key, part: {**before, **changed}})
 
-    async def _finished(self, source: UploadSource, state: UploadState | None) -> str | None:
-        """The video of an earlier run that had it all."""
+    async def _finished_video(self, source: UploadSource, state: UploadState | None) -> str | None:
+        """Return the video of an earlier run that uploaded all of it."""
         match state:
-            case {"video": str(key), "sha256": source.sha256} if await self._api.one("videos", key, part="id"):
+            case {"video": str(key), "sha256": source.sha256} if await self._api.get_item("videos", key, part="id"):
                 return key
         return None
 
     async def _channels(self) -> Any:
-        return await self._api.listed("channels", {"part": "contentDetails", "mine": "true"}, pages=1)
+        return await self._api.list_items("channels", {"part": "contentDetails", "mine": "true"}, pages=1)
 
-    async def _uploaded(self, order: PublicationOrder) -> str:
-        """The video with the tag of this publication among the newest ones of the channel; empty where there is none."""
+    async def _find_video(self, order: PublicationOrder) -> str:
+        """Return the video with the tag of this publication among the newest ones of the channel; empty if there is none."""
         for channel in await self._channels():
             uploads = member(channel, "contentDetails", "relatedPlaylists").get("uploads")
-            items = await self._api.mine("playlistItems", {"part": "contentDetails", "playlistId": str(uploads)}, pages=_NEWEST)
+            items = await self._api.list_mine(
+                "playlistItems", {"part": "contentDetails", "playlistId": str(uploads)}, pages=_NEWEST
+            )
             keys = [identifier(member(item, "contentDetails"), "videoId") for item in items]
             for start in range(0, len(keys), 50):
-                wanted = {"part": "snippet", "id": ",".join(keys[start : start + 50])}
-                for video in await self._api.listed("videos", wanted, pages=1):
+                query = {"part": "snippet", "id": ",".join(keys[start : start + 50])}
+                for video in await self._api.list_items("videos", query, pages=1):
                     if has(member(video, "snippet"), "tags", text=tag(order)):
                         return identifier(video)
         return ""
 
 
 def _key(details: Details) -> str:
-    """Of a film, or of a broadcast, which is a video too."""
+    """Return the id of the film, or of the broadcast, which is a video too."""
     key = details.get(_VIDEO) or details.get(BROADCAST)
     return key if isinstance(key, str) else ""

@@ -1,4 +1,4 @@
-"""Requests to the YouTube Data API, with a token that is renewed, and what its refusals mean for a publication."""
+"""Requests to the YouTube Data API, with a token that is renewed, and the meaning of its refusals for a publication."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.access_tokens import AccessTokens
-from workers.adapters.targets.answers import reached, refusal, retry_after
+from workers.adapters.targets.answers import refusal, retry_after, translate_client_faults
 from workers.adapters.targets.documents import MOST, document, entries, error_document
 from workers.ports import NO_HEADERS, Reply
 from workers.target_ports import ServiceAddresses, TargetFailed
@@ -28,7 +28,7 @@ FULL_SCOPE: Final = "https://www.googleapis.com/auth/youtube"
 
 
 class YouTubeRefused(TargetFailed):
-    """`reasons` are YouTube's own words for it."""
+    """Raised when YouTube refused a request. `reasons` are YouTube's codes."""
 
     def __init__(self, failed: TargetFailed, *, status: int, reasons: frozenset[str]) -> None:
         super().__init__(failed.kind, str(failed), after=failed.after)
@@ -37,7 +37,7 @@ class YouTubeRefused(TargetFailed):
 
 
 class YouTubeApi:
-    """Raises `YouTubeRefused`, or `TargetFailed` where no answer came."""
+    """Requests to the API. They raise `YouTubeRefused`, or `TargetFailed` if there was no answer."""
 
     def __init__(self, tokens: AccessTokens, *, client: GuardedClient, addresses: ServiceAddresses, seconds: float) -> None:
         self._tokens = tokens
@@ -54,28 +54,28 @@ class YouTubeApi:
             raise refused(reply)
         return document(reply)
 
-    async def listed(self, resource: str, query: Mapping[str, str], *, pages: int = _PAGES) -> Sequence[Mapping[str, Any]]:
-        """The items of all pages, up to a bound."""
-        found: list[Mapping[str, Any]] = []
-        asked = dict(query)
+    async def list_items(self, resource: str, query: Mapping[str, str], *, pages: int = _PAGES) -> Sequence[Mapping[str, Any]]:
+        """Return the items of all pages, up to a limit of pages."""
+        items: list[Mapping[str, Any]] = []
+        page_query = dict(query)
         for _ in range(pages):
-            answer = await self.call("GET", resource, query=asked)
-            found += entries(answer, "items")
+            answer = await self.call("GET", resource, query=page_query)
+            items += entries(answer, "items")
             following = answer.get("nextPageToken")
-            if not isinstance(following, str) or not following or following == asked.get("pageToken"):
+            if not isinstance(following, str) or not following or following == page_query.get("pageToken"):
                 break
-            asked["pageToken"] = following
-        return found
+            page_query["pageToken"] = following
+        return items
 
-    async def mine(self, resource: str, query: Mapping[str, str], *, pages: int = _PAGES) -> Sequence[Mapping[str, Any]]:
-        return await self.listed(resource, {**query, "maxResults": _PAGE}, pages=pages)
+    async def list_mine(self, resource: str, query: Mapping[str, str], *, pages: int = _PAGES) -> Sequence[Mapping[str, Any]]:
+        return await self.list_items(resource, {**query, "maxResults": _PAGE}, pages=pages)
 
-    async def one(self, resource: str, key: str, *, part: str) -> Mapping[str, Any] | None:
-        found = entries(await self.call("GET", resource, query={"part": part, "id": key}), "items")
-        return next((one for one in found if one.get("id") == key), None)
+    async def get_item(self, resource: str, key: str, *, part: str) -> Mapping[str, Any] | None:
+        items = entries(await self.call("GET", resource, query={"part": part, "id": key}), "items")
+        return next((item for item in items if item.get("id") == key), None)
 
     async def remove(self, resource: str, key: str) -> None:
-        """What is not there is no failure."""
+        """Remove a resource. A resource that does not exist is no failure."""
         try:
             await self.call("DELETE", resource, query={"id": key})
         except YouTubeRefused as failed:
@@ -92,17 +92,17 @@ class YouTubeApi:
         pieces: Callable[[], AsyncIterable[bytes]] | None = None,
         size: int = 0,
     ) -> Reply:
-        """With a token, and once more with a new one where it is refused. `pieces` makes a body of `size` bytes."""
+        """Send a request with a token, and once more with a new token if it is refused. `pieces` makes a body of `size` bytes."""
         for attempt in range(2):
             token = await self._tokens.current()
-            given = {**headers, "Authorization": f"Bearer {token}"}
-            with reached():
+            all_headers = {**headers, "Authorization": f"Bearer {token}"}
+            with translate_client_faults():
                 if pieces is not None:
                     reply = await self._client.send(
                         *(method, url),
                         pieces=pieces(),
                         size=size,
-                        headers=given,
+                        headers=all_headers,
                         seconds_without_progress=self._seconds,
                         most=MOST,
                     )
@@ -110,7 +110,7 @@ class YouTubeApi:
                     text = b"" if body is None else json.dumps(body).encode()
                     kind = {} if body is None else {"Content-Type": "application/json; charset=UTF-8"}
                     reply = await self._client.request(
-                        method, url, headers={**given, **kind}, body=text, seconds=self._seconds, most=MOST
+                        method, url, headers={**all_headers, **kind}, body=text, seconds=self._seconds, most=MOST
                     )
             if reply.status != 401 or attempt:
                 break
@@ -119,18 +119,20 @@ class YouTubeApi:
 
 
 def refused(reply: Reply) -> YouTubeRefused:
-    reasons = frozenset(str(one["reason"]) for one in entries(error_document(reply), "errors") if "reason" in one)
+    reasons = frozenset(str(error["reason"]) for error in entries(error_document(reply), "errors") if "reason" in error)
     return YouTubeRefused(_failure(reply, reasons), status=reply.status, reasons=reasons)
 
 
 def _failure(reply: Reply, reasons: frozenset[str]) -> TargetFailed:
-    said = "".join(f" ({reason[:60]})" for reason in sorted(reasons)[:1] if reason.isascii() and reason.isalnum())
+    suffix = "".join(f" ({reason[:60]})" for reason in sorted(reasons)[:1] if reason.isascii() and reason.isalnum())
     if reasons & _QUOTA:
         return TargetFailed(
-            "retry", f"The quota of the YouTube client is used up{said}: it is renewed each day.", after=_QUOTA_SECONDS
+            "retry", f"The quota of the YouTube client is used up{suffix}: it is renewed each day.", after=_QUOTA_SECONDS
         )
     if reasons & _RATE:
-        return TargetFailed("retry", f"YouTube takes no more requests now{said}.", after=retry_after(reply) or _RATE_SECONDS)
+        return TargetFailed(
+            "retry", f"YouTube accepts no more requests at the moment{suffix}.", after=retry_after(reply) or _RATE_SECONDS
+        )
     if _INACTIVE in reasons:
         return TargetFailed("retry", "YouTube has not seen the stream yet.", after=_INACTIVE_SECONDS)
     if _SCOPE in reasons:
@@ -138,11 +140,11 @@ def _failure(reply: Reply, reasons: frozenset[str]) -> TargetFailed:
             "destination", f"The authorization of the YouTube channel lacks a scope: authorize it again with {FULL_SCOPE}."
         )
     if "youtubeSignupRequired" in reasons:
-        return TargetFailed("destination", "The Google account has no YouTube channel: make one.")
+        return TargetFailed("destination", "The Google account has no YouTube channel: create one.")
     if "liveStreamingNotEnabled" in reasons:
         return TargetFailed("destination", "Live streaming is not enabled for the YouTube channel: enable it in YouTube Studio.")
     if reply.status == 404:
-        return TargetFailed("publication", f"YouTube does not have it{said}: it may have been deleted there.")
+        return TargetFailed("publication", f"YouTube does not have it{suffix}: it may have been deleted there.")
     if reply.status in (400, 409, 412, 422) or (reply.status == 403 and reasons and not reasons & {"forbidden"}):
-        return TargetFailed("publication", f"YouTube refuses it with status {reply.status}{said}.")
-    return refusal(reply, what=f"{_FAILED}{said}", credentials="yt_clientId, yt_clientSecret and yt_refreshToken")
+        return TargetFailed("publication", f"YouTube refuses it with status {reply.status}{suffix}.")
+    return refusal(reply, what=f"{_FAILED}{suffix}", credentials="yt_clientId, yt_clientSecret and yt_refreshToken")

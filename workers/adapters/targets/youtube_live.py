@@ -1,8 +1,9 @@
 """Live broadcasts on YouTube: a broadcast, a stream, their binding, and the states from testing to complete.
 
-YouTube makes a second broadcast whenever it is asked again. So the title of the stream, which viewers do not see, has the id of
-the publication, and the broadcast has it in its description as long as it is private and not bound: a call that was cut off finds
-what an earlier one has made."""
+YouTube creates a second broadcast for a repeated request. So the title of the stream, which viewers do not see, contains the id of
+the publication, and the broadcast has it in its description while it is private and not bound. After an interrupted call, the next
+one finds what the earlier one created.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +43,11 @@ class YouTubeLive:
             bound = {"part": "id", "id": identifier(broadcast), "streamId": identifier(stream)}
             await self._api.call("POST", "liveBroadcasts/bind", query=bound)
         if member(broadcast, "snippet").get("description") == tag(order):
-            await self._named(order, broadcast)
+            await self._set_texts(order, broadcast)
         return _ingest(stream, identifier(broadcast))
 
     async def go(self, details: Details) -> Details:
-        broadcast = await self._known(details)
+        broadcast = await self._existing_broadcast(details)
         match _life(broadcast):
             case "live" | "liveStarting":
                 return details
@@ -54,7 +55,7 @@ class YouTubeLive:
                 await self._turn(broadcast, "live")
                 return details
             case "ready" | "created":
-                stream = await self._api.one("liveStreams", str(details.get(_STREAM)), part="id,status")
+                stream = await self._api.get_item("liveStreams", str(details.get(_STREAM)), part="id,status")
                 if member(stream or {}, "status").get("streamStatus") == "active":
                     await self._turn(broadcast, "testing")
             case "complete" | "revoked":
@@ -62,19 +63,20 @@ class YouTubeLive:
         raise TargetFailed("retry", "YouTube is not ready to show the stream yet.", after=_WAIT)
 
     async def close(self, details: Details) -> None:
-        """A broadcast that was never shown is removed: nothing of it was recorded."""
-        broadcast = await self._api.one("liveBroadcasts", str(details.get(BROADCAST)), part=_PARTS)
+        """Complete the broadcast. A broadcast that was never shown is removed: nothing of it was recorded."""
+        broadcast = await self._api.get_item("liveBroadcasts", str(details.get(BROADCAST)), part=_PARTS)
         if broadcast is not None and _life(broadcast) in _ON_AIR:
             await self._turn(broadcast, "complete")
         elif broadcast is not None and _life(broadcast) not in _OVER:
             await self._api.remove("liveBroadcasts", identifier(broadcast))
-        await self._without_stream(str(details.get(_STREAM) or ""))
+        await self._remove_stream(str(details.get(_STREAM) or ""))
 
     async def remove(self, order: PublicationOrder, details: Details | None) -> None:
-        """The broadcast with its recording, and the stream. Without details what an unheard call has made is looked for."""
-        stream, known = await self._stream(order), (details or {}).get(BROADCAST)
-        if isinstance(known, str):
-            broadcast = await self._api.one("liveBroadcasts", known, part=_PARTS)
+        """Remove the broadcast with its recording, and the stream. Without details, search for what a call with a lost answer
+        created."""
+        stream, broadcast_id = await self._stream(order), (details or {}).get(BROADCAST)
+        if isinstance(broadcast_id, str):
+            broadcast = await self._api.get_item("liveBroadcasts", broadcast_id, part=_PARTS)
         else:
             broadcast = await self._broadcast(order, stream or {})
         if broadcast is not None:
@@ -82,27 +84,27 @@ class YouTubeLive:
                 await self._turn(broadcast, "complete")
             await self._api.remove("liveBroadcasts", identifier(broadcast))
         if stream is not None:
-            await self._without_stream(identifier(stream))
+            await self._remove_stream(identifier(stream))
 
     async def _stream(self, order: PublicationOrder) -> Mapping[str, Any] | None:
-        found = await self._api.mine("liveStreams", {"part": "id,snippet,cdn,status", "mine": "true"})
-        return next((one for one in found if member(one, "snippet").get("title") == tag(order)), None)
+        streams = await self._api.list_mine("liveStreams", {"part": "id,snippet,cdn,status", "mine": "true"})
+        return next((stream for stream in streams if member(stream, "snippet").get("title") == tag(order)), None)
 
     async def _broadcast(self, order: PublicationOrder, stream: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The one that is bound to the stream, or that was about to be."""
-        found = await self._api.mine("liveBroadcasts", {"part": _PARTS, "mine": "true"})
+        """Return the broadcast that is bound to the stream, or that was about to be bound."""
+        broadcasts = await self._api.list_mine("liveBroadcasts", {"part": _PARTS, "mine": "true"})
         bound = stream.get("id")
-        for one in found:
-            ours = bound is not None and member(one, "contentDetails").get("boundStreamId") == bound
-            if ours or member(one, "snippet").get("description") == tag(order):
-                return one
+        for broadcast in broadcasts:
+            ours = bound is not None and member(broadcast, "contentDetails").get("boundStreamId") == bound
+            if ours or member(broadcast, "snippet").get("description") == tag(order):
+                return broadcast
         return None
 
     async def _new_stream(self, order: PublicationOrder) -> Mapping[str, Any]:
         body = {
             "snippet": {"title": tag(order)},
             "cdn": {"ingestionType": "rtmp", "resolution": "variable", "frameRate": "variable"},
-            "contentDetails": {"isReusable": True},  # others are in no list
+            "contentDetails": {"isReusable": True},  # only reusable streams are listed
         }
         return await self._api.call("POST", "liveStreams", query={"part": "id,snippet,cdn,contentDetails,status"}, body=body)
 
@@ -114,8 +116,8 @@ class YouTubeLive:
         }
         return await self._api.call("POST", "liveBroadcasts", query={"part": _PARTS}, body=body)
 
-    async def _named(self, order: PublicationOrder, broadcast: Mapping[str, Any]) -> None:
-        """It gets its own words, and is shown to those who may see it."""
+    async def _set_texts(self, order: PublicationOrder, broadcast: Mapping[str, Any]) -> None:
+        """Give the broadcast its title and description, and its visibility."""
         start = member(broadcast, "snippet").get("scheduledStartTime") or self._soon()
         body = {
             "id": identifier(broadcast),
@@ -124,8 +126,8 @@ class YouTubeLive:
         }
         await self._api.call("PUT", "liveBroadcasts", query={"part": "id,snippet,status"}, body=body)
 
-    async def _known(self, details: Details) -> Mapping[str, Any]:
-        broadcast = await self._api.one("liveBroadcasts", str(details.get(BROADCAST)), part=_PARTS)
+    async def _existing_broadcast(self, details: Details) -> Mapping[str, Any]:
+        broadcast = await self._api.get_item("liveBroadcasts", str(details.get(BROADCAST)), part=_PARTS)
         if broadcast is None:
             raise TargetFailed("publication", "YouTube does not have the broadcast: it may have been deleted there.")
         return broadcast
@@ -138,8 +140,8 @@ class YouTubeLive:
             if "redundantTransition" not in failed.reasons:
                 raise
 
-    async def _without_stream(self, stream: str) -> None:
-        """YouTube keeps a stream whose broadcast has not quite ended; it is removed with the publication then."""
+    async def _remove_stream(self, stream: str) -> None:
+        """Remove a stream. YouTube keeps a stream whose broadcast has not quite ended; it is then removed with the publication."""
         try:
             if stream:
                 await self._api.remove("liveStreams", stream)
@@ -165,11 +167,11 @@ def _life(broadcast: Mapping[str, Any]) -> object:
 
 
 def _ingest(stream: Mapping[str, Any], broadcast: str) -> LiveIngest:
-    given = member(stream, "cdn", "ingestionInfo")
-    secure = given.get("rtmpsIngestionAddress")
-    address, name = secure or given.get("ingestionAddress"), given.get("streamName")
+    ingestion = member(stream, "cdn", "ingestionInfo")
+    secure = ingestion.get("rtmpsIngestionAddress")
+    address, name = secure or ingestion.get("ingestionAddress"), ingestion.get("streamName")
     if not isinstance(address, str) or not isinstance(name, str) or not address.startswith(("rtmp://", "rtmps://")):
-        raise TargetFailed("retry", "YouTube names no address for the stream.")
+        raise TargetFailed("retry", "YouTube returned no address for the stream.")
     place = {"rtmpServerUrl": address, "rtmpStreamName": None, "rtmpApplicationName": address.rpartition("/")[2], "isPrimary": True}
     ids = {BROADCAST: broadcast, _STREAM: identifier(stream)}
     return LiveIngest(address, name, {**ids, **shown(broadcast), "ingestionDetails": [{**place, "isSsl": bool(secure)}]})

@@ -1,6 +1,7 @@
-"""Resumable uploads to YouTube: a session takes parts by Content-Range, and says after each how much it has.
+"""Resumable uploads to YouTube: a session takes parts by Content-Range, and reports after each part how much it has received.
 
-The address of a session opens it without a login, so it is sealed in the state of the upload."""
+The address of a session gives access without a login, so it is sealed in the state of the upload.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from typing import Any, Final
 
 from workers.adapters.targets.documents import document, same_origin
 from workers.adapters.targets.parts import pieces
-from workers.adapters.targets.sealed import sealed, unsealed
+from workers.adapters.targets.sealed import seal, unseal
 from workers.adapters.targets.youtube_api import YouTubeApi, refused
 from workers.ports import Reply
 from workers.target_ports import ServiceAddresses, TargetFailed, UploadProgress, UploadSource, UploadState
 
 GRANULE: Final = 256 * 1024
-"""The size of each part but the last is a multiple of it."""
+"""The unit of the size of each part except the last, in bytes."""
 PART: Final = 64 * GRANULE
 _LARGEST: Final = 256 * 1024**3
 VIDEOS: Final = "/upload/youtube/v3/videos?uploadType=resumable&part=snippet,status"
@@ -51,43 +52,43 @@ class ResumableUpload:
         self._progress = progress
 
     async def run(self, video: Mapping[str, Any], state: UploadState | None) -> Mapping[str, Any]:
-        """The video that YouTube has made of it. `video` is what is said of it at the beginning."""
+        """Upload the file and return the video that YouTube made of it. `video` is the description that is sent first."""
         if not 0 < self._source.size <= _LARGEST:
-            raise TargetFailed("media", "The file is empty, or larger than the 256 GB that YouTube takes.")
+            raise TargetFailed("media", "The file is empty, or larger than the 256 GB that YouTube accepts.")
         session = self._session_of(state)
-        reply = await self._asked(session) if session is not None else None
+        reply = await self._request_progress(session) if session is not None else None
         if session is None or reply is None:
-            session, at = await self._begun(video), 0
-            await self._kept(session)
+            session, at = await self._begin(video), 0
+            await self._save_session(session)
         elif reply.status != _RESUME:
-            return self._made(reply)
+            return self._result(reply)
         else:
             at = self._confirmed(reply)
         while True:
-            reply = await self._sent(session, at)
+            reply = await self._send_part(session, at)
             if reply.status != _RESUME:
-                return self._made(reply)
+                return self._result(reply)
             before, at = at, self._confirmed(reply)
             if at <= before:
-                raise TargetFailed("retry", "YouTube has not taken the part that was sent.")
-            await self._kept(session)
+                raise TargetFailed("retry", "YouTube has not accepted the part that was sent.")
+            await self._save_session(session)
 
-    async def _begun(self, video: Mapping[str, Any]) -> str:
+    async def _begin(self, video: Mapping[str, Any]) -> str:
         headers = {"X-Upload-Content-Length": str(self._source.size), "X-Upload-Content-Type": self._source.media_type}
         reply = await self._api.request("POST", f"{self._addresses.youtube}{self._path}", headers=headers, body=video)
         if reply.status != 200:
             raise refused(reply)
         session = reply.headers.get("location", "")
         if not same_origin(session, self._addresses.youtube):
-            raise TargetFailed("destination", "YouTube names a place for the upload that is not its own: nothing was sent there.")
+            raise TargetFailed("destination", "YouTube returned an upload address of another origin: nothing was sent there.")
         return session
 
-    async def _asked(self, session: str) -> Reply | None:
-        """How far it is; None: YouTube does not know this session any more."""
+    async def _request_progress(self, session: str) -> Reply | None:
+        """Return the progress of the session; None if YouTube no longer knows it."""
         reply = await self._api.request("PUT", session, headers={"Content-Range": f"bytes */{self._source.size}"})
         return None if reply.status in (400, 404, 410) else reply
 
-    async def _sent(self, session: str, at: int) -> Reply:
+    async def _send_part(self, session: str, at: int) -> Reply:
         size = min(self._part, self._source.size - at)
         headers = {
             "Content-Type": self._source.media_type,
@@ -101,26 +102,26 @@ class ResumableUpload:
         return await self._api.request("PUT", session, headers=headers, pieces=part, size=size)
 
     def _confirmed(self, reply: Reply) -> int:
-        told = reply.headers.get("range")
-        found = _RANGE.fullmatch(told) if told else None
-        at = int(found[1]) + 1 if found is not None else 0
-        if (told and found is None) or at >= self._source.size:
-            raise TargetFailed("retry", "YouTube says that it has what was not sent.")
+        header = reply.headers.get("range")
+        match = _RANGE.fullmatch(header) if header else None
+        at = int(match[1]) + 1 if match is not None else 0
+        if (header and match is None) or at >= self._source.size:
+            raise TargetFailed("retry", "YouTube reports more data than was sent.")
         return at
 
-    def _made(self, reply: Reply) -> Mapping[str, Any]:
+    def _result(self, reply: Reply) -> Mapping[str, Any]:
         if reply.status in (404, 410):
-            raise TargetFailed("retry", "YouTube does not know the upload any more: it begins anew.")
+            raise TargetFailed("retry", "YouTube no longer knows the upload: it starts over.")
         if reply.status not in (200, 201):
             raise refused(reply)
         return document(reply)
 
-    async def _kept(self, session: str) -> None:
-        await self._save({"session": sealed(session, secret=self._secret), "sha256": self._source.sha256})
+    async def _save_session(self, session: str) -> None:
+        await self._save({"session": seal(session, secret=self._secret), "sha256": self._source.sha256})
 
     def _session_of(self, state: UploadState | None) -> str | None:
         match state:
-            case {"session": str(kept), "sha256": self._source.sha256}:
-                session = unsealed(kept, secret=self._secret)
+            case {"session": str(sealed_session), "sha256": self._source.sha256}:
+                session = unseal(sealed_session, secret=self._secret)
                 return session if session is not None and same_origin(session, self._addresses.youtube) else None
         return None

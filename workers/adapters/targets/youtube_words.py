@@ -1,4 +1,4 @@
-"""What a publication says of itself, in the words and lengths that YouTube takes."""
+"""The title, description and options of a publication, within the limits of YouTube."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRIVACY: Final = (PUBLIC, "unlisted", PRIVATE)
 _TITLE: Final = 100
 _DESCRIPTION: Final = 5_000
 _PEOPLE: Final = "22"
-"""The category of a film for which none is chosen: People & Blogs, which each region has."""
+"""The default category of a film: People & Blogs, which exists in every region."""
 _BRACKETS: Final = str.maketrans("<>", "()")
 
 
@@ -23,7 +23,7 @@ def snippet(order: PublicationOrder) -> dict[str, Any]:
 
 
 def words(order: PublicationOrder) -> Mapping[str, str]:
-    """YouTube refuses angle brackets, and counts the description in bytes."""
+    """Return title and description. YouTube refuses angle brackets, and counts the description in bytes."""
     title = (order.title or order.content_id).translate(_BRACKETS)[:_TITLE]
     description = order.description.translate(_BRACKETS).encode()[:_DESCRIPTION].decode(errors="ignore")
     return {"title": title, "description": description}
@@ -37,5 +37,5 @@ def privacy(order: PublicationOrder) -> str:
 
 
 def tag(order: PublicationOrder) -> str:
-    """By which what belongs to a publication is found."""
+    """Return the text by which everything that belongs to a publication is found."""
     return f"medialedger-{order.id}"
