@@ -36,7 +36,7 @@ from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
 from workers.ports import PointStatus
-from workers.prober.look import Looked, PointKeys, look_at
+from workers.prober.look import LookResult, PointKeys, look_at
 
 _PLACES: Final = ("primary", "secondary")
 _STARTED: Final = (FFMPEG, HTTP)
@@ -99,7 +99,7 @@ def _encoder(plan: EncoderPlan) -> dict[str, Any]:
     }
 
 
-def _point(point: WatchedPoint, looked: Looked) -> dict[str, Any]:
+def _point(point: WatchedPoint, looked: LookResult) -> dict[str, Any]:
     report = looked.report
     strategy = point.strategy if report is None else report.strategy
     updated = None if report is None or report.last_updated is None else iso(report.last_updated)

@@ -16,7 +16,7 @@ from domain.kernel.errors import NotFound
 from workers.origin.limits import LONGEST_WINDOW
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.names import is_point
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 from workers.ports import OpenMedia
 
 _SECONDS: Final = regex(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
@@ -51,20 +51,20 @@ class Refusal(HttpError):
     """What the origin does not take."""
 
     def __init__(self, refused: UploadRefused) -> None:
-        retry = (("retry-after", "1"),) if refused.why in (Why.TOO_FAST, Why.BUSY, Why.FULL) else ()
+        retry = (("retry-after", "1"),) if refused.why in (RefusalReason.TOO_FAST, RefusalReason.BUSY, RefusalReason.FULL) else ()
         super().__init__(refused.sentence, headers=retry)
         self.status = _STATUSES[refused.why]
 
 
 _STATUSES: Final = {
-    Why.MALFORMED: 400,
-    Why.SLOW: 408,
-    Why.FENCED: 409,
-    Why.TOO_LARGE: 413,
-    Why.NOT_MEDIA: 415,
-    Why.TOO_FAST: 429,
-    Why.BUSY: 503,
-    Why.FULL: 507,
+    RefusalReason.MALFORMED: 400,
+    RefusalReason.SLOW: 408,
+    RefusalReason.FENCED: 409,
+    RefusalReason.TOO_LARGE: 413,
+    RefusalReason.NOT_MEDIA: 415,
+    RefusalReason.TOO_FAST: 429,
+    RefusalReason.BUSY: 503,
+    RefusalReason.FULL: 507,
 }
 
 
@@ -132,7 +132,7 @@ class OriginAccess:
                 return Admission(whole=True, query=suffix)
         if whole:
             raise ViewerNeeded(whole=True)
-        if await origin.known.is_published(point):
+        if await origin.directory.is_published(point):
             return Admission(public=True)
         if self._viewers is None or not await self._viewers.has(request):
             raise ViewerNeeded(whole=False)

@@ -19,7 +19,7 @@ from projections.publishing_points.points import ChannelPointsReader
 from projections.records.queries import RecordQueries
 from workers.adapters.free_space import free_bytes
 from workers.adapters.media_directory import MediaDirectory
-from workers.origin.knowledge import Knowledge
+from workers.origin.knowledge import PointDirectory
 from workers.origin.limits import OriginLimits
 from workers.origin.live_origin import LiveOrigin
 
@@ -32,7 +32,7 @@ _POINTS: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})")
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
-def live_origin(settings: Settings, keys: IngestKeys, *, known: Knowledge | None = None) -> LiveOrigin:
+def live_origin(settings: Settings, keys: IngestKeys, *, directory: PointDirectory | None = None) -> LiveOrigin:
     """The origin that accepts tokens of these keys."""
     return LiveOrigin(
         settings.origin_root,
@@ -41,7 +41,7 @@ def live_origin(settings: Settings, keys: IngestKeys, *, known: Knowledge | None
         files=MediaDirectory(settings.origin_root),
         free=free_bytes,
         clock=system_clock,
-        known=known,
+        directory=directory,
     )
 
 

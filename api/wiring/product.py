@@ -291,7 +291,7 @@ async def build(
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit, read_token=tokens)
     files = media_files(settings.media_directory, settings.media_bucket)
     known = own_points(settings, core.database, RecordQueries(core.database, RECORDS)) if settings.origin else None
-    origin = live_origin(settings, core.ring.ingest, known=known) if settings.origin else None
+    origin = live_origin(settings, core.ring.ingest, directory=known) if settings.origin else None
     workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles, quiet=quiet)
     callers = _callers(core, settings, only=caller)
     provided = services(

@@ -16,7 +16,7 @@ from workers.media.boxes import boxes
 from workers.media.errors import Unreadable
 from workers.media.fragment_stream import FragmentStream, Piece
 from workers.media.fragments import read_fragments, read_init
-from workers.origin.incoming_playlist import Incoming, Master, read_playlist
+from workers.origin.incoming_playlist import IncomingPlaylist, MasterPlaylist, read_playlist
 from workers.origin.limits import MOST_PLAYLIST
 from workers.origin.refusals import UploadRefused
 
@@ -133,8 +133,8 @@ def test_a_stream_is_the_same_in_whatever_pieces_it_comes(data: bytes, sizes: Se
 def test_a_playlist_is_read_or_refused(data: bytes) -> None:
     with suppress(UploadRefused):
         found = read_playlist(data, "main/v0.m3u8")
-        assert isinstance(found, Incoming | Master)
-        names = [one.path for one in found.segments] if isinstance(found, Incoming) else list(found.tracks)
+        assert isinstance(found, IncomingPlaylist | MasterPlaylist)
+        names = [one.path for one in found.segments] if isinstance(found, IncomingPlaylist) else list(found.tracks)
         assert not [name for name in names if name.startswith("/") or ".." in name.split("/")]
 
 

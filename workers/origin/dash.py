@@ -1,6 +1,6 @@
-"""DASH manifests of what is recorded, from the same segments as HLS: ISO/IEC 23009-1, profile isoff-live.
+"""DASH manifests of recordings, from the same segments as HLS: ISO/IEC 23009-1, profile isoff-live.
 
-A session is a period; its times count from 1970, so no manifest depends on what an earlier one said.
+A session is a period; its times count from 1970, so no manifest depends on an earlier one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ _DIRECT: Final = "urn:mpeg:dash:utc:direct:2014"
 
 
 def manifest(timeline: Timeline, *, up: str, now: float, query: str = "") -> str | None:
-    """`up` leads from the manifest to the publishing point; `query` is added to each address. None: no track is fragmented MP4."""
+    """Return the manifest; None if no track is fragmented MP4. `up` is the relative path from the manifest to the publishing point;
+    `query` is added to each address."""
     parts = [(track, part) for track in timeline.tracks for part in track.parts if part.init.name]
     sessions = sorted({part.session for _, part in parts})
     if not sessions:
         return None
-    segments = [one for _, part in parts for one in part.segments]
-    begin, end = min(one.at for one in segments), max(one.end for one in segments)
+    segments = [segment for _, part in parts for segment in part.segments]
+    begin, end = min(segment.at for segment in segments), max(segment.end for segment in segments)
     longest = max(track.longest for track, _ in parts)
     base = begin if timeline.ended else 0.0
     lines = ['<?xml version="1.0" encoding="utf-8"?>', _opening(timeline, now=now, lasts=end - begin, longest=longest)]
@@ -53,7 +54,7 @@ def _opening(timeline: Timeline, *, now: float, lasts: float, longest: float) ->
 def _period(parts: Sequence[tuple[Track, Part]], *, up: str, query: str, base: float, static: bool) -> Iterator[str]:
     epoch = parts[0][1].epoch
     first = min(part.segments[0].at for _, part in parts)
-    # Where a manifest changes a period begins where its media time is 0, whatever has left the window.
+    # In a dynamic manifest a period begins at its media time 0, regardless of the segments that have left the window.
     offset = first - epoch if static else 0.0
     yield f'  <Period id="{parts[0][1].session}" start="PT{epoch + offset - base:.6f}S">'
     groups: dict[tuple[str, ...], list[tuple[Track, Part]]] = {}
@@ -87,7 +88,7 @@ def _adaptation(
 
 
 def _accessibility(kind: str, value: str) -> str:
-    """Captions in the pictures, as ANSI/SCTE 214-1 names them. Their language is not in them."""
+    """Return the element for captions in the pictures, as ANSI/SCTE 214-1 names them. Their language is unknown."""
     return f'      <Accessibility schemeIdUri="urn:scte:dash:cc:cea-{kind}:2015" value="{value}"/>'
 
 
@@ -106,19 +107,19 @@ def _representation(kind: str, track: Track, part: Part, *, up: str, query: str,
         f'initialization="{folder}/{init.name}{query}" media="{folder}/$Time$.m4s{query}">'
     )
     yield "          <SegmentTimeline>"
-    yield from _times([one for one in part.segments if one.name])
+    yield from _times([segment for segment in part.segments if segment.name])
     yield "          </SegmentTimeline>"
     yield "        </SegmentTemplate>"
     yield "      </Representation>"
 
 
 def _times(segments: Sequence[Segment]) -> Iterator[str]:
-    """Runs of equal length in one element each. After a gap a run says when it begins."""
+    """Yield an element for each run of segments of equal length. After a gap, a run states its start time."""
     runs: list[tuple[int, int, int]] = []
-    for one in segments:
-        if runs and runs[-1][1] == one.ticks and runs[-1][0] + runs[-1][1] * runs[-1][2] == one.time:
+    for segment in segments:
+        if runs and runs[-1][1] == segment.ticks and runs[-1][0] + runs[-1][1] * runs[-1][2] == segment.time:
             runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
         else:
-            runs.append((one.time, one.ticks, 1))
+            runs.append((segment.time, segment.ticks, 1))
     for time, lasts, count in runs:
         yield f'            <S t="{time}" d="{lasts}" r="{count - 1}"/>'

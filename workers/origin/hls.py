@@ -1,4 +1,4 @@
-"""HLS playlists of what is recorded: RFC 8216."""
+"""HLS playlists of recordings: RFC 8216."""
 
 from __future__ import annotations
 
@@ -13,59 +13,61 @@ from workers.origin.timeline import Part, Timeline, Track, all_captions
 _GROUP: Final = "audio"
 _CAPTIONS: Final = "captions"
 _CLOCK_EVERY: Final = 100
-"""Segments of a long playlist after which the time of day is told again."""
+"""The number of segments of a long playlist after which the time of day is repeated."""
 _SHORT: Final = 1000
 
 
 def master(timeline: Timeline, *, query: str = "") -> str:
-    """Video with its audio; audio that is separate is a group of its own. `query` is added to each address."""
-    sounds = [one for one in timeline.tracks if _kinds(one) == {"audio"}]
-    pictures = [one for one in timeline.tracks if "video" in _kinds(one)]
+    """Return the master playlist: video with its audio. Separate audio is a group of its own. `query` is added to each address."""
+    sounds = [track for track in timeline.tracks if _kinds(track) == {"audio"}]
+    pictures = [track for track in timeline.tracks if "video" in _kinds(track)]
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
-    for number, one in enumerate(sounds if pictures else []):
-        language = f',LANGUAGE="{one.init.language}"' if one.init.language else ""
-        channels = f',CHANNELS="{one.init.channels}"' if one.init.channels else ""
+    for number, track in enumerate(sounds if pictures else []):
+        language = f',LANGUAGE="{track.init.language}"' if track.init.language else ""
+        channels = f',CHANNELS="{track.init.channels}"' if track.init.channels else ""
         default = "YES" if number == 0 else "NO"
         lines.append(
-            f'#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="{_GROUP}",NAME="{one.name}"{language}{channels},'
-            f'DEFAULT={default},AUTOSELECT=YES,URI="tracks/{one.name}.m3u8{query}"'
+            f'#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="{_GROUP}",NAME="{track.name}"{language}{channels},'
+            f'DEFAULT={default},AUTOSELECT=YES,URI="tracks/{track.name}.m3u8{query}"'
         )
     captions = all_captions(pictures)
     lines += _captions(captions)
-    for one in sorted(pictures or sounds, key=lambda one: (one.init.width * one.init.height, one.peak), reverse=True):
-        separate = sounds if _kinds(one) == {"video"} else []
-        lines += [_stream(one, separate, captions=bool(captions)), f"tracks/{one.name}.m3u8{query}"]
+    for track in sorted(pictures or sounds, key=lambda track: (track.init.width * track.init.height, track.peak), reverse=True):
+        separate = sounds if _kinds(track) == {"video"} else []
+        lines += [_stream(track, separate, captions=bool(captions)), f"tracks/{track.name}.m3u8{query}"]
     return "\n".join([*lines, ""])
 
 
-def _captions(found: CaptionServices) -> Iterator[str]:
-    """Captions in the pictures. Where there are none yet nothing is said of them: they may begin at any time, and `NONE` would keep
-    players from looking."""
-    named = {**{one: one for one in found.channels}, **{f"SERVICE{one}": f"Service {one}" for one in found.services}}
-    for channel, name in named.items():
+def _captions(captions: CaptionServices) -> Iterator[str]:
+    """Yield the tags of captions in the pictures. Captions that have not appeared yet are not mentioned: they may begin at any
+    time, and `NONE` would keep players from looking for them."""
+    names = {channel: channel for channel in captions.channels}
+    names |= {f"SERVICE{number}": f"Service {number}" for number in captions.services}
+    for channel, name in names.items():
         described = f'TYPE=CLOSED-CAPTIONS,GROUP-ID="{_CAPTIONS}",NAME="{name}",INSTREAM-ID="{channel}"'
-        default = "YES" if channel == next(iter(named)) else "NO"
+        default = "YES" if channel == next(iter(names)) else "NO"
         yield f"#EXT-X-MEDIA:{described},DEFAULT={default},AUTOSELECT=YES"
 
 
-def _stream(one: Track, sounds: Sequence[Track], *, captions: bool) -> str:
-    bandwidth = ceil(one.peak + max((sound.peak for sound in sounds), default=0.0)) or 1
-    codecs = ",".join(filter(None, dict.fromkeys([one.init.codecs, *(sound.init.codecs for sound in sounds)])))
-    known = all(part.init.codecs for part in (one, *sounds))
+def _stream(track: Track, sounds: Sequence[Track], *, captions: bool) -> str:
+    bandwidth = ceil(track.peak + max((sound.peak for sound in sounds), default=0.0)) or 1
+    codecs = ",".join(filter(None, dict.fromkeys([track.init.codecs, *(sound.init.codecs for sound in sounds)])))
+    complete = all(part.init.codecs for part in (track, *sounds))
     return "".join(
         [
             f"#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}",
-            f',CODECS="{codecs}"' if known else "",
-            f",RESOLUTION={one.init.width}x{one.init.height}" if one.init.width else "",
+            f',CODECS="{codecs}"' if complete else "",
+            f",RESOLUTION={track.init.width}x{track.init.height}" if track.init.width else "",
             f',AUDIO="{_GROUP}"' if sounds else "",
-            f',CLOSED-CAPTIONS="{_CAPTIONS}"' if captions and "video" in _kinds(one) else "",
+            f',CLOSED-CAPTIONS="{_CAPTIONS}"' if captions and "video" in _kinds(track) else "",
         ]
     )
 
 
 def media(timeline: Timeline, name: str, *, up: str, query: str = "") -> str | None:
-    """`up` leads from the playlist to the publishing point; `query` is added to each address. None: there is no such track."""
-    track = next((one for one in timeline.tracks if one.name == name), None)
+    """Return the media playlist of a track; None if there is no such track. `up` is the relative path from the playlist to the
+    publishing point; `query` is added to each address."""
+    track = next((track for track in timeline.tracks if track.name == name), None)
     if track is None or not track.parts:
         return None
     first = track.parts[0]
@@ -93,13 +95,13 @@ def _part(part: Part, folder: str, query: str, *, breaks: bool, often: bool) -> 
         yield "#EXT-X-DISCONTINUITY"
     if part.init.name:
         yield f'#EXT-X-MAP:URI="{folder}/{part.init.name}{query}"'
-    for number, one in enumerate(part.segments):
+    for number, segment in enumerate(part.segments):
         if often or number % _CLOCK_EVERY == 0:
-            yield f"#EXT-X-PROGRAM-DATE-TIME:{date_time(one.at)}"
-        if not one.name:
+            yield f"#EXT-X-PROGRAM-DATE-TIME:{date_time(segment.at)}"
+        if not segment.name:
             yield "#EXT-X-GAP"
-        yield f"#EXTINF:{one.lasts:.6f},"
-        yield f"{folder}/{one.name or f'{one.number}.gap'}{query}"
+        yield f"#EXTINF:{segment.lasts:.6f},"
+        yield f"{folder}/{segment.name or f'{segment.number}.gap'}{query}"
 
 
 def _kinds(track: Track) -> set[str]:

@@ -1,4 +1,4 @@
-"""HLS playlists as an encoder sends them: RFC 8216. Read strictly: what is not understood is refused, not passed on."""
+"""HLS playlists as encoders send them: RFC 8216. They are read strictly: anything unsupported is refused, not passed on."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from workers.media.errors import Unreadable
 from workers.media.hls import Entry, Playlist, read, text_of
 from workers.origin.limits import MOST_LISTED
 from workers.origin.names import relative
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 
 _NEWEST: Final = 1_000
-"""Entries that are read. Those before were read when they were new: far fewer files are kept that no playlist has listed."""
+"""The number of entries that are read. Earlier entries were read when they were new: far fewer files that no playlist has listed
+are stored."""
 _LONGEST_NAME: Final = 512
 _LONGEST: Final = 120.0
 _CODECS: Final = regex(r"[A-Za-z0-9.,+-]{1,200}")
 _LARGEST: Final = 99_999
-"""Pixels of a side."""
+"""The largest width or height in pixels."""
 _MOST_RENDITIONS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A segment of a media playlist. `path` and `init` are what was sent under these names. `at` is a Unix time."""
+class ListedSegment:
+    """A segment of a media playlist. `path` and `init` are the names under which its files were sent. `at` is a Unix time."""
 
     sequence: int
     path: str
@@ -36,14 +37,14 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingPlaylist:
     """A media playlist."""
 
     ended: bool
-    segments: tuple[Listed, ...]
+    segments: tuple[ListedSegment, ...]
 
-    def later_than(self, other: Incoming) -> bool:
-        """Whether it was made after another one of its encoder."""
+    def later_than(self, other: IncomingPlaylist) -> bool:
+        """Return True if the encoder made this playlist after the other one."""
         return self._reach > other._reach
 
     @property
@@ -52,8 +53,9 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """What a master playlist says of a media playlist, by its path. Members are as safe as numbers: nothing else is kept."""
+class TrackDescription:
+    """The attributes of a media playlist in a master playlist. All of them are validated: nothing else of the master playlist is
+    stored."""
 
     bandwidth: int = 0
     codecs: str = ""
@@ -64,47 +66,49 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Master:
-    tracks: Mapping[str, Described] = field(default_factory=dict)
+class MasterPlaylist:
+    """A master playlist: the descriptions of media playlists by path."""
+
+    tracks: Mapping[str, TrackDescription] = field(default_factory=dict)
 
 
-def read_playlist(body: bytes, path: str) -> Incoming | Master:
-    """Raises `UploadRefused`."""
+def read_playlist(body: bytes, path: str) -> IncomingPlaylist | MasterPlaylist:
+    """Parse a playlist. Raise `UploadRefused`."""
     try:
-        found = read(text_of(body), most=MOST_LISTED, newest=_NEWEST)
+        playlist = read(text_of(body), most=MOST_LISTED, newest=_NEWEST)
     except Unreadable as fault:
         raise _refused(str(fault)) from None
-    if found.master:
-        return _master(found, path)
-    if found.encrypted:
+    if playlist.master:
+        return _master(playlist, path)
+    if playlist.encrypted:
         raise _refused("its segments are encrypted")
-    return Incoming(found.ended, tuple(_listed(one, path) for one in found.entries))
+    return IncomingPlaylist(playlist.ended, tuple(_listed(entry, path) for entry in playlist.entries))
 
 
-def _master(found: Playlist, path: str) -> Master:
-    made: dict[str, Described] = {}
-    for sound in found.renditions:
+def _master(playlist: Playlist, path: str) -> MasterPlaylist:
+    made: dict[str, TrackDescription] = {}
+    for sound in playlist.renditions:
         if sound.type == "AUDIO" and sound.uri:
             tag = sound.language
             safe = tag if len(tag) <= 35 and tag.replace("-", "").isalnum() and tag.isascii() else ""
-            made[relative(path, sound.uri).path] = Described(audio=True, language=safe)
-    for one in found.variants:
-        name = relative(path, one.uri).path
-        known = made.get(name)
-        made[name] = Described(
-            audio=known is not None and known.audio,
-            language=known.language if known is not None else "",
-            bandwidth=one.bandwidth,
-            codecs=one.codecs if _CODECS.fullmatch(one.codecs) else "",
-            width=one.width if one.width <= _LARGEST and one.height <= _LARGEST else 0,
-            height=one.height if one.width <= _LARGEST and one.height <= _LARGEST else 0,
+            made[relative(path, sound.uri).path] = TrackDescription(audio=True, language=safe)
+    for variant in playlist.variants:
+        name = relative(path, variant.uri).path
+        described = made.get(name)
+        made[name] = TrackDescription(
+            audio=described is not None and described.audio,
+            language=described.language if described is not None else "",
+            bandwidth=variant.bandwidth,
+            codecs=variant.codecs if _CODECS.fullmatch(variant.codecs) else "",
+            width=variant.width if variant.width <= _LARGEST and variant.height <= _LARGEST else 0,
+            height=variant.height if variant.width <= _LARGEST and variant.height <= _LARGEST else 0,
         )
     if len(made) > _MOST_RENDITIONS:
         raise _refused("it lists too many renditions")
-    return Master(made)
+    return MasterPlaylist(made)
 
 
-def _listed(entry: Entry, path: str) -> Listed:
+def _listed(entry: Entry, path: str) -> ListedSegment:
     if not 0 < entry.lasts <= _LONGEST:
         raise _refused(f"a segment has no duration between 0 and {_LONGEST:g} seconds")
     if len(entry.uri) > _LONGEST_NAME:
@@ -112,8 +116,8 @@ def _listed(entry: Entry, path: str) -> Listed:
     if entry.part is not None:
         raise _refused("its segments are parts of files; send each as a file of its own")
     init = None if entry.init is None else relative(path, entry.init.uri).path
-    return Listed(entry.sequence, relative(path, entry.uri).path, entry.lasts, init, entry.time, entry.breaks)
+    return ListedSegment(entry.sequence, relative(path, entry.uri).path, entry.lasts, init, entry.time, entry.breaks)
 
 
 def _refused(what: str) -> UploadRefused:
-    return UploadRefused(Why.MALFORMED, f"The playlist cannot be taken: {what}.")
+    return UploadRefused(RefusalReason.MALFORMED, f"The playlist is not accepted: {what}.")

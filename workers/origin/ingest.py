@@ -1,4 +1,5 @@
-"""Ingest: what encoders send, from the first byte to the index. docs/reference/api/origin.md says what is taken."""
+"""Ingest: receives what encoders send, from the first byte to the index. docs/reference/api/origin.md documents the accepted
+formats."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from workers.kernel.fair_places import FairPlaces, NoPlace
 from workers.media.errors import Unreadable
 from workers.media.fragment_stream import FragmentStream
 from workers.media.fragments import Fragment, Init, read_fragment
-from workers.origin.incoming_playlist import Master, read_playlist
+from workers.origin.incoming_playlist import MasterPlaylist, read_playlist
 from workers.origin.limits import MOST_PLAYLIST, OriginLimits
 from workers.origin.names import Upload
 from workers.origin.publishing import Publishing
 from workers.origin.recordings import INCOMING, Points, Recording
-from workers.origin.refusals import UploadRefused, Why, replaced
-from workers.origin.room import Room
+from workers.origin.refusals import RefusalReason, UploadRefused, replaced
+from workers.origin.room import RecordingStorage
 from workers.origin.upload_body import UploadBody
 
 T = TypeVar("T")
@@ -32,19 +33,22 @@ Runs = Callable[[int], Awaitable[bool]]
 
 _BUFFER: Final = 256 * 1024
 _FENCE_EVERY: Final = 0.5
-_HELD_EVERY: Final = 0.1
+_RETRY_EVERY: Final = 0.1
 _TARGET: Final = 1.9
 """Seconds after which a segment of fragments may end."""
 _THREADS: Final = 16
 
 
 class Ingest:
-    """`clock` gives Unix times; `runs` says whether a session of an encoder that the product started has not ended."""
+    """Receives uploads to publishing points. `clock` returns Unix times; `runs` returns True while the session of an encoder that
+    the product started has not ended."""
 
-    def __init__(self, points: Points, *, limits: OriginLimits, room: Room, clock: Callable[[], float], runs: Runs) -> None:
+    def __init__(
+        self, points: Points, *, limits: OriginLimits, storage: RecordingStorage, clock: Callable[[], float], runs: Runs
+    ) -> None:
         self._points = points
         self._limits = limits
-        self._room = room
+        self._storage = storage
         self._clock = clock
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ingest")
         self._runs = runs
@@ -54,20 +58,20 @@ class Ingest:
         self._paces: dict[str, tuple[int, int]] = {}
         self.uploads = FairPlaces(limits.uploads)
         self.playlists = FairPlaces(limits.playlists)
-        """Bytes of playlists in memory."""
+        """The bytes of playlists in memory."""
 
     async def take(self, point: str, upload: Upload, *, writer: PointToken, body: Body, window: float | None = None) -> None:
-        """One request. Raises `UploadRefused`."""
+        """Receive one upload. Raise `UploadRefused`."""
         self._keep_pace(point)
         least = None if upload.kind == "fragments" else self._limits.rate
         try:
             with UploadBody(body, places=self.uploads, point=point, least=least) as taken:
                 await self._take(point, upload, writer=writer, body=taken, window=window)
         except Unreadable as fault:
-            raise UploadRefused(Why.MALFORMED, f"The MP4 file cannot be read: {fault}.") from None
+            raise UploadRefused(RefusalReason.MALFORMED, f"The MP4 file cannot be read: {fault}.") from None
         except OSError as fault:
             if fault.errno in (28, 122):
-                raise UploadRefused(Why.FULL, "There is no room on the disk.") from None
+                raise UploadRefused(RefusalReason.FULL, "The disk is full.") from None
             raise
 
     async def _take(self, point: str, upload: Upload, *, writer: PointToken, body: UploadBody, window: float | None) -> None:
@@ -82,7 +86,7 @@ class Ingest:
                 await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, writer))
 
     async def end(self, point: str, writer: PointToken) -> None:
-        """The encoder has stopped: nothing more of this session is taken."""
+        """End the session, because the encoder has stopped: it may not send any more."""
         await self._check(writer)
         end = partial(self._points.get(point).end, writer.session, issued=writer.issued, now=self._clock())
         await self._in_thread(end)
@@ -92,23 +96,23 @@ class Ingest:
         return writer.session < self._sessions.get(point, -1) or writer.issued <= self._revoked.get(point, 0)
 
     async def _check(self, writer: PointToken) -> None:
-        """Raises `UploadRefused` where the product started the encoder, and has ended its session."""
+        """Raise `UploadRefused` if the product started the encoder and has ended its session."""
         if writer.use is Use.ENCODER and not await self._runs(writer.session):
-            raise UploadRefused(Why.FENCED, "The session of this token has ended.")
+            raise UploadRefused(RefusalReason.FENCED, "The session of this token has ended.")
 
     async def look(self, point: str, writer: PointToken) -> None:
-        """Whether another process has let a later session begin, or somebody has removed the recordings with the fence. What begins
-        in this process meanwhile may not be in what is read."""
+        """Read from disk if another process has started a later session, or the recordings were removed with the fence. A session
+        that begins in this process meanwhile may be missing in the state that is read."""
         before = self._sessions.get(point, -1)
         state = await self._in_thread(self._points.get(point).state)
-        found, present = -1 if state is None else state.session, self._sessions.get(point, -1)
-        self._sessions[point] = found if present == before else max(found, present)
+        stored, present = -1 if state is None else state.session, self._sessions.get(point, -1)
+        self._sessions[point] = stored if present == before else max(stored, present)
         self._revoked[point] = 0.0 if state is None else state.revoked
         await self._check(writer)
 
     async def _begin(self, point: str, writer: PointToken, window: float | None) -> Recording:
         await self._check(writer)
-        await self._room.check(point)
+        await self._storage.check(point)
         session = writer.session
         begin = partial(self._points.get(point).begin, session, window=window, issued=writer.issued, now=self._clock())
         recording = await self._in_thread(begin)
@@ -117,24 +121,24 @@ class Ingest:
 
     async def _playlist(self, publishing: Publishing, upload: Upload, body: UploadBody, *, point: str) -> None:
         text = await self._text(body, point)
-        found = read_playlist(text, upload.path)
-        if isinstance(found, Master):
-            await self._in_thread(partial(publishing.master, found))
+        playlist = read_playlist(text, upload.path)
+        if isinstance(playlist, MasterPlaylist):
+            await self._in_thread(partial(publishing.master, playlist))
         else:
-            await self._publish(publishing, partial(publishing.playlist, upload, found, text=text.decode("utf-8-sig")))
+            await self._publish(publishing, partial(publishing.playlist, upload, playlist, text=text.decode("utf-8-sig")))
 
     async def _text(self, body: UploadBody, point: str) -> bytes:
-        """That of a playlist. What others of this process hold meanwhile is counted with it."""
+        """Return the text of a playlist. Its size counts towards the limit of all playlists in this process."""
         text, place = bytearray(), self.playlists.take(point, body.give_up, size=0)
         try:
             async for piece in body:
                 text += piece
                 if len(text) > MOST_PLAYLIST:
-                    raise UploadRefused(Why.TOO_LARGE, f"A playlist has at most {MOST_PLAYLIST} bytes.")
+                    raise UploadRefused(RefusalReason.TOO_LARGE, f"A playlist has at most {MOST_PLAYLIST} bytes.")
                 self.playlists.grow(place, len(piece))
             return bytes(text)
         except NoPlace:
-            raise UploadRefused(Why.BUSY, "Too many playlists are sent at a time.") from None
+            raise UploadRefused(RefusalReason.BUSY, "Too many playlists are being sent at the same time.") from None
         finally:
             self.playlists.leave(place)
 
@@ -146,19 +150,19 @@ class Ingest:
                 await fence.check()
                 await self._in_thread(partial(draft.write, piece, most=self._limits.segment))
             await self._in_thread(draft.close)
-            await self._publish(publishing, partial(publishing.keep, draft.path, upload, most=self._limits.unlisted))
+            await self._publish(publishing, partial(publishing.store, draft.path, upload, most=self._limits.unlisted))
 
     async def _publish(self, publishing: Publishing, publish: Callable[..., bool]) -> None:
-        """Where something is held, the request is answered once the segment before it has come, or is not waited for any more:
-        there may be no later request that would look again."""
+        """Publish. If a segment waits for an earlier one, the request is answered only when that one has arrived or its wait has
+        expired: there may be no later request that would check again."""
         while await self._in_thread(partial(publish, now=self._clock())):
-            await asyncio.sleep(_HELD_EVERY)
+            await asyncio.sleep(_RETRY_EVERY)
             publish = publishing.waiting
 
     async def _fragments(
         self, publishing: Publishing, recording: Recording, upload: Upload, body: UploadBody, *, fence: _Fence
     ) -> None:
-        """A new request for a track ends the older one: the encoder has connected anew."""
+        """Receive a stream of fragments. A new request for a track ends the older one: the encoder has reconnected."""
         await self._in_thread(partial(publishing.begun, upload.track))
         key, mine = (str(recording.folder), upload.track), object()
         self._streams[key] = mine
@@ -167,7 +171,7 @@ class Ingest:
             async for piece in body:
                 await fence.check()
                 if self._streams.get(key) is not mine:
-                    raise UploadRefused(Why.FENCED, "The encoder has connected anew.")
+                    raise UploadRefused(RefusalReason.FENCED, "The encoder has reconnected.")
                 await track.take(piece)
             await track.end()
         finally:
@@ -183,15 +187,15 @@ class Ingest:
             self._paces.clear()
         self._paces[point] = (second, count)
         if count > self._limits.pace:
-            raise UploadRefused(Why.TOO_FAST, f"A publishing point takes {self._limits.pace} requests a second.")
+            raise UploadRefused(RefusalReason.TOO_FAST, f"A publishing point accepts {self._limits.pace} requests a second.")
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 class _Fence:
-    """Whether the session may still write. Looked at for every piece; what other processes do is seen twice a second, and before a
-    refusal."""
+    """Decides if the session may still write. It is checked for every piece; changes by other processes are read twice a second,
+    and before a refusal."""
 
     def __init__(self, ingest: Ingest, point: str, writer: PointToken) -> None:
         self._ingest = ingest
@@ -208,7 +212,7 @@ class _Fence:
 
 
 class _Draft:
-    """A file that is being written. Whatever is not whole is removed."""
+    """A file that is being written. It is removed if it is not completed."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f".{token_hex(16)}"
@@ -218,7 +222,7 @@ class _Draft:
     def write(self, piece: bytes, *, most: int) -> None:
         self.size += len(piece)
         if self.size > most:
-            raise UploadRefused(Why.TOO_LARGE, f"A segment has at most {most} bytes.")
+            raise UploadRefused(RefusalReason.TOO_LARGE, f"A segment has at most {most} bytes.")
         self._file.write(piece)
 
     def close(self) -> None:
@@ -243,7 +247,7 @@ def _draft(folder: Path) -> Iterator[_Draft]:
 
 
 class _Track:
-    """One stream of fragments, cut into segments that begin with a key frame."""
+    """A stream of fragments that is cut into segments, each of which begins with a key frame."""
 
     def __init__(self, ingest: Ingest, publishing: Publishing, folder: Path, name: str) -> None:
         self._ingest = ingest
@@ -253,11 +257,11 @@ class _Track:
         self._stream = FragmentStream(most=ingest._limits.segment)
         self._init: Init | None = None
         self._whole = False
-        """Whether the request has the initialization section."""
+        """True if the request has the initialization section."""
         self._draft: _Draft | None = None
         self._fragment: Fragment | None = None
         self._synced = 0
-        """How many fragments in a row began with a key frame: after two each is taken for a segment at once."""
+        """The number of fragments in a row that began with a key frame: after two, each is made a segment at once."""
         self.published = 0
 
     async def take(self, data: bytes) -> None:
@@ -275,10 +279,10 @@ class _Track:
                         await self._publish()
 
     async def end(self) -> None:
-        """The encoder has ended the request, and not only lost its connection. That is the end of the stream too where it says so,
-        or where the request was a whole stream and not one fragment of it."""
+        """Handle the end of the request, as opposed to a lost connection. It is also the end of the stream if the stream says so,
+        or if the request was a whole stream and not a single fragment."""
         if not self._stream.clean:
-            raise UploadRefused(Why.MALFORMED, "The stream ended within a fragment.")
+            raise UploadRefused(RefusalReason.MALFORMED, "The stream ended within a fragment.")
         await self._publish()
         if self._stream.final or (self._whole and self.published > 1):
             await self._ingest._in_thread(partial(self._publishing.ended, self._name))
@@ -293,18 +297,18 @@ class _Track:
 
     async def _begin(self, moof: bytes) -> None:
         if self._init is None:
-            self._init = await self._ingest._in_thread(partial(self._publishing.known_init, self._name))
-        found = read_fragment(memoryview(moof)[8:], self._init)
-        self._synced = self._synced + 1 if found.sync else 0
+            self._init = await self._ingest._in_thread(partial(self._publishing.stored_init, self._name))
+        fragment = read_fragment(memoryview(moof)[8:], self._init)
+        self._synced = self._synced + 1 if fragment.sync else 0
         if self._init.main.kind == "audio":
-            self._synced = 2 if self._seconds + found.lasts / self._init.main.timescale >= _TARGET else 0
-        if found.sync and self._seconds >= (_TARGET if self._init.main.kind == "audio" else _TARGET / 4):
+            self._synced = 2 if self._seconds + fragment.lasts / self._init.main.timescale >= _TARGET else 0
+        if fragment.sync and self._seconds >= (_TARGET if self._init.main.kind == "audio" else _TARGET / 4):
             await self._publish()
         if self._fragment is None:
-            await self._ingest._room.check(self._publishing.point)
-            self._draft, self._fragment = _Draft(self._folder), found
+            await self._ingest._storage.check(self._publishing.point)
+            self._draft, self._fragment = _Draft(self._folder), fragment
         else:
-            self._fragment = Fragment(self._fragment.time, self._fragment.lasts + found.lasts, self._fragment.sync)
+            self._fragment = Fragment(self._fragment.time, self._fragment.lasts + fragment.lasts, self._fragment.sync)
         await self._write(moof)
 
     async def _write(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What the origin is told of its publishing points by the database, where there is one."""
+"""The port through which the origin asks the database, if there is one, about its publishing points."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ from collections.abc import Callable
 from typing import Protocol
 
 IsAwaited = Callable[[str, int], bool | None]
-"""Whether somebody still waits to capture a recording, by the publishing point and the session; None: nothing is known of it."""
+"""Returns True if a recording, given by the publishing point and the session, is still to be captured, and False if not; None if
+this is unknown."""
 
 
-class Knowledge(Protocol):
-    """Asked for each segment: the answers are in memory."""
+class PointDirectory(Protocol):
+    """State of publishing points from the database. It is asked for each segment, so the answers are in memory."""
 
     async def is_published(self, point: str) -> bool:
-        """Whether everybody may play what is on the air there."""
+        """Return True if everyone may play what is on the air there."""
         ...
 
     async def runs(self, session: int) -> bool:
-        """Whether a session of an encoder that the product started has not ended; also where nobody knows."""
+        """Return True if a session of an encoder that the product started has not ended, or if this is unknown."""
         ...
 
     async def awaited(self) -> IsAwaited:
-        """Which recordings are still to be captured."""
+        """Return a function that tells which recordings are still to be captured."""
         ...
 
     async def lost(self, point: str, session: int) -> None:
-        """A recording that was still to be captured had to go."""
+        """Report that a recording had to be removed before it was captured."""
         ...
 
 
 class NoDatabase:
-    """Nothing is known: nothing is published, and a token alone says what its bearer may do."""
+    """The directory of an origin without a database: nothing is published, and a token alone decides what its bearer may do."""
 
     async def is_published(self, point: str) -> bool:
         return False

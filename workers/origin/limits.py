@@ -1,4 +1,4 @@
-"""What the origin takes at most."""
+"""The limits of the origin."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from projections.kernel.sizes import GIB, MIB
 
 MOST_PLAYLIST: Final = 2 * MIB
 MOST_LISTED: Final = 15_000
-"""Entries of a playlist that is sent: two hours of segments of half a second. Encoders of the product list no more, and so many of
-theirs are shorter than `MOST_PLAYLIST`."""
+"""The largest number of entries of an uploaded playlist: two hours of segments of half a second. Encoders of the product list no
+more, and a playlist of so many of their entries is smaller than `MOST_PLAYLIST`."""
 LONGEST_WINDOW: Final = 86_400
-"""Seconds that an encoder may ask for as the DVR window."""
+"""The longest DVR window, in seconds, that an encoder may request."""
 LEAST_SEGMENTS: Final = 3
-"""Of a live playlist, whatever its window."""
+"""The smallest number of segments of a live playlist, whatever its window."""
 
 
 @dataclass(frozen=True, slots=True)
 class OriginLimits:
-    """`size` bytes of all recordings, `free` bytes that the disk keeps. `hours` a recording is kept after its end, and a segment
-    of one that goes on, `window` seconds of live playlists.
+    """The limits of the origin. `size` is the size of all recordings and `free` the space that stays free on the disk, in bytes. A
+    recording is stored for `hours` after its end, and so is a segment of one that continues. `window` is the length of live
+    playlists in seconds.
 
-    `segment` bytes, and `unlisted` files that no playlist has named; `pace` requests a second of one publishing point, `uploads`
-    and bytes of `playlists` at a time in this process. After a minute `rate` bytes a second of a segment must have come. `patience`
-    seconds a segment waits for one before it that did not come yet."""
+    `segment` is the largest size of a segment in bytes, and `unlisted` the largest number of files that no playlist has listed.
+    `pace` is the number of requests a second of one publishing point. `uploads`, and bytes of `playlists`, are those at a time in
+    this process. After a minute, a segment must have been received at `rate` bytes a second. A segment waits `patience` seconds for
+    an earlier one that has not arrived.
+    """
 
     size: int = 20 * GIB
     free: int = 1 * GIB

@@ -1,4 +1,4 @@
-"""The built-in origin: publishing points that take live streams, and play them. For laptops and tests. ADR 0055."""
+"""The built-in origin: publishing points that receive live streams, and play them. It is for laptops and tests. See ADR 0055."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from domain.configuration.point_token import PointToken, read_point_token
 from domain.kernel.clock import Clock
 from domain.kernel.encryption import IngestKeys
 from workers.origin.ingest import Ingest
-from workers.origin.knowledge import Knowledge, NoDatabase
+from workers.origin.knowledge import NoDatabase, PointDirectory
 from workers.origin.limits import OriginLimits
 from workers.origin.playback import Playback
 from workers.origin.recordings import Points
-from workers.origin.room import Room
+from workers.origin.room import RecordingStorage
 from workers.ports import MediaSource
 
 
 class LiveOrigin:
-    """`keys` are those of tokens. `files` reads below `root`; `free` gives a disk's free bytes. Without what is `known` of its
-    points it asks everybody for a token."""
+    """The built-in origin. `keys` are those of tokens. `files` reads below `root`; `free` returns the free bytes of a disk. Without
+    a `directory` of its points, it requires a token of everyone."""
 
     def __init__(
         self,
@@ -30,26 +30,26 @@ class LiveOrigin:
         files: MediaSource,
         free: Callable[[Path], int],
         clock: Clock,
-        known: Knowledge | None = None,
+        directory: PointDirectory | None = None,
     ) -> None:
         def now() -> float:
             return clock().timestamp()
 
         self._keys = keys
         self._now = now
-        self.known: Knowledge = known or NoDatabase()
+        self.directory: PointDirectory = directory or NoDatabase()
         points = Points(root)
-        self._room = Room(root, points=points, limits=limits, free=free, clock=now, known=self.known)
+        self._storage = RecordingStorage(root, points=points, limits=limits, free=free, clock=now, directory=self.directory)
         self.files = files
-        self.ingest = Ingest(points, limits=limits, room=self._room, clock=now, runs=self.known.runs)
+        self.ingest = Ingest(points, limits=limits, storage=self._storage, clock=now, runs=self.directory.runs)
         self.playback = Playback(points, window=limits.window, clock=now)
 
     def token(self, point: str, text: str) -> PointToken | None:
-        """The token for this publishing point that the text is, and that has not expired; else None."""
+        """Return the token for this publishing point in the text; None if it is not one, or has expired."""
         now = self._now()
-        found = [read_point_token(key, text, point=point, now=now) for key in self._keys.all]
-        return next((one for one in found if one is not None), None)
+        tokens = [read_point_token(key, text, point=point, now=now) for key in self._keys.all]
+        return next((point_token for point_token in tokens if point_token is not None), None)
 
     async def tidy(self) -> None:
-        """Remove what has been kept for long enough, and what there is no room for."""
-        await self._room.tidy()
+        """Remove recordings that have been stored for long enough, and those for which there is no space."""
+        await self._storage.tidy()

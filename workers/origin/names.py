@@ -1,4 +1,4 @@
-"""Names that an encoder gives: of a publishing point, and of what it sends there. None of them becomes the name of a file."""
+"""Names that encoders choose: of a publishing point, and of what they send there. None of them becomes the name of a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from posixpath import normpath
 from re import compile as regex
 from typing import Final
 
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 
 _SEGMENT: Final = regex(r"[A-Za-z0-9._-]{1,64}")
 _STREAMS: Final = regex(r"[Ss]treams\(([A-Za-z0-9._-]{1,64})\)")
@@ -24,14 +24,14 @@ def is_point(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What is sent: a playlist, a segment of one, or a stream of fragments."""
+    """The kind and the name of an upload: a playlist, a segment of one, or a stream of fragments."""
 
     kind: str
     path: str
 
     @property
     def digest(self) -> str:
-        """A file name for it."""
+        """The name of the file in which the upload is stored."""
         return sha256(self.path.encode()).hexdigest()[:40]
 
     @property
@@ -42,7 +42,7 @@ class Upload:
 
 
 def upload(path: str) -> Upload:
-    """Raises `UploadRefused`."""
+    """Parse the path of an upload. Raise `UploadRefused`."""
     streams = _STREAMS.fullmatch(path)
     if streams is not None:
         name = streams[1]
@@ -51,7 +51,7 @@ def upload(path: str) -> Upload:
     parts = path.split("/")
     if len(parts) > _MOST_PARTS or not all(_SEGMENT.fullmatch(part) and not part.startswith(".") for part in parts):
         raise UploadRefused(
-            Why.MALFORMED,
+            RefusalReason.MALFORMED,
             "A name has at most four parts of 1 to 64 letters, digits, dots, dashes and underscores; none begins with a dot.",
         )
     lowered = parts[-1].lower()
@@ -60,11 +60,11 @@ def upload(path: str) -> Upload:
     if lowered.endswith(_SEGMENTS):
         return Upload("segment", path)
     raise UploadRefused(
-        Why.NOT_MEDIA, "Taken are .m3u8 playlists with .ts, .m4s and .mp4 segments, and fragments below Streams(NAME)."
+        RefusalReason.NOT_MEDIA, "Accepted are .m3u8 playlists with .ts, .m4s and .mp4 segments, and fragments below Streams(NAME)."
     )
 
 
 def relative(playlist: str, uri: str) -> Upload:
-    """What a playlist names. Raises `UploadRefused`: only what was sent to the same publishing point can be named."""
+    """Resolve a URI of a playlist. Raise `UploadRefused` if it is not below the same publishing point."""
     folder = playlist.rpartition("/")[0]
     return upload(normpath(f"{folder}/{uri}" if folder else uri))

@@ -1,4 +1,4 @@
-"""What players and health checks get of the publishing points."""
+"""The playlists, manifests and states of publishing points for players and health checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.origin.timeline import Timeline, timeline
 
 T = TypeVar("T")
 _Times = LRUCache[str, tuple[float, float]]
-"""A time of each publishing point, and until when it is taken from here."""
+"""A time of each publishing point, and the time until which the cached value is valid."""
 _THREADS: Final = 4
 _FRESH: Final = 1.0
 _GRACE: Final = 30.0
@@ -30,8 +30,8 @@ _POINTS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which part of a publishing point is asked for. `up` leads from the playlist back to the publishing point; `query` is
-    added to the addresses in it."""
+    """The requested part of a publishing point. `up` is the relative path from the playlist back to the publishing point; `query`
+    is added to the addresses in it."""
 
     archive: bool
     up: str
@@ -39,7 +39,8 @@ class View:
 
 
 class Playback:
-    """`window` is the DVR window in seconds where the encoder has asked for none. None: there is nothing of that name."""
+    """Renders publishing points. `window` is the DVR window in seconds if the encoder has requested none. The methods return None
+    if nothing has that name."""
 
     def __init__(self, points: Points, *, window: float, clock: Callable[[], float]) -> None:
         self._points = points
@@ -62,27 +63,27 @@ class Playback:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._state, point)
 
     async def live_since(self, point: str) -> float:
-        """When the first segment came that may be played live, a Unix time; earlier ones belong to the whole recording alone. At
-        most a second old: it only grows."""
-        return await self._remembered(self._since, point, self._live_since)
+        """Return the Unix time at which the first segment arrived that may be played live; earlier ones belong to the whole
+        recording only. The value is up to a second old: it only grows."""
+        return await self._cached(self._since, point, self._live_since)
 
     async def revoked(self, point: str) -> float:
-        """Until when tokens were made void, a Unix time. At most a second old."""
-        return await self._remembered(self._revoked, point, self._revoked_until)
+        """Return the Unix time until which tokens were revoked. The value is up to a second old."""
+        return await self._cached(self._revoked, point, self._revoked_until)
 
-    async def _remembered(self, known: _Times, point: str, read: Callable[[str], float]) -> float:
-        found, until = known.get(point, (inf, -inf))
+    async def _cached(self, cache: _Times, point: str, read: Callable[[str], float]) -> float:
+        value, until = cache.get(point, (inf, -inf))
         if until <= self._clock():
-            found = await asyncio.get_running_loop().run_in_executor(self._threads, read, point)
-            known[point] = found, self._clock() + _FRESH
-        return found
+            value = await asyncio.get_running_loop().run_in_executor(self._threads, read, point)
+            cache[point] = value, self._clock() + _FRESH
+        return value
 
     def _revoked_until(self, point: str) -> float:
         state = self._points.get(point).state()
         return 0.0 if state is None else state.revoked
 
     def _live_since(self, point: str) -> float:
-        filled = [one for one in self._points.get(point).recordings() if one.filled]
+        filled = [recording for recording in self._points.get(point).recordings() if recording.filled]
         if not filled:
             return inf
         longest = max(track.longest for track in filled[-1].tracks.values())
@@ -92,12 +93,12 @@ class Playback:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._rendered, point, view, render)
 
     def _rendered(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
-        found = timeline(self._points.get(point).recordings(), window=self._window, archive=view.archive, now=self._clock())
-        return None if found is None else render(found)
+        content = timeline(self._points.get(point).recordings(), window=self._window, archive=view.archive, now=self._clock())
+        return None if content is None else render(content)
 
     def _state(self, point: str) -> State | None:
-        known = self._points.get(point)
-        recordings = known.recordings()
-        if not recordings and known.state() is None:
+        publishing_point = self._points.get(point)
+        recordings = publishing_point.recordings()
+        if not recordings and publishing_point.state() is None:
             return None
         return state_pages.state(recordings, now=self._clock())

@@ -1,7 +1,7 @@
-"""The recordings of one publishing point on disk: one for each session, the highest of which may write.
+"""The recordings of one publishing point on disk: one for each session. Only the highest session may write.
 
-Several processes share the folder. All that changes is done under a lock of the file system, which ends with the process that has
-it, and by steps that are whole or not there.
+Several processes share the folder. All changes are made under a lock of the file system, which ends with the process that holds it,
+and by atomic steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from threading import Lock, RLock
 from typing import Any, Final
 
 from workers.origin.limits import LEAST_SEGMENTS
-from workers.origin.refusals import UploadRefused, Why, replaced
+from workers.origin.refusals import RefusalReason, UploadRefused, replaced
 from workers.origin.track_index import TrackIndex, TrackWriter
 
 INCOMING: Final = "incoming"
@@ -35,8 +35,9 @@ _GRACE: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class PointState:
-    """`session` is the lowest that may write, `recordings` how many there were, `numbers` the first number of each track
-    in the recording of that session. Tokens that were issued until `revoked`, a Unix time, are void."""
+    """The stored state of a publishing point. `session` is the lowest that may write, `recordings` the number of recordings so far,
+    `numbers` the first number of each track in the recording of that session. Tokens that were issued until `revoked`, a Unix time,
+    are void."""
 
     session: int = -1
     recordings: int = 0
@@ -46,10 +47,9 @@ class PointState:
 
 @dataclass(frozen=True, slots=True)
 class RecordingState:
-    """`epoch` is the Unix time at which the media time is 0, `window` the DVR window in seconds that the encoder asked for.
-
-    `described` is what master playlists said of tracks, `kept` the number of the first segment of a track where earlier ones were
-    removed. `ended` is a Unix time; None while more may come."""
+    """The stored state of a recording. `epoch` is the Unix time at which the media time is 0, `window` the DVR window in seconds
+    that the encoder requested. `described` holds the descriptions of tracks in master playlists, `kept` the number of the first
+    segment of a track whose earlier ones were removed. `ended` is a Unix time; None while more may be sent."""
 
     session: int
     ordinal: int
@@ -63,7 +63,7 @@ class RecordingState:
 
 
 class Recording:
-    """What one session has sent. The state is read again by `refresh`. Several threads may have it."""
+    """The recording of one session. The state is read again by `refresh`. Several threads may use it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -73,7 +73,7 @@ class Recording:
         self._lock = RLock()
 
     def refresh(self) -> bool:
-        """Whether it is there."""
+        """Read the state and the indexes again. Return False if the recording does not exist."""
         with self._lock:
             return self._refresh()
 
@@ -82,22 +82,22 @@ class Recording:
             with (self.folder / _RECORDING).open("rb") as file:
                 status = os.fstat(file.fileno())
                 if (status.st_ino, status.st_mtime_ns) != self._stamp:
-                    told = json.load(file)
-                    state = RecordingState(**{**told, "tracks": tuple(told["tracks"])})
+                    document = json.load(file)
+                    state = RecordingState(**{**document, "tracks": tuple(document["tracks"])})
                     if state.began != getattr(self, "state", state).began:
-                        self.tracks = {}  # another one in its place
+                        self.tracks = {}  # the recording was replaced by another one
                     self.state = state
                     self._stamp = (status.st_ino, status.st_mtime_ns)
         except (FileNotFoundError, ValueError, TypeError):
             return False
-        known = {name: self.tracks.get(name) for name in self.state.tracks}
-        found = {
+        old_tracks = {name: self.tracks.get(name) for name in self.state.tracks}
+        tracks = {
             name: track if track is not None and track.first == self.state.kept.get(name) else self._index(name)
-            for name, track in known.items()
+            for name, track in old_tracks.items()
         }
-        for track in found.values():
+        for track in tracks.values():
             track.refresh()
-        self.tracks = found
+        self.tracks = tracks
         return True
 
     def _index(self, name: str) -> TrackIndex:
@@ -109,18 +109,18 @@ class Recording:
 
     @property
     def ended(self) -> bool:
-        """Whether the encoder has said so, or another session has begun."""
+        """True if the encoder has said so, or another session has begun."""
         filled = [track for track in self.tracks.values() if track.segments]
         return self.state.ended is not None or (bool(filled) and all(track.ended for track in filled))
 
     @property
     def written(self) -> float:
-        """When the last segment came."""
+        """The Unix time at which the last segment arrived."""
         return max((track.segments[-1].written for track in self.tracks.values() if track.segments), default=self.state.began)
 
     @property
     def end(self) -> float:
-        """The end of what there is, in the time of the stream."""
+        """The end of the recorded stream, in the time of the stream."""
         return max((track.segments[-1].end for track in self.tracks.values() if track.segments), default=0.0)
 
     @property
@@ -128,82 +128,85 @@ class Recording:
         return sum(track.size for track in self.tracks.values())
 
     def write(self, state: RecordingState) -> None:
-        """Only for who has the lock."""
+        """Write the state. The caller must hold the lock."""
         with self._lock:
             put(self.folder / _RECORDING, asdict(state))
             self.state, self._stamp = state, (0, 0)
 
     def removable(self, track: TrackIndex, *, before: float, window: float) -> int:
-        """How many segments of a track came before a Unix time, and have left the live window for so long that no player asks for
-        them any more. Without a `window` all but the last may go."""
+        """Return the number of segments of a track that arrived before a Unix time and left the live window so long ago that no
+        player requests them any more. Without a `window` all but the last may be removed."""
         since = self.end - (self.state.window or window) - _GRACE if window else inf
         most = max(len(track.segments) - LEAST_SEGMENTS, 0)
-        gone = takewhile(lambda one: one.written < before and one.end <= since, islice(track.segments, most))
+        gone = takewhile(lambda segment: segment.written < before and segment.end <= since, islice(track.segments, most))
         return sum(1 for _ in gone)
 
 
 class Points:
-    """The publishing points below a directory, each once in a process: an index of a day is not read for every request."""
+    """The publishing points below a directory. There is one object for each in a process, so that an index of a day is not read for
+    every request."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: dict[str, Point] = {}
+        self._points: dict[str, Point] = {}
         self._lock = Lock()
 
     def get(self, name: str) -> Point:
         with self._lock:
-            found = self._known.get(name) or Point(self._root / name)
-            if found.folder.is_dir():  # else it is a name that somebody tries
-                self._known[name] = found
-            return found
+            point = self._points.get(name) or Point(self._root / name)
+            if point.folder.is_dir():  # an arbitrary name of a request is not cached
+                self._points[name] = point
+            return point
 
     def all(self) -> list[Point]:
         try:
-            names = [one.name for one in os.scandir(self._root) if one.is_dir(follow_symlinks=False)]
+            names = [entry.name for entry in os.scandir(self._root) if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             names = []
         with self._lock:
-            self._known = {name: found for name, found in self._known.items() if name in names}
+            self._points = {name: point for name, point in self._points.items() if name in names}
         return [self.get(name) for name in names if not name.startswith(".")]
 
 
 class Point:
-    """One publishing point. Several threads may have it."""
+    """A publishing point. Several threads may use it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._known: dict[int, Recording] = {}
+        self._recordings: dict[int, Recording] = {}
         self._lock = Lock()
 
     def state(self) -> PointState | None:
-        """None: nothing was ever sent."""
+        """Return the state; None if nothing was ever sent."""
         try:
             return PointState(**json.loads((self.folder / _STATE).read_bytes()))
         except FileNotFoundError:
             return None
 
     def recordings(self) -> list[Recording]:
-        """All that are there, the oldest first."""
+        """Return all recordings that exist, the oldest first."""
         try:
-            names = [int(one) for one in os.listdir(self.folder) if one.isascii() and one.isdigit()]
+            sessions = [int(name) for name in os.listdir(self.folder) if name.isascii() and name.isdigit()]
         except FileNotFoundError:
             return []
         with self._lock:
-            known = {name: self._known.get(name) or Recording(self.folder / str(name)) for name in sorted(names)}
-            self._known = known
-        return [one for one in known.values() if one.refresh()]
+            recordings = {
+                session: self._recordings.get(session) or Recording(self.folder / str(session)) for session in sorted(sessions)
+            }
+            self._recordings = recordings
+        return [recording for recording in recordings.values() if recording.refresh()]
 
     def recording(self, session: int) -> Recording:
         with self._lock:
-            known = self._known.get(session) or Recording(self.folder / str(session))
-            self._known = {**self._known, session: known}
-        known.refresh()
-        return known
+            recording = self._recordings.get(session) or Recording(self.folder / str(session))
+            self._recordings = {**self._recordings, session: recording}
+        recording.refresh()
+        return recording
 
     def _new(self, session: int) -> Recording:
-        """Without what is remembered of a recording that was removed."""
+        """Return a recording without the cached state of a removed one of the same session."""
         with self._lock:
-            self._known = {name: one for name, one in self._known.items() if name != session}
+            self._recordings = {number: recording for number, recording in self._recordings.items() if number != session}
         return self.recording(session)
 
     @contextmanager
@@ -216,51 +219,51 @@ class Point:
             os.close(descriptor)
 
     def check(self, session: int, *, issued: float = inf) -> PointState:
-        """Only under the lock the answer holds until what follows is done. `issued` is when the token of the writer was. Raises
-        `UploadRefused`."""
+        """Raise `UploadRefused` if the session may not write. The answer stays true only while the lock is held. `issued` is the
+        time at which the token of the writer was issued."""
         state = self.state() or PointState()
         if session < state.session:
             raise replaced()
         if issued <= state.revoked:
-            raise UploadRefused(Why.FENCED, "This token was revoked.")
+            raise UploadRefused(RefusalReason.FENCED, "This token was revoked.")
         return state
 
     def begin(self, session: int, *, window: float | None, now: float, issued: float = inf) -> Recording:
-        """The recording of a session, from its first write on: no earlier session can write any more."""
+        """Return the recording of a session, from its first write on: no earlier session can write after that."""
         self._make()
         with self.locked():
-            state, found = self.check(session, issued=issued), self.recording(session)
-            if session > state.session or not found.refresh():
-                found = self._new(session)
+            state, recording = self.check(session, issued=issued), self.recording(session)
+            if session > state.session or not recording.refresh():
+                recording = self._new(session)
                 numbers = self._end_others(now)
-                (found.folder / INCOMING).mkdir(parents=True, exist_ok=True)
-                found.write(RecordingState(session, state.recordings, now, window=window))
+                (recording.folder / INCOMING).mkdir(parents=True, exist_ok=True)
+                recording.write(RecordingState(session, state.recordings, now, window=window))
                 numbers = {**state.numbers, **numbers}
                 put(self.folder / _STATE, asdict(PointState(session, state.recordings + 1, numbers, state.revoked)))
-            if window is not None and window != found.state.window:
-                found.write(replace(found.state, window=window))
+            if window is not None and window != recording.state.window:
+                recording.write(replace(recording.state, window=window))
             return self.recording(session)
 
     def end(self, session: int, *, now: float, issued: float = inf) -> None:
-        """For ever: only a later session writes again. A second time it changes nothing."""
+        """End a session permanently: only a later one writes again. A second call changes nothing."""
         self._make()
         with self.locked():
-            found, state = self.recording(session), self.state() or PointState()
-            if state.session == session + 1 and found.refresh() and not (self.folder / str(session + 1)).is_dir():
+            recording, state = self.recording(session), self.state() or PointState()
+            if state.session == session + 1 and recording.refresh() and not (self.folder / str(session + 1)).is_dir():
                 return
             state = self.check(session, issued=issued)
             numbers = {**state.numbers, **self._end_others(now)}
             put(self.folder / _STATE, asdict(replace(state, session=session + 1, numbers=numbers)))
 
     def revoke(self, *, now: float) -> None:
-        """Make all tokens void that were issued until now."""
+        """Revoke all tokens that were issued until now."""
         self._make()
         with self.locked():
             put(self.folder / _STATE, asdict(replace(self.state() or PointState(), revoked=now)))
 
     def trim(self, recording: Recording, *, before: float, window: float) -> int:
-        """Remove the first segments of a recording that goes on: what came before a Unix time, but never of the live window. Gives
-        how many. Whoever is killed between leaves files that the next one removes."""
+        """Remove the first segments of a recording that continues: those that arrived before a Unix time and are not in the live
+        window. Return their number. If the process is killed in between, the next call removes the remaining files."""
         with self.locked():
             if not recording.refresh():
                 return 0
@@ -275,7 +278,7 @@ class Point:
         return sum(counts.values())
 
     def remove(self, recording: Recording, *, still: Callable[[Recording], bool]) -> bool:
-        """Unless it is not `still` what it was when that was decided. Nobody finds it from the first step on."""
+        """Delete a recording unless `still` says that it has changed. It is renamed first, so no reader sees half of it."""
         gone = self.folder / f".gone-{token_hex(8)}"
         with self.locked():
             if not recording.refresh() or not still(recording):
@@ -287,22 +290,22 @@ class Point:
     def _make(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not stat.S_ISDIR(self.folder.lstat().st_mode):
-            raise UploadRefused(Why.BUSY, "The folder of this publishing point is a link, which is not followed.")
+            raise UploadRefused(RefusalReason.BUSY, "The folder of this publishing point is a link, which is not followed.")
 
     def _end_others(self, now: float) -> dict[str, int]:
-        """The next number of each track: nothing more is added to what is there."""
+        """End all recordings, and return the next number of each track: nothing more is added to them."""
         numbers: dict[str, int] = {}
-        for one in self.recordings():
-            if one.state.ended is None:
-                one.write(replace(one.state, ended=now))
-            shutil.rmtree(one.folder / INCOMING, ignore_errors=True)
-            numbers |= {name: track.segments[-1].number + 1 for name, track in one.tracks.items() if track.segments}
+        for recording in self.recordings():
+            if recording.state.ended is None:
+                recording.write(replace(recording.state, ended=now))
+            shutil.rmtree(recording.folder / INCOMING, ignore_errors=True)
+            numbers |= {name: track.segments[-1].number + 1 for name, track in recording.tracks.items() if track.segments}
         return numbers
 
 
-def put(path: Path, told: Mapping[str, Any]) -> None:
-    """In place of what was there, in one step."""
-    put_text(path, json.dumps(told))
+def put(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace a file by a JSON document atomically."""
+    put_text(path, json.dumps(document))
 
 
 def put_text(path: Path, text: str) -> None:

@@ -1,40 +1,41 @@
-"""Why the origin does not take what an encoder sends."""
+"""The reasons for which the origin refuses an upload."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class Why(StrEnum):
+class RefusalReason(StrEnum):
     MALFORMED = "malformed"
-    """It is not what it should be."""
+    """The upload does not have the required form."""
     NOT_MEDIA = "not media"
-    """It is none of the formats that are taken."""
+    """The upload has none of the accepted formats."""
     TOO_LARGE = "too large"
     FENCED = "fenced"
     """A later session has begun, or the stream goes back in time."""
     TOO_FAST = "too fast"
     BUSY = "busy"
-    """Too many uploads are under way."""
+    """The origin has too many uploads in progress."""
     SLOW = "slow"
-    """Its body does not come fast enough."""
+    """The body arrives too slowly."""
     FULL = "full"
-    """No room on the disk, or within the limit of the origin."""
+    """The disk is full, or the limit of the origin is reached."""
 
 
 class UploadRefused(Exception):
-    """One sentence for the encoder. It repeats nothing of what was sent."""
+    """Raised when an upload is refused. Its text is one sentence for the encoder that repeats nothing of what was sent."""
 
-    def __init__(self, why: Why, sentence: str) -> None:
+    def __init__(self, why: RefusalReason, sentence: str) -> None:
         super().__init__(sentence)
         self.why = why
         self.sentence = sentence
 
 
 def replaced() -> UploadRefused:
-    """The numbers of sessions come from the database, and the highest of each publishing point is kept with its recordings."""
+    """Return the refusal for a session that was replaced. The numbers of sessions come from the database, and the highest of each
+    publishing point is stored with its recordings."""
     return UploadRefused(
-        Why.FENCED,
+        RefusalReason.FENCED,
         "A session with a higher number has written to this publishing point: a later one, or one of another database. "
         "In that case remove the directory of the publishing point below MEDIALEDGER_ORIGIN_ROOT.",
     )

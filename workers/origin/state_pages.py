@@ -1,4 +1,4 @@
-"""Pages that tell whether a publishing point gets data, in the forms that health checks ask for."""
+"""State pages of publishing points in the formats of health checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SMIL: Final = "http://www.w3.org/2001/SMIL20/Language"
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What there is of a track in one recording, as Unix times."""
+    """The recorded part of a track in one recording, as Unix times."""
 
     track: str
     begin: float
@@ -29,7 +29,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`name` is idle, started or stopped. `updated` is when the last segment came, a Unix time; 0: none ever did."""
+    """The state of a publishing point. `name` is idle, started or stopped. `updated` is the Unix time at which the last segment
+    arrived; 0 if none ever did."""
 
     name: str
     session: int
@@ -42,34 +43,37 @@ def state(recordings: Sequence[Recording], *, now: float) -> State:
     if not recordings:
         return State("idle", -1, 0.0, False, ())
     last = recordings[-1]
-    filled = [one for one in recordings if one.filled]
+    filled = [recording for recording in recordings if recording.filled]
     updated = filled[-1].written if filled else 0.0
     silent = now - last.written > _SILENCE
     name = "stopped" if last.ended or (last.filled and silent) else "started" if last.filled else "idle"
     longest = max((track.longest for track in last.tracks.values()), default=0.0)
     receiving = name == "started" and now - last.written < max(_RECEIVING, 3 * longest)
-    return State(name, last.state.session, updated, receiving, [one for recording in recordings for one in _stretches(recording)])
+    return State(
+        name, last.state.session, updated, receiving, [stretch for recording in recordings for stretch in _stretches(recording)]
+    )
 
 
-def smil(found: State, *, archive: bool) -> str:
-    """As Unified Origin's `/state` has it; the archive lists what there is too."""
+def smil(state: State, *, archive: bool) -> str:
+    """Return the page in the format of Unified Origin's `/state`; the archive page also lists the recorded parts."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>', f'<smil xmlns="{_SMIL}">', "  <head>"]
-    lines.append(f'    <meta name="updated" content="{_micros(found.updated)}"/>')
-    lines.append(f'    <meta name="state" content="{found.name}"/>')
+    lines.append(f'    <meta name="updated" content="{_micros(state.updated)}"/>')
+    lines.append(f'    <meta name="state" content="{state.name}"/>')
     lines.append("  </head>")
     if archive:
         lines.append("  <body>")
         lines += [
-            f'    <ref src={quoteattr(one.track)} begin="{_micros(one.begin)}" end="{_micros(one.end)}" size="{one.bytes}"/>'
-            for one in found.stretches
+            f'    <ref src={quoteattr(stretch.track)} begin="{_micros(stretch.begin)}" end="{_micros(stretch.end)}" '
+            f'size="{stretch.bytes}"/>'
+            for stretch in state.stretches
         ]
         lines.append("  </body>")
     return "\n".join([*lines, "</smil>", ""])
 
 
-def status(found: State) -> str:
-    updated = _micros(found.updated) if found.updated else None
-    return json.dumps({"state": found.name, "lastUpdated": updated, "receivingData": found.receiving})
+def status(state: State) -> str:
+    updated = _micros(state.updated) if state.updated else None
+    return json.dumps({"state": state.name, "lastUpdated": updated, "receivingData": state.receiving})
 
 
 def _stretches(recording: Recording) -> list[Stretch]:

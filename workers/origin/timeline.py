@@ -1,4 +1,4 @@
-"""What of the recordings of a publishing point is played: the live window, or all of it."""
+"""The part of the recordings of a publishing point that is played: the live window, or everything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from workers.origin.recordings import Recording
 from workers.origin.track_index import Segment, TrackIndex, TrackInit
 
 _TOGETHER: Final = 3.0
-"""Seconds, and the length of a segment, that the first segment of a recording waits for those of the other tracks."""
+"""Seconds, in addition to the length of a segment, for which the first segment of a recording waits for those of the other tracks.
+"""
 _BOTH: Final = {"video", "audio"}
 
 
@@ -31,7 +32,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A rendition. `init` is that of its latest part; `peak` bits per second, `longest` seconds, of all that there is of it."""
+    """A rendition. `init` is that of its latest part; `peak`, in bits per second, and `longest`, in seconds, cover all of its
+    segments."""
 
     name: str
     init: TrackInit
@@ -44,7 +46,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`ended`: nothing more comes. `window` is None for all that there is."""
+    """The tracks to play. `ended` is True if no more segments follow. `window` is None for everything."""
 
     tracks: Sequence[Track]
     ended: bool
@@ -52,21 +54,22 @@ class Timeline:
 
 
 def timeline(recordings: Sequence[Recording], *, window: float | None, archive: bool, now: float) -> Timeline | None:
-    """`window` in seconds, unless the encoder asked for another one. None: there is nothing to play."""
-    filled = [one for one in recordings if one.filled and (_complete(one) or _waited(one, now))]
+    """Return the timeline; None if there is nothing to play. `window` is in seconds, and is used unless the encoder requested
+    another one."""
+    filled = [recording for recording in recordings if recording.filled and (_complete(recording) or _waited(recording, now))]
     if not filled:
         return None
     last = filled[-1]
     depth = None if archive else last.state.window or window
-    since = float("-inf") if depth is None else max(one.end for one in filled) - depth
-    names = dict.fromkeys(name for one in (filled if archive else [last]) for name in one.state.tracks)
-    tracks = [found for name in names if (found := _track(name, filled, since)) is not None]
+    since = float("-inf") if depth is None else max(recording.end for recording in filled) - depth
+    names = dict.fromkeys(name for recording in (filled if archive else [last]) for name in recording.state.tracks)
+    tracks = [track for name in names if (track := _track(name, filled, since)) is not None]
     return Timeline(tracks, last.ended and recordings[-1] is last, depth)
 
 
 def _complete(recording: Recording) -> bool:
-    """Whether every track that the encoder sends has a segment. A player reads the list of tracks once: with the sound alone in it
-    there would be no picture until somebody loads the page again."""
+    """Return True if every track that the encoder sends has a segment. A player reads the list of tracks once: a list with sound
+    alone would give no picture until the page is reloaded."""
     filled = {name: track for name, track in recording.tracks.items() if track.segments}
     if recording.state.described:
         return recording.state.described.keys() <= filled.keys()
@@ -84,35 +87,42 @@ def _waited(recording: Recording, now: float) -> bool:
 
 
 def _track(name: str, recordings: Sequence[Recording], since: float) -> Track | None:
-    found = [(one, index) for one in recordings if (index := one.tracks.get(name)) is not None and index.segments and index.init]
-    if not found:
+    pairs = [(each, index) for each in recordings if (index := each.tracks.get(name)) is not None and index.segments and index.init]
+    if not pairs:
         return None
     parts = []
-    for number, (recording, index) in enumerate(found):
-        segments = _since(index, since, least=LEAST_SEGMENTS if number == len(found) - 1 else 0)
+    for number, (recording, index) in enumerate(pairs):
+        segments = _since(index, since, least=LEAST_SEGMENTS if number == len(pairs) - 1 else 0)
         if segments and index.init is not None:
             state = recording.state
             init = _described(index.init, state.described.get(name))
             parts.append(Part(state.session, state.ordinal, state.epoch or 0.0, init, segments))
-    recording, latest = found[-1]
-    peak = max(index.peak for _, index in found)
+    recording, latest = pairs[-1]
+    peak = max(index.peak for _, index in pairs)
     init = _described(latest.init or TrackInit(), recording.state.described.get(name))
-    longest = max(index.longest for _, index in found)
-    return Track(name, init, parts, peak, longest, reduce(or_, (index.captions for _, index in found), NO_CAPTIONS))
+    longest = max(index.longest for _, index in pairs)
+    return Track(name, init, parts, peak, longest, reduce(or_, (index.captions for _, index in pairs), NO_CAPTIONS))
 
 
 def all_captions(tracks: Iterable[Track]) -> CaptionServices:
-    return reduce(or_, (one.captions for one in tracks), NO_CAPTIONS)
+    return reduce(or_, (track.captions for track in tracks), NO_CAPTIONS)
 
 
-def _described(init: TrackInit, told: Mapping[str, Any] | None) -> TrackInit:
-    """With what the encoder's master playlist says, where the segments do not."""
-    if told is None:
+def _described(init: TrackInit, description: Mapping[str, Any] | None) -> TrackInit:
+    """Complete the initialization data by the descriptions of the encoder's master playlist."""
+    if description is None:
         return init
     if init.name:
-        return replace(init, language=init.language or told["language"])
-    kinds = ("audio",) if told["audio"] else init.kinds
-    return replace(init, kinds=kinds, codecs=told["codecs"], width=told["width"], height=told["height"], language=told["language"])
+        return replace(init, language=init.language or description["language"])
+    kinds = ("audio",) if description["audio"] else init.kinds
+    return replace(
+        init,
+        kinds=kinds,
+        codecs=description["codecs"],
+        width=description["width"],
+        height=description["height"],
+        language=description["language"],
+    )
 
 
 def _since(index: TrackIndex, since: float, *, least: int) -> Sequence[Segment]:

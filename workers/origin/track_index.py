@@ -1,7 +1,8 @@
-"""The index of a track of a recording: a file that only grows, one line for each segment, in the order of the stream.
+"""The index of a track of a recording: a file that only grows, with one line for each segment, in the order of the stream.
 
-A line is written after its segment is whole, so what the index lists is there. A line that a killed process left half is no line.
-Where the first segments of a recording are removed, the rest of the lines goes to a file with a name of its own.
+A line is written after its segment is complete, so everything that the index lists exists. A line that was only half written by a
+killed process is ignored. When the first segments of a recording are removed, the remaining lines are copied to a file with a new
+name.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ _PIECE: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`number` counts over all recordings of the publishing point. `at` is when it begins, a Unix time, `lasts` are seconds.
-
-    `time` and `ticks` are the same in the track's timescale; both are 0 in MPEG-2 TS. Without a `name` nothing came for this
-    time. `written` is the Unix time of its arrival, `source` its sequence number at the encoder."""
+    """A segment of a track. `number` counts over all recordings of the publishing point. `at` is its start as a Unix time, `lasts`
+    is in seconds. `time` and `ticks` are the same in the track's timescale; both are 0 in MPEG-2 TS. A segment without a `name` is
+    a gap. `written` is the Unix time of its arrival, `source` its sequence number at the encoder."""
 
     number: int
     name: str
@@ -45,7 +45,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class TrackInit:
-    """What players are told of a track. `name` is the file of its initialization section; empty in MPEG-2 TS."""
+    """The attributes of a track for players. `name` is the file of its initialization section; empty in MPEG-2 TS."""
 
     name: str = ""
     digest: str = ""
@@ -59,13 +59,14 @@ class TrackInit:
     language: str = ""
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> TrackInit:
-        return cls(**{**told, "kinds": tuple(told["kinds"])})
+    def of(cls, document: Mapping[str, Any]) -> TrackInit:
+        return cls(**{**document, "kinds": tuple(document["kinds"])})
 
 
 @dataclass(slots=True)
 class TrackIndex:
-    """Reads what was added since it last looked. `first` is the number of the first segment, once earlier ones were removed."""
+    """The index of a track, which reads the lines that were added since the last `refresh`. `first` is the number of the first
+    segment if earlier ones were removed."""
 
     folder: Path
     first: int | None = None
@@ -73,14 +74,14 @@ class TrackIndex:
     init: TrackInit | None = None
     ended: bool = False
     size: int = 0
-    """Bytes of all segments."""
+    """The size of all segments in bytes."""
     longest: float = 0.0
     peak: float = 0.0
-    """Bits per second of the largest segment for its length."""
+    """The highest bit rate of a segment, in bits per second."""
     captions: CaptionServices = NO_CAPTIONS
     """The captions that the pictures of the track had in any segment."""
     began: float = float("inf")
-    """When the first segment came, a Unix time; that of removed ones too, as the two above."""
+    """The Unix time at which the first segment arrived. Like `longest` and `peak`, it includes removed segments."""
     _read: int = 0
     _lock: Lock = field(default_factory=Lock)
 
@@ -89,7 +90,7 @@ class TrackIndex:
         return self.folder / (_NAME if self.first is None else f"index-{self.first}.jsonl")
 
     def refresh(self) -> None:
-        """Several threads may have it."""
+        """Read the lines that were added. Several threads may call it."""
         with self._lock:
             self._refresh()
 
@@ -109,20 +110,20 @@ class TrackIndex:
 
     def _take(self, line: bytes) -> None:
         try:
-            told = json.loads(line)
-            if "init" in told:
-                self.init = TrackInit.of(told["init"])
-            elif "end" in told:
-                self.ended = bool(told["end"])
-            elif "captions" in told:
-                channels, services = told["captions"]
+            record = json.loads(line)
+            if "init" in record:
+                self.init = TrackInit.of(record["init"])
+            elif "end" in record:
+                self.ended = bool(record["end"])
+            elif "captions" in record:
+                channels, services = record["captions"]
                 self.captions = CaptionServices(tuple(map(str, channels)), tuple(map(int, services)))
-            elif "removed" in told:
-                self.longest, self.peak, self.began = (float(told["removed"][name]) for name in ("longest", "peak", "began"))
+            elif "removed" in record:
+                self.longest, self.peak, self.began = (float(record["removed"][name]) for name in ("longest", "peak", "began"))
             else:
-                self._add(Segment(**told))
+                self._add(Segment(**record))
         except (ValueError, TypeError, KeyError):
-            return  # half a line, before which a later process began a new one
+            return  # half a line, after which a later process began a new one
 
     def _add(self, segment: Segment) -> None:
         self.segments.append(segment)
@@ -135,7 +136,7 @@ class TrackIndex:
 
 
 class TrackWriter:
-    """Adds lines. Only for who has the lock of the publishing point."""
+    """Adds lines to an index. The caller must hold the lock of the publishing point."""
 
     def __init__(self, index: TrackIndex) -> None:
         self._index = index
@@ -144,21 +145,21 @@ class TrackWriter:
         self._write({"init": asdict(init)})
 
     def add(self, *segments: Segment) -> None:
-        self._write(*(asdict(one) for one in segments))
+        self._write(*(asdict(segment) for segment in segments))
 
-    def captions(self, found: CaptionServices) -> None:
-        """Keep the captions of a segment. Nothing is written if they are known."""
-        if (every := self._index.captions | found) != self._index.captions:
+    def captions(self, added: CaptionServices) -> None:
+        """Record the captions of a segment. Nothing is written if they are recorded already."""
+        if (every := self._index.captions | added) != self._index.captions:
             self._write({"captions": every})
 
     def end(self, ended: bool) -> None:
         self._write({"end": ended})
 
     def without(self, count: int) -> TrackIndex:
-        """The index that begins after so many segments. Readers see it once the recording names its first segment."""
+        """Return the index without its first `count` segments. Readers see it once the recording names its first segment."""
         index, first = self._index, self._index.segments[count].number
-        found = TrackIndex(index.folder, first)
-        draft = found.file.with_suffix(".draft")
+        trimmed = TrackIndex(index.folder, first)
+        draft = trimmed.file.with_suffix(".draft")
         head: list[Mapping[str, Any]] = [{"removed": {"longest": index.longest, "peak": index.peak, "began": index.began}}]
         head += [{"init": asdict(index.init)}] if index.init is not None else []
         head += [{"captions": index.captions}] if index.captions else []
@@ -166,15 +167,15 @@ class TrackWriter:
             new.write(_lines(head))
             old.seek(_place(index.file, first))
             shutil.copyfileobj(old, new, _PIECE)
-        draft.rename(found.file)
-        return found
+        draft.rename(trimmed.file)
+        return trimmed
 
     def clear(self) -> None:
         """Remove the files of segments that the index does not list."""
-        listed = {one.name for one in self._index.segments} | {self._index.file.name}
-        for one in list(os.scandir(self._index.folder)):
-            if one.name not in listed and one.name.endswith((".m4s", ".ts", ".jsonl", ".draft")):
-                Path(one.path).unlink(missing_ok=True)
+        listed = {segment.name for segment in self._index.segments} | {self._index.file.name}
+        for entry in list(os.scandir(self._index.folder)):
+            if entry.name not in listed and entry.name.endswith((".m4s", ".ts", ".jsonl", ".draft")):
+                Path(entry.path).unlink(missing_ok=True)
 
     def _write(self, *lines: Mapping[str, Any]) -> None:
         descriptor = os.open(self._index.file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -183,7 +184,7 @@ class TrackWriter:
             torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
             data = (b"\n" if torn else b"") + _lines(lines)
             if os.write(descriptor, data) != len(data):
-                raise OSError(28, "no space left for the index")  # the half line is no line
+                raise OSError(28, "no space left for the index")  # readers ignore half a line
         finally:
             os.close(descriptor)
         self._index.refresh()
@@ -194,7 +195,7 @@ def _lines(lines: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def _place(file: Path, number: int) -> int:
-    """Where the line of a segment begins. Every line begins with its number, as `Segment` does."""
+    """Return the offset of the line of a segment. Every line begins with the number of its segment, as `Segment` does."""
     place = (b"\n" + file.read_bytes()).find(b'\n{"number":%d,' % number)
     if place < 0:
         raise ValueError("the index does not list a segment that it has")

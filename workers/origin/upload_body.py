@@ -1,4 +1,4 @@
-"""Bodies of uploads: each has a place among those of all publishing points, and must come fast enough."""
+"""Bodies of uploads: each takes a place in a limit of the process, and must arrive fast enough."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from types import TracebackType
 from typing import Final
 
 from workers.kernel.fair_places import FairPlaces, NoPlace, Place
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 
 Pieces = AsyncIterator[bytes]
 
 _FIRST: Final = 60.0
-"""Seconds after which a body must come with the least rate."""
+"""Seconds after which a body must arrive at the least rate."""
 
 
 class UploadBody:
-    """The body of one request to a publishing point, within `with`. `least` bytes a second must come after the first minute; None:
-    it is a stream, which may take any time. Its place may be given up for another publishing point: then the body ends with an
-    error, at once where it is waited for."""
+    """The body of one request to a publishing point, used as a context manager. `least` is the number of bytes a second that must
+    arrive after the first minute; None for a stream, which may take any time. Its place may be given up for another publishing
+    point: then the body ends with an error, at once if a caller is waiting for data."""
 
     def __init__(self, pieces: Pieces, *, places: FairPlaces, point: str, least: int | None) -> None:
         self._pieces = pieces
@@ -31,11 +31,11 @@ class UploadBody:
         self._waiting: asyncio.Timeout | None = None
 
     def __enter__(self) -> UploadBody:
-        """Raises `UploadRefused`."""
+        """Take a place. Raise `UploadRefused`."""
         try:
             self._place = self._places.take(self._point, self.give_up)
         except NoPlace:
-            raise UploadRefused(Why.BUSY, "Too many uploads are under way.") from None
+            raise UploadRefused(RefusalReason.BUSY, "Too many uploads are in progress.") from None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -48,7 +48,7 @@ class UploadBody:
             self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def __aiter__(self) -> Pieces:
-        """Raises `UploadRefused`."""
+        """Yield the pieces of the body. Raise `UploadRefused`."""
         begun, taken = asyncio.get_running_loop().time(), 0
         while True:
             until = None if self._least is None else begun + _FIRST + taken / self._least
@@ -73,5 +73,5 @@ class UploadBody:
             finally:
                 self._waiting = None
         if self._given_up:
-            raise UploadRefused(Why.BUSY, "Too many uploads are under way, and this publishing point has most of them.")
-        raise UploadRefused(Why.SLOW, "The body comes too slowly.")
+            raise UploadRefused(RefusalReason.BUSY, "Too many uploads are in progress, and this publishing point has most of them.")
+        raise UploadRefused(RefusalReason.SLOW, "The body arrives too slowly.")

@@ -1,6 +1,8 @@
-"""What one encoder of a session plays: the playlist as it changes, what is on the air, what was left out and why.
+"""The programme of one encoder of a session: the playlist as it changes, the item on the air, and the items that were skipped and
+why.
 
-What was on the air is kept outside of the process, so that who goes on later knows what is to be on the air by then."""
+The item on the air is stored outside of the process, so that a later session knows what is to be on the air by then.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from workers.playout.schedule import Anchor, Due, Place, due, successor
 from workers.playout_ports import ItemFiles, OpenedItem, Places, Playlists, PlayoutCounts, PlayoutPlaylist
 
 LOOK: Final = 1.0
-"""Seconds between two looks at the playlist, and between two writes of the place."""
+"""Seconds between two reads of the playlist, and between two writes of the place."""
 LAST: Final = 3.0
-"""Seconds that the end of a playout waits for the last write of its place."""
+"""Seconds for which the end of a playout waits for the last write of its place."""
 _AHEAD: Final = 3
 _MOST_LENGTHS: Final = 4_096
 
@@ -30,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Programme:
-    """`kept` is what `places` was given by the session before, under the same order."""
+    """The programme of one encoder. `last_place` is the place that the previous session under the same order stored in `places`."""
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class Programme:
         notes: ServiceNotes,
         clock: Clock,
         counts: PlayoutCounts,
-        kept: Mapping[str, Any] | None = None,
+        last_place: Mapping[str, Any] | None = None,
         look: float = LOOK,
     ) -> None:
         self.playlist = playlist
@@ -56,7 +58,7 @@ class Programme:
         self._notes = notes
         self._clock = clock
         self._look = look
-        self._anchor, self._lengths = _read(kept or {})
+        self._anchor, self._lengths = _read(last_place or {})
         self._noted: dict[str, str] = {}
         self._noting: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -64,19 +66,19 @@ class Programme:
     # --- what is to be played
 
     def due(self) -> Due | None:
-        """Now, by the clock."""
+        """Return what is to be on the air now, by the clock."""
         return due(self.playlist, self._anchor, now=self.now(), lengths=self._lengths)
 
     def successor(self, place: Place | None) -> Place | None:
         return successor(self.playlist, place)
 
     def item(self, place: Place) -> Item | None:
-        """None: the playlist has changed meanwhile."""
+        """Return the item at this place; None if the playlist has changed meanwhile."""
         marks = self.playlist.marks
         return self.playlist.items[place.index] if place.index < len(marks) and marks[place.index] == place.mark else None
 
     async def open(self, item: Item, *, place: Place, within: float) -> OpenedItem:
-        """And see to it that what follows is fetched. Raises `Unplayable`."""
+        """Open an item, and prefetch the items after it. Raise `Unplayable`."""
         following, after = list[Item](), place
         for _ in range(_AHEAD):
             after = self.successor(after) or place
@@ -92,17 +94,17 @@ class Programme:
     def now(self) -> float:
         return self._clock().timestamp()
 
-    # --- what has been
+    # --- what was on the air
 
     def began(self, place: Place, *, at: float) -> None:
-        """On the air; its beginning was due `at`."""
+        """Record that the item is on the air; its beginning was due `at`."""
         self._anchor = Anchor(place, at)
         self._noted.pop(place.mark, None)
         self.counts.played()
         self._changed.set()
 
     def over(self, place: Place) -> None:
-        """Nothing follows it."""
+        """Record that the playlist is over after this item."""
         if self._anchor is None or not self._anchor.over:
             self._anchor = Anchor(place, self.now(), over=True)
             self._changed.set()
@@ -115,25 +117,26 @@ class Programme:
             self._changed.set()
 
     def skip(self, place: Place, *, item: Item, reason: str) -> None:
-        """It is left out, which is noted once for each reason until it was on the air. Nothing waits for the note."""
+        """Record that an item is skipped. This is noted once for each reason until the item was on the air. The caller does not
+        wait for the note."""
         self.skipped += 1
         self.counts.skipped()
         if self._noted.get(place.mark) == reason:
             return
         self._noted[place.mark] = reason
-        message = f"item {place.index + 1} of the playlist, {shown(item)}, was left out: {reason}"
+        message = f"item {place.index + 1} of the playlist, {shown(item)}, was skipped: {reason}"
         task = start_task(self._note(message), what="note of a playout")
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
 
-    # --- tasks of whoever plays it
+    # --- tasks of the player
 
     async def follow(self) -> None:
-        """Reads the playlist again and again. While nobody answers it stays as it is."""
+        """Read the playlist repeatedly. While the database does not answer, the playlist stays as it is."""
         await run_forever(self._read_playlist, what="playlist of a playout", pause=self._look)
 
     async def keep(self) -> None:
-        """Writes the place whenever it has changed, and at the end what was not written yet."""
+        """Write the place whenever it has changed, and at the end if it was not written yet."""
         try:
             await run_forever(self._keep_place, what="place of a playout", pause=self._look)
         finally:
@@ -163,7 +166,7 @@ class Programme:
         await asyncio.sleep(self._look)
 
     def place(self) -> Mapping[str, Any]:
-        """What is kept. It names items by their marks only: their values may hold secrets."""
+        """Return the place to store. It names items by their marks only, since their values may hold secrets."""
         lengths = {mark: round(self._lengths[mark], 4) for mark in self.playlist.marks if mark in self._lengths}
         if self._anchor is None:
             return {"lengths": lengths}
@@ -175,7 +178,7 @@ class Programme:
 
 
 def shown(item: Item) -> str:
-    """The value of an item without what may be secret in it: user info and query of a URL."""
+    """Return the value of an item without its possible secrets: user info and query of a URL."""
     if item.type is ItemType.EVENT:
         return f"the Event {item.value}"
     try:
@@ -187,11 +190,11 @@ def shown(item: Item) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _read(kept: Mapping[str, Any]) -> tuple[Anchor | None, dict[str, float]]:
-    """Of a release that wrote something else nothing is read."""
+def _read(place: Mapping[str, Any]) -> tuple[Anchor | None, dict[str, float]]:
+    """Parse a stored place. A place that another release wrote in another form is ignored."""
     try:
-        lengths = {str(mark): float(seconds) for mark, seconds in kept.get("lengths", {}).items()}
-        anchor = kept.get("anchor")
+        lengths = {str(mark): float(seconds) for mark, seconds in place.get("lengths", {}).items()}
+        anchor = place.get("anchor")
         if anchor is None:
             return None, lengths
         return Anchor(Place(int(anchor["index"]), str(anchor["mark"])), float(anchor["at"]), over=bool(anchor["over"])), lengths

@@ -1,4 +1,5 @@
-"""What of a playlist is to be on the air: pure, from the playlist, what was on the air last, and how long items are."""
+"""The schedule of a playlist: pure functions that compute the item to be on the air from the playlist, the last item on the air,
+and the lengths of items."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from workers.playout_ports import PlayoutPlaylist
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An item, as its playlist had it: where it was, and its mark."""
+    """The place of an item in its playlist: its index, and its mark."""
 
     index: int
     mark: str
@@ -18,8 +19,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What was on the air last: the beginning of the item at `place` was due `at`, in seconds since 1970. `over`: the playlist was
-    over then, and nothing of it was on the air any more."""
+    """The last item on the air: the beginning of the item at `place` was due `at`, in seconds since 1970. `over` is True if the
+    playlist was over then, and nothing was on the air any more."""
 
     place: Place
     at: float
@@ -28,8 +29,8 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An item and how far into it, in seconds. `over`: it was the last one, and is over. `began`: when its beginning was due, None
-    where it begins now."""
+    """An item and the offset into it, in seconds. `over` is True if it was the last item and is over. `began` is the time at which
+    its beginning was due; None if it begins now."""
 
     place: Place
     offset: float = 0.0
@@ -37,17 +38,17 @@ class Due:
     began: float | None = None
 
 
-def found(playlist: PlayoutPlaylist, place: Place) -> Place | None:
-    """The same item in this playlist, the nearest one where there are several; None where it has none."""
+def locate(playlist: PlayoutPlaylist, place: Place) -> Place | None:
+    """Return the place of the same item in this playlist, the nearest if there are several; None if it has none."""
     indices = [index for index, mark in enumerate(playlist.marks) if mark == place.mark]
     nearest = min(indices, key=lambda index: abs(index - place.index), default=None)
     return None if nearest is None else Place(nearest, place.mark)
 
 
 def successor(playlist: PlayoutPlaylist, after: Place | None) -> Place | None:
-    """What follows in this playlist, which may be a changed one: the item behind the same item, or the first one where it has none
-    of that. None at the end."""
-    same = found(playlist, after) if after is not None else None
+    """Return the place that follows in this playlist, which may have changed: the item after the same item, or the first one if the
+    playlist no longer has that item. None at the end."""
+    same = locate(playlist, after) if after is not None else None
     index = same.index + 1 if same is not None else 0
     if index >= len(playlist.marks) and playlist.looped:
         index = 0
@@ -55,16 +56,16 @@ def successor(playlist: PlayoutPlaylist, after: Place | None) -> Place | None:
 
 
 def due(playlist: PlayoutPlaylist, anchor: Anchor | None, *, now: float, lengths: Mapping[str, float]) -> Due | None:
-    """What is to be on the air now, by the clock. `lengths` are in seconds, by mark: an item whose length is not known is taken to
-    last still. None where the playlist is empty."""
+    """Return what is to be on the air now, by the clock; None if the playlist is empty. `lengths` are in seconds, by mark: an item
+    of unknown length is assumed to continue."""
     if anchor is None or anchor.over:
         place = successor(playlist, anchor.place if anchor is not None else None)
         if place is None:
             return None if anchor is None else Due(anchor.place, over=True)
         return Due(place)
-    here = found(playlist, anchor.place)
+    here = locate(playlist, anchor.place)
     at = anchor.at
-    if here is None:  # it was taken out: what follows it begins when it is over, at the latest now
+    if here is None:  # it was removed: the next item begins when it is over, at the latest now
         here = successor(playlist, None)
         at = min(at + lengths.get(anchor.place.mark, 0.0), now)
     return None if here is None else _walked(playlist, here, at=at, now=now, lengths=lengths)
@@ -87,9 +88,9 @@ def _walked(playlist: PlayoutPlaylist, place: Place, *, at: float, now: float, l
 
 
 def _whole_rounds_later(playlist: PlayoutPlaylist, at: float, *, now: float, lengths: Mapping[str, float]) -> float:
-    """A round that is over changes nothing, however many there were."""
-    known = [lengths.get(mark) for mark in playlist.marks]
-    total = sum(length for length in known if length is not None)
-    if not playlist.looped or None in known or total <= 0.0:
+    """Skip complete rounds of a looped playlist: they change nothing, however many there were."""
+    item_lengths = [lengths.get(mark) for mark in playlist.marks]
+    total = sum(length for length in item_lengths if length is not None)
+    if not playlist.looped or None in item_lengths or total <= 0.0:
         return at
     return at + max(now - at, 0.0) // total * total

@@ -1,4 +1,4 @@
-"""One look at a publishing point: asks its server with the key from the vault, and words what came of it as a sample."""
+"""A sample of a publishing point: asks its server, with the key from the vault."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from projections.vault.vault import Vault
 from workers.ports import PointReport, PointSilent, PointStatus
 
 AGAIN: Final = 60.0
-"""Seconds for which the strategy that succeeded last is tried first; then all are tried in their order."""
+"""Seconds for which the strategy that succeeded last is tried first; afterwards all are tried in their order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What a look found: a report, or why there is none. `seconds` is how long it took."""
+class LookResult:
+    """The result of asking a server: a report, or the reason why there is none. `seconds` is the time that it took."""
 
     report: PointReport | None
     silent: PointSilent | None
@@ -34,14 +34,14 @@ class Looked:
 
 
 class PointKeys:
-    """The keys of channels' points. Opened once for each version of a channel."""
+    """The keys of channels' points. They are decrypted once for each version of a channel."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
 
     async def of(self, channel: UUID, points: ChannelPoints) -> Mapping[str, str]:
-        """By their place in the configuration. One that cannot be opened is left out."""
-        found: dict[str, str] = {}
+        """Return the keys by their place in the configuration. A key that cannot be decrypted is left out."""
+        keys: dict[str, str] = {}
         for point in points.points:
             ref = points.secrets.get(point.key_place) if point.srva_api else None
             if ref is not None:
@@ -50,17 +50,17 @@ class PointKeys:
                 except DecryptionFailed:
                     continue
                 if key is not None:
-                    found[point.key_place] = key
-        return found
+                    keys[point.key_place] = key
+        return keys
 
 
 async def look_at(
     point: WatchedPoint, statuses: Mapping[StatusCheckStrategy, PointStatus], *, key: str | None, first: StatusCheckStrategy | None
-) -> Looked:
-    """Asks once."""
+) -> LookResult:
+    """Ask the server of a point once."""
     begun = monotonic()
     try:
         report = await statuses[point.strategy].ask(point, key=key, first=first)
     except PointSilent as silent:
-        return Looked(None, silent, monotonic() - begun)
-    return Looked(report, None, monotonic() - begun)
+        return LookResult(None, silent, monotonic() - begun)
+    return LookResult(report, None, monotonic() - begun)

@@ -1,8 +1,8 @@
-"""The prober: samples the publishing points of live Events, each by one process of the whole installation. ADR 0056.
+"""The prober: samples the publishing points of live Events, each by one process of the whole installation. See ADR 0056.
 
 Channels are divided into shards under leases. A process samples only while its lease lasts by its own monotonic clock, and its
-samples are written only while the lease is its own by the database. A new owner goes on where the last one stopped: the times of
-the samples are in the table.
+samples are written only while the database confirms the lease. A new owner continues where the last one stopped: the times of the
+samples are in the table.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.point_metrics import PointMetrics
 from workers.kernel.wakeups import Waker
 from workers.ports import PointStatus
-from workers.prober.look import AGAIN, Looked, PointKeys, look_at
+from workers.prober.look import AGAIN, LookResult, PointKeys, look_at
 from workers.prober.rhythm import INTERVAL, Rhythm
 
 SHARDS: Final = 16
 PLACES: Final = 600
-"""Points that are asked at a time."""
+"""The largest number of points that are asked at a time."""
 SLOW_PLACES: Final = 400
-"""Of them those that kept us waiting last time: the others go on in their rhythm."""
+"""The largest number of slow points among them: the other points stay in their rhythm."""
 SLOW: Final = 1.0
 READ_EVERY: Final = 1.0
 WRITE_EVERY: Final = 0.25
@@ -44,7 +44,8 @@ _FORGET_EVERY: Final = 600.0
 
 @dataclass(slots=True)
 class _Watched:
-    """A point in the care of this process, and which strategy learnt its state last, until when that one is tried first."""
+    """A point that this process samples. `first` is the strategy that last learnt its state, which is tried first until the time
+    `until`."""
 
     point: WatchedPoint
     key: str | None
@@ -55,7 +56,7 @@ class _Watched:
 
 
 class Prober(LeasedWorker):
-    """One member. `statuses` are the strategies, `interval` the seconds between two samples of a point."""
+    """A member of the prober. `statuses` are the strategies, `interval` the seconds between two samples of a point."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class Prober(LeasedWorker):
         self._rhythm = Rhythm(interval)
         self._asking: dict[PointKey, asyncio.Task[None]] = {}
         self._slow = 0
-        self._found: dict[PointKey, tuple[Sample, float]] = {}
+        self._results: dict[PointKey, tuple[Sample, float]] = {}
         self._read = self._written = self._forgotten = float("-inf")
 
     @property
@@ -100,7 +101,7 @@ class Prober(LeasedWorker):
         if now - self._read >= READ_EVERY:
             await self._read_points()
         self._start_due()
-        if self._found and monotonic() - self._written >= WRITE_EVERY:
+        if self._results and monotonic() - self._written >= WRITE_EVERY:
             await self._write()
         if now - self._forgotten >= _FORGET_EVERY:
             await self._samples.forget()
@@ -108,17 +109,17 @@ class Prober(LeasedWorker):
         await self._waker.sleep(self._pause())
 
     def _pause(self) -> float:
-        """Seconds until there is something to do. Also with every place taken a sample that ends wakes."""
+        """Return the seconds until there is something to do. When all places are taken, the end of a sample wakes the worker."""
         due = self._rhythm.due_at()
         seconds = READ_EVERY if due is None or len(self._asking) >= PLACES else max(due - monotonic(), 0.0)
-        return min(seconds, WRITE_EVERY if self._found or self._asking else READ_EVERY)
+        return min(seconds, WRITE_EVERY if self._results or self._asking else READ_EVERY)
 
     async def _finish(self) -> None:
         with suppress(*TRANSIENT):
             await self._drop_all()
 
     async def _release(self, shards: Collection[int]) -> None:
-        """What is under way for them is written before: the new owner looks there when a point is due."""
+        """Write the running samples of the shards first: the new owner reads them when a point is due."""
         under_way = [task for key, task in self._asking.items() if key in self._watched and self._watched[key].shard in shards]
         await asyncio.gather(*under_way, return_exceptions=True)
         await self._write()
@@ -139,26 +140,32 @@ class Prober(LeasedWorker):
         self._metrics.watched(0)
 
     async def _read_points(self) -> None:
-        """Which points are to be sampled by this process. Of the channels only those are read that have changed."""
+        """Determine the points that this process is to sample. Only channels that have changed are read."""
         self._read = monotonic()
         live = await self._samples.live_channels()
-        ours = {channel: found for channel, found in live.items() if self._shard(channel) in self._assignment.leases}
+        ours = {channel: live_channel for channel, live_channel in live.items() if self._shard(channel) in self._assignment.leases}
         if ours == self._live:
             return
-        changed = {channel: found for channel, found in ours.items() if self._live.get(channel) != found}
+        changed = {channel: live_channel for channel, live_channel in ours.items() if self._live.get(channel) != live_channel}
         read = await self._points_of(changed)
-        watched = {key: one for key, one in self._watched.items() if key.channel in ours and key.channel not in changed}
+        watched = {
+            key: watched_point for key, watched_point in self._watched.items() if key.channel in ours and key.channel not in changed
+        }
         for channel, points in read.items():
             watched |= await self._of_channel(channel, points)
         ages = await self._samples.ages(list(changed))
         self._watched = watched
         self._live = ours
-        known = {key: ages.get((key, one.point.fingerprint)) for key, one in watched.items() if key.channel in changed}
-        self._rhythm.set({key: known.get(key) for key in watched}, now=monotonic())
+        sampled_ages = {
+            key: ages.get((key, watched_point.point.fingerprint))
+            for key, watched_point in watched.items()
+            if key.channel in changed
+        }
+        self._rhythm.set({key: sampled_ages.get(key) for key in watched}, now=monotonic())
         self._metrics.watched(len(watched))
 
     async def _points_of(self, live: Mapping[UUID, LiveChannel]) -> Mapping[UUID, ChannelPoints]:
-        read = await self._channels.of({channel: found.version for channel, found in live.items()})
+        read = await self._channels.of({channel: live_channel.version for channel, live_channel in live.items()})
         events = {channel: event for channel, points in read.items() if points.names_host and (event := live[channel].event)}
         hosts = await self._hosts.hosts_of(events.values()) if events else {}
         return read | {channel: read[channel].at(hosts[event]) for channel, event in events.items() if event in hosts}
@@ -179,7 +186,7 @@ class Prober(LeasedWorker):
         while len(self._asking) < PLACES and now < self._assignment.until and (taken := self._rhythm.take(now)) is not None:
             key, due = taken
             watched = self._watched[key]
-            ours = watched.shard in self._assignment.leases  # the points may have been read before the shard went away
+            ours = watched.shard in self._assignment.leases  # the points may have been read before the shard was lost
             if not ours or key in self._asking or (watched.slow and self._slow >= SLOW_PLACES):
                 self._rhythm.put_off(key, now + _PUT_OFF)
                 self._metrics.put_off()
@@ -203,30 +210,30 @@ class Prober(LeasedWorker):
     async def _sample(self, key: PointKey, watched: _Watched, *, due: float, epoch: int) -> None:
         now = monotonic()
         if now >= self._assignment.until:
-            self._rhythm.put_back(key, due=due, now=now, told=False)
+            self._rhythm.put_back(key, due=due, now=now, answered=False)
             return
         first = watched.first if now < watched.until else None
         try:
             looked = await look_at(watched.point, self._statuses, key=watched.key, first=first)
-        except Exception:  # it is asked again all the same
-            self._rhythm.put_back(key, due=due, now=monotonic(), told=False)
+        except Exception:  # it is asked again anyway
+            self._rhythm.put_back(key, due=due, now=monotonic(), answered=False)
             raise
         now = monotonic()
         watched.slow = looked.seconds > SLOW
-        self._rhythm.put_back(key, due=due, now=now, told=looked.report is not None, slow=watched.slow)
+        self._rhythm.put_back(key, due=due, now=now, answered=looked.report is not None, slow=watched.slow)
         if looked.report is not None and (first is None or looked.report.strategy is not first):
             watched.first, watched.until = looked.report.strategy, now + AGAIN
         self._metrics.sampled(looked.state, seconds=looked.seconds)
-        if looked.silent is None or looked.silent.kind != "local":  # of the point we know nothing new then
-            self._found[key] = (_sample_of(key, watched, looked, epoch), now)
+        if looked.silent is None or looked.silent.kind != "local":  # the sample says nothing about the point then
+            self._results[key] = (_sample_of(key, watched, looked, epoch), now)
 
     async def _write(self) -> None:
         self._written = now = monotonic()
-        found, self._found = self._found, {}
-        await self._samples.write([replace(sample, age=now - at) for sample, at in found.values()])
+        results, self._results = self._results, {}
+        await self._samples.write([replace(sample, age=now - at) for sample, at in results.values()])
 
 
-def _sample_of(key: PointKey, watched: _Watched, looked: Looked, epoch: int) -> Sample:
+def _sample_of(key: PointKey, watched: _Watched, looked: LookResult, epoch: int) -> Sample:
     report = looked.report
     sample = Sample(key, watched.shard, epoch, address=watched.point.fingerprint, strategy=watched.point.strategy, age=0.0)
     if report is None:

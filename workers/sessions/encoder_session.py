@@ -1,5 +1,5 @@
-"""One session of the encoders of a channel. One that ends while others go on is started again by itself, under the same number; the
-session ends when none is left."""
+"""A session of the encoders of a channel. An encoder that ends while others run is restarted automatically, under the same number;
+the session ends when no encoder runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workers.sessions.kinds import Ended, StartFailed
 from workers.sessions.session import RETRIES
 
 AllFailing = Callable[[str], Awaitable[bool]]
-"""Whether all publishing points of a channel fail, as far as it is known."""
+"""Returns True if all publishing points of a channel are known to fail."""
 Tell = Callable[[Sequence[AudioInput]], Awaitable[None]]
 Warn = Callable[[str], Awaitable[None]]
 """Writes a sentence to the log of the Event."""
@@ -35,8 +35,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """In seconds. `look` is between two looks at points and audio inputs, `failing` how long all points must fail before the
-    encoders are started again; after each time twice as long, up to `longest`."""
+    """Times in seconds. `look` is the pause between two checks of points and audio inputs, `failing` the time for which all points
+    must fail before the encoders are restarted; it doubles each time, up to `longest`."""
 
     look: float = 1.0
     failing: float = 15.0
@@ -50,8 +50,8 @@ PATIENCE: Final = Patience()
 
 
 @dataclass(eq=False)
-class _Kept:
-    """An encoder of the session, and its present run."""
+class _EncoderRun:
+    """An encoder of the session, and its current run."""
 
     plan: EncoderPlan
     encoder: Encoder
@@ -61,22 +61,22 @@ class _Kept:
     error: str = ""
     over: bool = False
     fault: str = ""
-    """The last one that the log was told of."""
+    """The last fault that was written to the log."""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    """The first start, and what keeps it running."""
+    """The first start, and the task that keeps the encoder running."""
 
     @property
     def starting(self) -> bool:
-        """For the first time."""
+        """True while the encoder is being started for the first time."""
         return not (self.tasks and self.tasks[0].done())
 
 
 class EncoderSession:
-    """The port `RunningSession`."""
+    """A running session of encoders: it implements `RunningSession`."""
 
     def __init__(
         self,
-        kept: Sequence[_Kept],
+        runs: Sequence[_EncoderRun],
         *,
         channel: str,
         drawn: Drawn,
@@ -84,7 +84,7 @@ class EncoderSession:
         warn: Warn,
         patience: Patience,
     ) -> None:
-        self._kept = kept
+        self._runs = runs
         self._channel = channel
         self._number = drawn.number
         self._look_every = patience.look
@@ -93,7 +93,7 @@ class EncoderSession:
         self._warn = warn
         self._end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._looking: list[asyncio.Task[None]] = []
-        self._told: Sequence[AudioInput] | None = None
+        self._reported: Sequence[AudioInput] | None = None
         self._failed_since: float | None = None
 
     @classmethod
@@ -109,113 +109,114 @@ class EncoderSession:
         points_fail: AllFailing | None,
         patience: Patience = PATIENCE,
     ) -> EncoderSession:
-        """When one encoder runs: the others are still being started then. `points_fail`: None where the session is not to be
-        started again when they do. Raises `StartFailed` when no encoder could be started."""
-        kept = [_Kept(*each) for each in encoders]
-        session = cls(kept, channel=channel, drawn=drawn, may_send=may_send, warn=warn, patience=patience)
+        """Start the encoders, and return the session when one of them runs: the others are still being started then. `points_fail`
+        is None if the session is not to be restarted when all points fail. Raise `StartFailed` if no encoder could be started."""
+        runs = [_EncoderRun(*each) for each in encoders]
+        session = cls(runs, channel=channel, drawn=drawn, may_send=may_send, warn=warn, patience=patience)
         try:
             await session._start_all()
         except BaseException:
             await session.stop(final=False)
             raise
-        for each in kept:
-            each.tasks.append(start_task(session._kept_running(each), what=f"encoder of {channel}"))
+        for run in runs:
+            run.tasks.append(start_task(session._watch(run), what=f"encoder of {channel}"))
         session._looking = [start_forever(lambda: session._look(tell, points_fail), what=f"look at the encoders of {channel}")]
         return session
 
     async def _start_all(self) -> None:
-        for each in self._kept:
-            each.tasks.append(start_task(self._begin(each), what=f"start of an encoder of {self._channel}"))
-        left = {each.tasks[0] for each in self._kept}
+        for run in self._runs:
+            run.tasks.append(start_task(self._begin(run), what=f"start of an encoder of {self._channel}"))
+        starts = {run.tasks[0] for run in self._runs}
         while not self._any_runs:
-            if not left:
-                raise StartFailed("; ".join(dict.fromkeys(each.error for each in self._kept)))
-            _, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+            if not starts:
+                raise StartFailed("; ".join(dict.fromkeys(run.error for run in self._runs)))
+            _, starts = await asyncio.wait(starts, return_when=asyncio.FIRST_COMPLETED)
 
     @property
     def _any_runs(self) -> bool:
-        return any(each.running is not None for each in self._kept)
+        return any(run.running is not None for run in self._runs)
 
     async def ended(self) -> Ended:
         return await asyncio.shield(self._end)
 
     async def stop(self, *, final: bool) -> None:
-        """Each encoder by itself: one whose start takes long to end keeps no other one on the air."""
-        ends = (self._end_one(each, final=final) for each in self._kept)
+        """Stop the encoders concurrently, so that a slow start of one keeps no other on the air."""
+        ends = (self._end_one(run, final=final) for run in self._runs)
         stopped = await asyncio.gather(_cancelled(self._looking), *ends, return_exceptions=True)
         for fault in stopped:
             if isinstance(fault, BaseException):
                 raise fault
 
     def statistics(self) -> Mapping[str, Any]:
-        return {"encoders": [self._statistics(each) for each in self._kept]}
+        return {"encoders": [self._statistics(run) for run in self._runs]}
 
-    def _statistics(self, kept: _Kept) -> Mapping[str, Any]:
-        plan = {"encoder": kept.plan.index, "name": kept.plan.name, "type": kept.plan.type, "running": kept.running is not None}
-        if kept.running is None:
-            return {**plan, "last_error": kept.error}
-        found = kept.running.statistics()
-        return {**plan, **asdict(found), "since": iso(found.since), "points": [asdict(point) for point in found.points]}
+    def _statistics(self, run: _EncoderRun) -> Mapping[str, Any]:
+        plan = {"encoder": run.plan.index, "name": run.plan.name, "type": run.plan.type, "running": run.running is not None}
+        if run.running is None:
+            return {**plan, "last_error": run.error}
+        statistics = run.running.statistics()
+        points = [asdict(point) for point in statistics.points]
+        return {**plan, **asdict(statistics), "since": iso(statistics.since), "points": points}
 
     # --- runs
 
-    async def _begin(self, kept: _Kept) -> None:
+    async def _begin(self, run: _EncoderRun) -> None:
         try:
-            kept.running = await kept.encoder.start(
-                kept.plan, channel=self._channel, session=self._number, may_send=self._may_send, programme=kept.programme
+            run.running = await run.encoder.start(
+                run.plan, channel=self._channel, session=self._number, may_send=self._may_send, programme=run.programme
             )
         except EncoderFailed as failure:
-            kept.error = str(failure)
+            run.error = str(failure)
         except Exception as fault:
-            _log.exception("the encoder %d of %s was not started", kept.plan.index, self._channel)
-            kept.error = type(fault).__name__
+            _log.exception("the encoder %d of %s was not started", run.plan.index, self._channel)
+            run.error = type(fault).__name__
 
-    async def _kept_running(self, kept: _Kept) -> None:
+    async def _watch(self, run: _EncoderRun) -> None:
         try:
-            await self._keep(kept)
+            await self._keep_running(run)
         except Exception as fault:
-            _log.exception("the encoder %d of %s", kept.plan.index, self._channel)
+            _log.exception("the encoder %d of %s", run.plan.index, self._channel)
             self._finish(Ended(type(fault).__name__))
 
-    async def _keep(self, kept: _Kept) -> None:
-        await kept.tasks[0]
+    async def _keep_running(self, run: _EncoderRun) -> None:
+        await run.tasks[0]
         while True:
-            if kept.running is not None:
+            if run.running is not None:
                 begun = time.monotonic()
-                kept.error = await kept.running.ended()
-                kept.over = kept.running.over
-                await self._stop(kept, final=kept.over)
-                kept.failures = 0 if time.monotonic() - begun > RETRIES.stable else kept.failures
+                run.error = await run.running.ended()
+                run.over = run.running.over
+                await self._stop(run, final=run.over)
+                run.failures = 0 if time.monotonic() - begun > RETRIES.stable else run.failures
                 if not self._any_runs:
-                    self._finish(Ended(kept.error, over=all(each.over for each in self._kept)))
-                if kept.over or not self._any_runs:
+                    self._finish(Ended(run.error, over=all(each.over for each in self._runs)))
+                if run.over or not self._any_runs:
                     return
-            kept.failures += 1
-            seconds = RETRIES.after(kept.failures)
-            _log.warning("the encoder %d of %s: %s; starting again in %.0f s", kept.plan.index, self._channel, kept.error, seconds)
+            run.failures += 1
+            seconds = RETRIES.after(run.failures)
+            _log.warning("the encoder %d of %s: %s; restarting in %.0f s", run.plan.index, self._channel, run.error, seconds)
             await asyncio.sleep(seconds)
-            await self._begin(kept)
+            await self._begin(run)
 
-    async def _end_one(self, kept: _Kept, *, final: bool) -> None:
-        await _cancelled(kept.tasks)
-        await self._stop(kept, final=final)
+    async def _end_one(self, run: _EncoderRun, *, final: bool) -> None:
+        await _cancelled(run.tasks)
+        await self._stop(run, final=final)
 
-    async def _stop(self, kept: _Kept, *, final: bool) -> None:
-        if kept.running is not None:
-            await kept.running.stop(final=final)
-            kept.running = None
+    async def _stop(self, run: _EncoderRun, *, final: bool) -> None:
+        if run.running is not None:
+            await run.running.stop(final=final)
+            run.running = None
 
     def _finish(self, end: Ended) -> None:
         if not self._end.done():
             self._end.set_result(end)
 
-    # --- what is seen of them
+    # --- checks of the running encoders
 
     async def _look(self, tell: Tell, points_fail: AllFailing | None) -> None:
         with suppress(DomainError, *TRANSIENT):
-            await self._tell_audio_inputs(tell)
-            for each in self._kept:
-                await self._tell_fault(each)
+            await self._report_audio_inputs(tell)
+            for run in self._runs:
+                await self._report_fault(run)
         if points_fail is not None and await self._all_fail(points_fail):
             now = time.monotonic()
             self._failed_since = self._failed_since or now
@@ -225,32 +226,33 @@ class EncoderSession:
             self._failed_since = None
         await asyncio.sleep(self._look_every)
 
-    async def _tell_fault(self, kept: _Kept) -> None:
+    async def _report_fault(self, run: _EncoderRun) -> None:
         """Write a fault of an encoder to the log of the Event, once."""
-        found = kept.running.statistics() if kept.running is not None else None
-        fault = found.fault if isinstance(found, JudgedStatistics) else ""
-        if fault and fault != kept.fault:
-            _log.warning("the encoder %d of %s: %s", kept.plan.index, self._channel, fault)
-            await self._warn(f"the encoder {kept.plan.index + 1} ({kept.plan.name or 'without a name'}): {fault}")
-        kept.fault = fault
+        statistics = run.running.statistics() if run.running is not None else None
+        fault = statistics.fault if isinstance(statistics, JudgedStatistics) else ""
+        if fault and fault != run.fault:
+            _log.warning("the encoder %d of %s: %s", run.plan.index, self._channel, fault)
+            await self._warn(f"the encoder {run.plan.index + 1} ({run.plan.name or 'without a name'}): {fault}")
+        run.fault = fault
 
-    async def _tell_audio_inputs(self, tell: Tell) -> None:
-        """Of all encoders, each input once; not before all were started once, and those that run know theirs."""
-        if any(each.starting for each in self._kept):
+    async def _report_audio_inputs(self, tell: Tell) -> None:
+        """Report the audio inputs of all encoders, each input once. Nothing is reported before all encoders were started once and
+        the running ones know their inputs."""
+        if any(run.starting for run in self._runs):
             return
-        known = [each.running.audio_inputs() for each in self._kept if each.running is not None]
-        if not known or any(inputs is None for inputs in known):
+        lists = [run.running.audio_inputs() for run in self._runs if run.running is not None]
+        if not lists or any(inputs is None for inputs in lists):
             return
-        found = list({one.id: one for inputs in known for one in inputs or ()}.values())
-        if found != self._told:
-            await tell(found)
-            self._told = found
+        audio_inputs = list({audio_input.id: audio_input for inputs in lists for audio_input in inputs or ()}.values())
+        if audio_inputs != self._reported:
+            await tell(audio_inputs)
+            self._reported = audio_inputs
 
     async def _all_fail(self, points_fail: AllFailing) -> bool:
-        """While it may not send there is nothing to judge."""
+        """Return True if all points fail. While the session may not send, nothing can be judged."""
         if not self._may_send():
             return False
-        points = [point for each in self._kept if each.running is not None for point in each.running.statistics().points]
+        points = [point for run in self._runs if run.running is not None for point in run.running.statistics().points]
         if points and not any(point.connected for point in points):
             return True
         try:
@@ -260,7 +262,7 @@ class EncoderSession:
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """They have ended when this returns."""
+    """Cancel the tasks, and wait until they have ended."""
     for task in tasks:
         task.cancel()
     if tasks:

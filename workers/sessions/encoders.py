@@ -1,4 +1,4 @@
-"""Encoders of channels, as a kind of session: those of a channel are one session, for the Event that is on the air on it."""
+"""Encoders of channels, as a kind of session: those of a channel form one session, for the Event that is on the air on it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 
 
 class EncoderSessions:
-    """The port `SessionKind`. `encoders` are by the type of an encoder in a channel's configuration; `points_fail` says whether the
-    points of a channel all fail, as those see it that ask them."""
+    """Sessions of encoders: implements `SessionKind`. `encoders` are by the type of an encoder in a channel's configuration;
+    `points_fail` returns True if all points of a channel fail according to their samples."""
 
     wanted: Final = WANTED
 
@@ -73,7 +73,7 @@ class EncoderSessions:
         event = await self._events.by_id(UUID(wanted.owner))
         channel = await self._records.find(Channel.KIND, wanted.key)
         if event is None or channel is None:
-            raise StartFailed("there is no such Event or channel any more")
+            raise StartFailed("the Event or the channel no longer exists")
         secrets = await self._opened(wanted.key, channel.details.secrets)
         document = readable(ChannelDocument, opened(channel.details.configuration_json, secrets))
         hosts = (await self._hosts.hosts_of([event.id])).get(event.id, NO_HOSTS)
@@ -81,14 +81,14 @@ class EncoderSessions:
         playlist = await self._playouts.playlists.of(event.id) if self._playouts is not None else None
         if not drawn.restarts and not drawn.waited:
             await self._note_left_out(plans, wanted.owner, composed=playlist is not None)
-        known = [plan for plan in plans if plan.type in self._encoders]
-        if not known:
-            raise CannotRun("the channel has no encoder of a type that is known here")
-        if playlist is not None and not (known := [plan for plan in known if _plays(plan)]):
+        supported = [plan for plan in plans if plan.type in self._encoders]
+        if not supported:
+            raise CannotRun("the channel has no encoder of a type that is supported here")
+        if playlist is not None and not (supported := [plan for plan in supported if _plays(plan)]):
             raise CannotRun("no encoder of the channel plays the composition of the Event")
         placed = [
             (plan, self._encoders[plan.type], self._programme(playlist, wanted, drawn=drawn, encoder=plan.index))
-            for plan in known
+            for plan in supported
             if plan.points or not plan.unresolved
         ]
         if not placed:
@@ -98,7 +98,7 @@ class EncoderSessions:
             channel=wanted.key,
             drawn=drawn,
             may_send=may_send,
-            tell=lambda found: self._tell(wanted, found),
+            tell=lambda audio_inputs: self._report_audio_inputs(wanted, audio_inputs),
             warn=lambda message: self._notes.warn(message, subject=wanted.owner),
             points_fail=self._points_fail if event.details.auto_expire_publishing_points else None,
             patience=self._patience,
@@ -119,11 +119,11 @@ class EncoderSessions:
     async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
         outcome = await self._execute(RecordEncoderFailure(UUID(wanted.owner), wanted.wish, number, reason))
         if outcome.position is not None:
-            message = f"the encoder does not run any more: {reason}; the next change to the state 1 or 2 starts it again"
+            message = f"the encoder no longer runs: {reason}; the next change to the state 1 or 2 restarts it"
             await self._notes.warn(message, subject=wanted.owner)
 
-    async def _tell(self, wanted: Wanted, found: Sequence[AudioInput]) -> None:
-        await self._execute(RecordAudioInputs(UUID(wanted.owner), found))
+    async def _report_audio_inputs(self, wanted: Wanted, audio_inputs: Sequence[AudioInput]) -> None:
+        await self._execute(RecordAudioInputs(UUID(wanted.owner), audio_inputs))
 
     async def _execute(self, command: Command[MediaEvent]) -> Outcome[MediaEvent]:
         return await self._executor.execute(command, invocation=Invocation.by(_SYSTEM))
@@ -137,16 +137,16 @@ class EncoderSessions:
         for plan in plans:
             name = f"the encoder {plan.index + 1} ({plan.name or 'without a name'})"
             if plan.type not in self._encoders:
-                await self._notes.warn(f"{name} was not started: nobody knows its type here", subject=event)
+                await self._notes.warn(f"{name} was not started: its type is not supported here", subject=event)
             elif composed and not _plays(plan):
                 await self._notes.warn(f"{name} was not started: it does not play the composition of the Event", subject=event)
             if plan.unresolved:
-                await self._notes.warn(f"{name} has publishing points whose host is not known; nothing goes there", subject=event)
+                await self._notes.warn(f"{name} has publishing points whose host is unknown; nothing is sent there", subject=event)
         ignored = dict.fromkeys(option for plan in plans for option in plan.options.ignored)
         if ignored:
-            await self._notes.warn(f"options were left out: {', '.join(ignored)}", subject=event)
+            await self._notes.warn(f"options were ignored: {', '.join(ignored)}", subject=event)
 
 
 def _plays(plan: EncoderPlan) -> bool:
-    """Whether it plays compositions. Encoders of others are not told of them."""
+    """Return True if the encoder plays compositions. Other encoders never receive one."""
     return plan.composes and plan.type == FFMPEG

@@ -1,4 +1,4 @@
-"""The port of a kind of session: what runs, and who is told of it. Workers of sessions know nothing else of what they run."""
+"""The port of a kind of session: what runs, and where it is reported. Workers of sessions know nothing else about what they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from projections.sessions.store import Drawn, Wanted, WantedQuery
 
 
 class CannotRun(Exception):
-    """There is nothing to run, and another try would end the same. One sentence for the operator, without secrets."""
+    """Raised when there is nothing to run, and another attempt would end the same. Its text is one sentence for the operator,
+    without secrets."""
 
     @property
     def reason(self) -> str:
@@ -19,7 +20,8 @@ class CannotRun(Exception):
 
 
 class StartFailed(Exception):
-    """It could not be started, and is tried again. One sentence, as above. `waits`: for something else, so nothing was tried."""
+    """Raised when a session could not be started and is to be retried. Its text is one sentence for the operator, without secrets.
+    `waits` is True if it waits for something else, so nothing was attempted."""
 
     def __init__(self, sentence: str, *, waits: bool = False) -> None:
         super().__init__(sentence)
@@ -28,8 +30,9 @@ class StartFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why a session ended by itself. `forgiven`: however often that happens, it is started again, and soon; `waits`: so too, and it
-    is not counted, because it has not begun. `over`: all has been sent, and it is not started again."""
+    """The reason for which a session ended without being stopped. `forgiven`: it is restarted soon, however often this happens.
+    `waits`: the same, and it is not counted, because it has not begun. `over`: everything has been sent, and it is not restarted.
+    """
 
     reason: str
     forgiven: bool = False
@@ -38,43 +41,44 @@ class Ended:
     hopeless: bool = False
 
     def __post_init__(self) -> None:
-        """A program outside may have said it."""
+        """Make the reason storable: it may be text from an external program."""
         object.__setattr__(self, "reason", storable_text(self.reason))
 
 
 class RunningSession(Protocol):
-    """From its start to its end."""
+    """A session from its start to its end."""
 
     async def ended(self) -> Ended:
-        """Waits until it ends by itself."""
+        """Wait until the session ends without being stopped."""
         ...
 
     async def stop(self, *, final: bool) -> None:
-        """Nothing is sent any more when this returns. `final`: no further session of the key follows. May be called again."""
+        """Stop the session. Nothing is sent any more when this returns. `final` is True if no further session of the key follows.
+        It may be called again."""
         ...
 
     def statistics(self) -> Mapping[str, Any]:
-        """As JSON, without secrets."""
+        """Return statistics as JSON, without secrets."""
         ...
 
 
 class SessionKind(Protocol):
-    """`wanted` says which sessions are to run. What is reported is reported again where the answer was lost."""
+    """A kind of session. `wanted` is the query for the sessions that are to run. A report is repeated if its answer was lost."""
 
     @property
     def wanted(self) -> WantedQuery: ...
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> RunningSession:
-        """Raises `CannotRun` and `StartFailed`. `may_send` is asked before every write. It is cancelled when the session is to stop
-        before it has started: then nothing of it runs any more when it ends."""
+        """Start a session. Raise `CannotRun` or `StartFailed`. `may_send` is called before every write. The call is cancelled if
+        the session is to stop before it has started: when it ends, nothing of the session runs any more."""
         ...
 
     async def report_start(self, wanted: Wanted, number: int) -> None: ...
 
     async def report_stop(self, owner: str, number: int, *, reason: str) -> None:
-        """`reason` is empty where the stop was ordered."""
+        """Report the stop of a session. `reason` is empty if the stop was ordered."""
         ...
 
     async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
-        """It was given up until the next order. Without a number nothing ever ran."""
+        """Report that the session was given up until the next order. Without a number nothing ever ran."""
         ...

@@ -1,7 +1,7 @@
-"""The permission to send: what a session asks before every write to the world.
+"""The permission to send, which a session checks before every write to another system.
 
 A worker may send as long as no other worker can have begun a session of the same key, whatever happens to its clock, its process or
-its database: ADR 0053.
+its database: see ADR 0053.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from typing import Final
 
 MARGIN: Final = 1 / 6
-"""The part of a lease before its end in which a session is silent already: a write that was permitted takes a moment."""
+"""The part of a lease before its end in which a session is already silent: a write that was permitted takes a moment."""
 LONGEST_GAP: Final = 1 / 3
-"""The part of a lease between two ticks after which the process counts as one that was frozen."""
+"""The part of a lease between two ticks after which the process counts as having been frozen."""
 TICKS: Final = 24
-"""In a lease."""
+"""The number of ticks in a lease."""
 
 
 def _awake_or_asleep() -> float:
-    """Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
+    """Return the seconds of a clock that cannot be set, and that continues while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class SendPermit:
-    """Of one worker, for all its sessions. `tick` is called all the time, by a task of its own."""
+    """The permission of one worker for all its sessions. `tick` is called continuously by a separate task."""
 
     def __init__(self, lease: float, *, clock: Callable[[], float] = _awake_or_asleep) -> None:
         self._margin = lease * MARGIN
@@ -35,10 +35,11 @@ class SendPermit:
         self._ticked = float("-inf")
         self._frozen = True
 
-    def renewed(self, left: float, *, alone: bool) -> None:
-        """The database has answered: for so many seconds no other worker can take a shard. `alone`: there was no other one then."""
+    def renew(self, seconds: float, *, alone: bool) -> None:
+        """Extend the permission: the database has answered that for so many seconds no other worker can take a shard. `alone` is
+        True if there was no other worker then."""
         self._ticked = self._clock()
-        self._until, self._alone, self._frozen = self._ticked + left, alone, False
+        self._until, self._alone, self._frozen = self._ticked + seconds, alone, False
 
     def tick(self) -> None:
         now = self._clock()
@@ -47,8 +48,8 @@ class SendPermit:
 
     @property
     def valid(self) -> bool:
-        """Within the lease. After it only while the database does not answer, if there was no other worker, and the process was
-        not frozen since: a worker that began meanwhile may have taken its sessions."""
+        """True within the lease. After its end it is True only while the database does not answer, if there was no other worker,
+        and if the process was not frozen since: a worker that began meanwhile may have taken over its sessions."""
         now = self._clock()
         if now < self._until - self._margin:
             return True

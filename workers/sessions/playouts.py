@@ -1,4 +1,4 @@
-"""What encoders play for an Event that has a composition for them."""
+"""The programmes that encoders play for an Event with a composition for encoders."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from workers.playout_ports import ItemFiles, Playlists, PlayoutCounts, PlayoutPl
 
 @dataclass(frozen=True)
 class StoredPlaylists:
-    """The port `Playlists`. `read` gives the composition of an Event."""
+    """Playlists of stored compositions: implements `Playlists`. `read` returns the composition of an Event."""
 
     read: Callable[[UUID], Awaitable[CompositionRow | None]]
 
     async def of(self, event_id: UUID) -> PlayoutPlaylist | None:
-        found = await self.read(event_id)
-        if found is None or found.kind is not CompositionKind.ENCODER:
+        row = await self.read(event_id)
+        if row is None or row.kind is not CompositionKind.ENCODER:
             return None
-        return PlayoutPlaylist(found.seen, found.playlist.items, found.playlist.looped)
+        return PlayoutPlaylist(row.seen, row.playlist.items, row.playlist.looped)
 
 
 @dataclass(frozen=True)
 class _Places:
-    """The port `Places`, of one encoder of a session."""
+    """The place of one encoder of a session: implements `Places`."""
 
     store: SessionStore
     channel: str
@@ -54,8 +54,9 @@ class Playouts:
     counts: PlayoutCounts
 
     def programme(self, playlist: PlayoutPlaylist, *, event_id: UUID, channel: str, drawn: Drawn, encoder: int) -> Programme:
-        """Of one encoder. It goes on where the session before was, if there was one under the same order."""
-        kept = drawn.place.get(str(encoder))
+        """Return the programme of one encoder. It continues at the place of the previous session, if there was one under the same
+        order."""
+        last_place = drawn.place.get(str(encoder))
         return Programme(
             event_id,
             playlist,
@@ -65,5 +66,5 @@ class Playouts:
             notes=self.notes,
             clock=self.clock,
             counts=self.counts,
-            kept=kept if isinstance(kept, dict) else None,
+            last_place=last_place if isinstance(last_place, dict) else None,
         )

@@ -1,4 +1,4 @@
-"""One session that pushes a live publication: it is tried again, later each time, for as long as it is wanted."""
+"""A session that pushes a live publication. It is retried, later each time, for as long as it is wanted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PushPatience:
-    """In seconds. `first` and `longest` are the pauses between two tries, `stable` how long a push must last for the next pause to
-    be the first again. `tries`: so many times a target may refuse a stream that it never had, until it is given up."""
+    """Times in seconds. `first` and `longest` are the pauses between two attempts, `stable` the duration of a push after which the
+    next pause is the first again. `tries` is the number of times that a target may refuse a stream that it never had until the push
+    is given up."""
 
     first: float = 1.0
     longest: float = 30.0
@@ -33,13 +34,13 @@ class PushPatience:
 
 PATIENCE: Final = PushPatience()
 MakePush = Callable[[Callable[[], None]], Awaitable[Push]]
-"""Opens the target and the source; given what is to be called when the first bytes were sent."""
+"""Opens the target and the source; its argument is called when the first bytes were sent."""
 Show = Callable[[], Coroutine[Any, Any, None]]
-"""Has the target show the stream that it has, and tells the log."""
+"""Makes the target show its stream, and records this in the log."""
 
 
 class PushSession:
-    """The port `RunningSession`. `arrived`: the target had the stream before, so it is not given up."""
+    """A running push: implements `RunningSession`. `arrived` is True if the target had the stream before, so it is not given up."""
 
     def __init__(
         self, name: str, pusher: Pusher, *, make: MakePush, show: Show, arrived: bool, patience: PushPatience = PATIENCE
@@ -72,7 +73,7 @@ class PushSession:
         failures = refusals = 0
         while True:
             begun = time.monotonic()
-            fault = await self._tried()
+            fault = await self._try()
             self._record.lost(str(fault))
             failures = 1 if time.monotonic() - begun > self._patience.stable else failures + 1
             refusals += fault.fault == "target"
@@ -83,10 +84,10 @@ class PushSession:
             _log.warning("the push of %s: %s; trying again in %.0f s", self._name, fault, seconds)
             await asyncio.sleep(seconds)
 
-    async def _tried(self) -> PushFailed:
-        """Why it ended."""
+    async def _try(self) -> PushFailed:
+        """Push once, and return why the push ended."""
         try:
-            push = await self._make(self._began)
+            push = await self._make(self._on_arrival)
             await self._pusher.push(push, self._record)
         except PushFailed as fault:
             return fault
@@ -99,8 +100,8 @@ class PushSession:
             return PushFailed("target", type(fault).__name__)
         return PushFailed("source", "The stream of the Event is over.")
 
-    def _began(self) -> None:
-        """The target takes the stream."""
+    def _on_arrival(self) -> None:
+        """Handle the first bytes that the target has accepted."""
         if self._showing is None:
             self._arrived = True
             self._showing = start_task(self._show(), what=f"showing of {self._name}")

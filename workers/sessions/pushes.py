@@ -28,25 +28,26 @@ from workers.target_ports import Details, TargetFailed
 _SYSTEM: Final = "system"
 _AGAIN: Final = 5.0
 _LONGEST: Final = 60.0
-"""Seconds between two questions to a target that has not seen enough of the stream yet."""
+"""The longest pause, in seconds, between two requests to a target that has not received enough of the stream yet."""
 
 _log = logging.getLogger(__name__)
 
 
 class LiveTargets(Protocol):
-    """The targets of live publications, opened with their secrets. Both raise `TargetFailed` and wait for a bound only."""
+    """The targets of live publications, opened with their secrets. Both methods raise `TargetFailed`, and wait for a limited time
+    only."""
 
     async def ingest(self, publication: PublicationRow) -> LiveIngest:
-        """Where its stream is pushed to."""
+        """Return the address that the stream is pushed to."""
         ...
 
     async def show(self, publication: PublicationRow, details: Details) -> Details:
-        """Have the target show the stream that it gets."""
+        """Make the target show the stream that it receives."""
         ...
 
 
 class PushSessions:
-    """The port `SessionKind`."""
+    """Sessions of pushes: implements `SessionKind`."""
 
     wanted: Final = WANTED
 
@@ -70,11 +71,11 @@ class PushSessions:
         self._patience = patience
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> PushSession:
-        row = await self._found(wanted)
+        row = await self._publication(wanted)
         opened: list[Details] = []
 
         async def make(arrived: Callable[[], None]) -> Push:
-            present = await self._found(wanted)
+            present = await self._publication(wanted)
             source = await self._source(present)
             if not source.urls:
                 raise PushFailed("source", "The Event is not on the air, or its channel has no HLS address.")
@@ -88,16 +89,16 @@ class PushSessions:
         return PushSession(wanted.key, self._pusher, make=make, show=show, arrived=row.arrived, patience=self._patience)
 
     async def report_start(self, wanted: Wanted, number: int) -> None:
-        """Its row says so."""
+        """Do nothing: the row of the session records it."""
 
     async def report_stop(self, owner: str, number: int, *, reason: str) -> None:
-        """Its row says so."""
+        """Do nothing: the row of the session records it."""
 
     async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
         fault = FailPush(UUID(wanted.owner), run=wanted.wish, state=PublicationState.FailedPublication, reason=reason)
         await self._executor.execute(fault, invocation=Invocation.by(_SYSTEM))
 
-    async def _found(self, wanted: Wanted) -> PublicationRow:
+    async def _publication(self, wanted: Wanted) -> PublicationRow:
         row = await self._publications.find(UUID(wanted.owner))
         if row is None or row.run != wanted.wish:
             raise StartFailed("the publication was stopped", waits=True)
@@ -108,11 +109,11 @@ class PushSessions:
         return LiveSource(()) if event is None else await self._sources.of(event)
 
     async def _show(self, wanted: Wanted, details: Details) -> None:
-        """Until the target shows it, or says that it never will: what it gets is pushed all the same."""
+        """Repeat until the target shows the stream, or reports that it never will: the stream is pushed in either case."""
         shown: Mapping[str, Any] | None = None
         while shown is None:
             try:
-                shown = await self._targets.show(await self._found(wanted), details)
+                shown = await self._targets.show(await self._publication(wanted), details)
             except TargetFailed as fault:
                 if fault.kind != "retry":
                     _log.warning("the target of %s does not show its stream: %s", wanted.key, fault)
@@ -134,10 +135,10 @@ class PushSessions:
 
 
 def _sound(row: PublicationRow, source: LiveSource) -> Sound:
-    """By its name in the stream, where the encoder has given it one."""
+    """Return the sound to push, by its name in the stream if the encoder has given it one."""
     if row.audio_input_id is None:
         return Sound()
-    for place, one in enumerate(source.audio_inputs):
-        if one.id == row.audio_input_id:
-            return Sound((one.name, one.id), one.language, place)
+    for place, audio_input in enumerate(source.audio_inputs):
+        if audio_input.id == row.audio_input_id:
+            return Sound((audio_input.name, audio_input.id), audio_input.language, place)
     return Sound((row.audio_input_id,))

@@ -1,4 +1,4 @@
-"""Reports: what sessions tell the log, in order, each until it is told. A session never waits for them."""
+"""Reports: what sessions write to the log, in order, each repeated until it is written. A session never waits for them."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ _log = logging.getLogger(__name__)
 
 
 class Reports(BackgroundTask):
-    """While the database does not answer they wait. One that is refused is left out."""
+    """The queue of reports. They wait while the database does not answer. A report that is refused is dropped."""
 
     WHAT: ClassVar[str] = "reports of sessions"
 
     def __init__(self) -> None:
-        self._left: deque[Report] = deque()
+        self._pending: deque[Report] = deque()
         self._added = asyncio.Event()
-        self._none_left = asyncio.Event()
-        self._none_left.set()
+        self._none_pending = asyncio.Event()
+        self._none_pending.set()
         self._going = asyncio.Event()
         self._going.set()
 
     @property
-    def left(self) -> int:
-        return len(self._left)
+    def pending(self) -> int:
+        return len(self._pending)
 
     def pause(self) -> None:
         self._going.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._going.set()
 
     def add(self, report: Report) -> None:
-        self._left.append(report)
-        self._none_left.clear()
+        self._pending.append(report)
+        self._none_pending.clear()
         self._added.set()
 
     async def stop(self) -> None:
-        """What is left is told first, if the database answers."""
+        """Write the pending reports first, if the database answers."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST_DRAIN):
-                await self._none_left.wait()
+                await self._none_pending.wait()
         await super().stop()
 
     async def _turn(self) -> None:
         self._added.clear()
-        if not self._left:
-            self._none_left.set()
+        if not self._pending:
+            self._none_pending.set()
             await self._added.wait()
             return
         await self._going.wait()
         try:
-            await self._left[0]()
+            await self._pending[0]()
         except Unavailable:
             raise
         except DomainError as refusal:
             _log.warning("a report of a session was refused: %s", refusal)
-        self._left.popleft()
+        self._pending.popleft()

@@ -1,4 +1,4 @@
-"""A session under one order: started, watched, started again after a fault, and stopped."""
+"""A session under one order: started, watched, restarted after a fault, and stopped."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """`first` and `longest` are the seconds between a failure and the next start, `most` the failures in a row after which a
-    session is given up, `stable` the seconds of running after which those before count no more. `waiting` is the longest pause of
-    a session that waits for something else."""
+    """The limits of retries. `first` and `longest` are the seconds between a failure and the next start, `most` the failures in a
+    row after which a session is given up, `stable` the seconds of running after which earlier failures no longer count. `waiting`
+    is the longest pause of a session that waits for something else."""
 
     first: float = 1.0
     longest: float = 60.0
@@ -45,18 +45,18 @@ RETRIES: Final = Retries()
 
 
 class Stop(Enum):
-    """Why a session is stopped."""
+    """The reason for which a session is stopped."""
 
     ORDERED = auto()
     REPLACED = auto()
-    """By a further order for the same key."""
+    """There is a further order for the same key."""
     HANDED_OVER = auto()
     LOST = auto()
-    """Another worker has it."""
+    """Another worker has taken over the session."""
 
 
 class Session:
-    """`may_send` is that of the worker; a session that is to stop does not send either."""
+    """A session under one order. `may_send` is that of the worker; a session that was lost does not send either."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class Session:
         self._metrics = metrics
         self._retries = retries
         self._ended = ended
-        self._said = Repeated()
-        """What it waits for, in the log."""
+        self._wait_log = Repeated()
+        """The reasons that were logged while the session waits, each once."""
         self._waits = 0
-        """In a row."""
+        """The number of waits in a row."""
         self._running: RunningSession | None = None
         self._stop: Stop | None = None
         self._stopping = asyncio.Event()
@@ -99,7 +99,7 @@ class Session:
 
     @property
     def done(self) -> bool:
-        """Nothing of it runs any more."""
+        """True if nothing of the session runs any more."""
         return self._task is None or self._task.done()
 
     @property
@@ -107,7 +107,8 @@ class Session:
         return self._stop is not None
 
     def stop(self, why: Stop) -> None:
-        """It is `done` when what ran has ended. The first reason counts, but for a loss."""
+        """Ask the session to stop. It is `done` when everything that ran has ended. The first reason counts, unless a later one is
+        a loss."""
         if self._stop is None or why is Stop.LOST:
             self._stop = why
             self._stopping.set()
@@ -120,7 +121,7 @@ class Session:
         try:
             return None if self._running is None else self._running.statistics()
         except Exception as fault:
-            if self._said.due(repr(fault)):
+            if self._wait_log.due(repr(fault)):
                 _log.exception("the session of %s has no statistics", self.wanted.key)
             return None
 
@@ -148,13 +149,13 @@ class Session:
             await self._wait(end, failures)
 
     async def _draw(self, failures: int | None) -> Drawn | None:
-        """Until the database answers, or the session is to stop. `failures`: how often it has failed here, which may not be written
-        yet."""
+        """Draw a number; repeat until the database answers or the session is to stop. `failures` is the number of failures here,
+        which may not be stored yet."""
         while self._stop is None:
             try:
                 drawn = await self._store.draw(self.wanted, self.hold, host=self._host, waited=self._waits > 0, failures=failures)
             except Exception as fault:
-                if not of_lost_connection(fault) and self._said.due(str(fault)):
+                if not of_lost_connection(fault) and self._wait_log.due(str(fault)):
                     _log.warning("the session of %s waits for its number: %s", self.wanted.key, fault)
                 await self._pause(min(self._retries.first, _PAUSE))
                 continue
@@ -164,7 +165,7 @@ class Session:
         return None
 
     async def _run_once(self, drawn: Drawn) -> Ended | CannotRun | None:
-        """Why it ended by itself; None when it was stopped."""
+        """Run the session once, and return why it ended; None if it was stopped."""
         number = drawn.number
         started = await self._unless_stopped(self._started(drawn), what=f"start of a session of {self.wanted.key}")
         if isinstance(started, Ended | CannotRun):
@@ -200,11 +201,12 @@ class Session:
             self._metrics.start_failed(kind)
             return Ended(f"{type(fault).__name__}")
         self._metrics.started(kind)
-        self._tried()
+        self._end_wait()
         return running
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T], *, what: str) -> T | None:
-        """What it gives; None where the session is to stop before that. It is cancelled then, and has ended when this returns."""
+        """Return the result of the work; None if the session is to stop before that. The work is then cancelled, and has ended when
+        this returns."""
         task = start_task(work, what=what)
         stop = start_task(self._stopping.wait(), what=f"stop of a session of {self.wanted.key}")
         try:
@@ -216,7 +218,7 @@ class Session:
         return None if task.cancelled() else task.result()
 
     async def _silence(self, *, final: bool) -> None:
-        """Returns only when nothing is sent any more: the next session of the key starts after it."""
+        """Return only when nothing is sent any more: the next session of the key starts after this."""
         running = self._running
         while running is not None:
             try:
@@ -244,8 +246,9 @@ class Session:
         self._reports.add(partial(self._report_failure, self.number, ran, reason=end.reason, failures=failures))
 
     async def _report_failure(self, number: int, ran: int | None, *, reason: str, failures: int) -> None:
-        """The row says so first: a worker that takes over before the owner was told tells it again, and starts nothing. Where one
-        has taken over before that, and begun the next session, there is nothing to tell: the order is being carried out."""
+        """Report a failure. The row is written first: a worker that takes over before the owner was notified reports it again, and
+        starts nothing. If a worker has already taken over and begun the next session, there is nothing to report: the order is
+        being carried out."""
         key = self.wanted.key
         if await self._store.settle(key, number, state=SessionState.FAILED, reason=reason, failures=failures):
             await self._kind.report_failure(self.wanted, ran, reason=reason)
@@ -255,13 +258,13 @@ class Session:
         if end.waits:
             self._waits += 1
             seconds = self._retries.first if end.forgiven else min(self._retries.after(self._waits), self._retries.waiting)
-            if self._said.due(end.reason):
+            if self._wait_log.due(end.reason):
                 _log.info("the session of %s waits: %s", key, end.reason)
         else:
-            self._tried()
+            self._end_wait()
             self._metrics.restarted(self._store.kind)
             seconds = self._retries.first if end.forgiven else self._retries.after(failures)
-            _log.warning("the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
+            _log.warning("the session %d of %s ended: %s; restarting in %.0f s", number, key, end.reason, seconds)
         self._reports.add(
             partial(self._store.settle, key, number, state=SessionState.WAITING, reason=end.reason, failures=failures)
         )
@@ -269,10 +272,10 @@ class Session:
         if self._stop is not None:
             self._settle_stop(self.number)
 
-    def _tried(self) -> None:
-        """It does not wait any more."""
+    def _end_wait(self) -> None:
+        """Record that the session no longer waits."""
         self._waits = 0
-        self._said.over()
+        self._wait_log.over()
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -1,7 +1,7 @@
-"""The worker of sessions: keeps what is wanted running, and nothing else, on the shards that it holds. ADR 0053.
+"""The worker of sessions: keeps the wanted sessions running, and no others, on the shards that it holds. See ADR 0053.
 
-What is wanted is read again whenever the log may have changed it, and every second. A session is started, watched and stopped in a
-task of its own, so that none waits for another, and none for the database while it runs.
+The wanted sessions are read again whenever the log may have changed them, and every second. Each session is started, watched and
+stopped in a separate task, so that none waits for another, and none for the database while it runs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from workers.sessions.session import RETRIES, Retries, Session, Stop
 
 CONSUMER: Final = "sessions"
 PUSHES: Final = "pushes"
-"""The leases of encoders, and of pushes."""
+"""The consumer of the leases of pushes; `CONSUMER` is that of encoders."""
 SHARDS: Final = 64
 LEASE: Final = 6.0
-"""Seconds after which the sessions of a worker that is dead or frozen go to another one, which looks three times as often."""
+"""Seconds after which the sessions of a dead or frozen worker are taken over by another one, which checks three times as often."""
 _MIN_INTERVAL: Final = 0.05
 _STATISTICS: Final = 2.0
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class SessionWorker(LeasedWorker):
-    """The sessions of one kind on one process. A role may have one for each kind, each with leases of its own."""
+    """The sessions of one kind in one process. A role may have a worker for each kind, each with its own leases."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SessionWorker(LeasedWorker):
         self._host = host
         self._sessions: dict[str, Session] = {}
         self._given_up: dict[str, tuple[int, int]] = {}
-        """By key the order and the number of sessions given up here: their rows may not say so yet."""
+        """The order and the number of sessions given up here, by key: their rows may not record it yet."""
         self._permit = SendPermit(leases.lease)
         self._reports = Reports()
         self._reported = float("-inf")
@@ -71,9 +71,9 @@ class SessionWorker(LeasedWorker):
         await super().start()
 
     async def stop(self) -> None:
-        """Hand over: the sessions are stopped, then the leases released, then others are told of it by the log."""
+        """Hand over: stop the sessions, then release the leases, then report to the log."""
         await super().stop()
-        self._reports.go_on()
+        self._reports.resume()
         await self._reports.stop()
         if self._ticking is not None:
             self._ticking.cancel()
@@ -81,7 +81,7 @@ class SessionWorker(LeasedWorker):
 
     @property
     def sessions(self) -> Mapping[str, Session]:
-        """Those that run here, by key."""
+        """The sessions that run here, by key."""
         return self._sessions
 
     @property
@@ -103,22 +103,22 @@ class SessionWorker(LeasedWorker):
         await asyncio.gather(*(session.finish() for session in list(self._sessions.values())))
 
     async def _round(self) -> None:
-        """What is wanted is read first: a stop waits for nothing else. Nothing starts of it that is not wanted any more, since the
-        number would not be drawn."""
+        """Read what is wanted first: a stop waits for nothing else. A session that is no longer wanted does not start, since it
+        would not get a number."""
         everywhere = await self._store.wanted()
-        wishes = {one.key: one for one in everywhere}
+        wishes = {order.key: order for order in everywhere}
         self._stop_unwanted(wishes)
         self._given_up = {key: given for key, given in self._given_up.items() if key in wishes and wishes[key].wish == given[0]}
         if await self._store.handed_over(self._assignment.leases):
             self._renewed = float("-inf")
         await self._renew()
-        held = self._assignment.leases
-        if not held or time.monotonic() >= self._assignment.until:
+        leases = self._assignment.leases
+        if not leases or time.monotonic() >= self._assignment.until:
             return
-        wanted = {one.key: one for one in everywhere if self._shard(one.key) in held}
-        rows = {row.key: row for row in await self._store.under_way(held)}
-        for key, one in wanted.items():
-            self._start_if_due(one, rows.get(key))
+        wanted = {order.key: order for order in everywhere if self._shard(order.key) in leases}
+        rows = {row.key: row for row in await self._store.under_way(leases)}
+        for key, order in wanted.items():
+            self._start_if_due(order, rows.get(key))
         self._end_left_over([row for key, row in rows.items() if key not in wanted])
         await self._report_statistics()
 
@@ -127,27 +127,28 @@ class SessionWorker(LeasedWorker):
 
     def _stop_unwanted(self, wanted: Mapping[str, Wanted]) -> None:
         for key, session in self._sessions.items():
-            one = wanted.get(key)
-            if one is None:
+            order = wanted.get(key)
+            if order is None:
                 session.stop(Stop.ORDERED)
-            elif one != session.wanted:
+            elif order != session.wanted:
                 session.stop(Stop.REPLACED)
 
-    def _start_if_due(self, one: Wanted, row: SessionRow | None) -> None:
-        """One that was given up under this order is told again instead: its owner may not know of it."""
-        if one.key in self._sessions:
+    def _start_if_due(self, wanted: Wanted, row: SessionRow | None) -> None:
+        """Start a session. If it was given up under this order, the failure is reported again instead, since its owner may not have
+        been notified."""
+        if wanted.key in self._sessions:
             return
-        if row is not None and row.state is SessionState.FAILED and row.wish == one.wish:
-            if not self._reports.left:
-                self._reports.add(partial(self._kind.report_failure, one, row.number, reason=row.reason))
+        if row is not None and row.state is SessionState.FAILED and row.wish == wanted.wish:
+            if not self._reports.pending:
+                self._reports.add(partial(self._kind.report_failure, wanted, row.number, reason=row.reason))
             return
-        wish, number = self._given_up.get(one.key, (None, 0))
-        if wish == one.wish and not (row is not None and row.wish == wish and row.number > number):
+        wish, number = self._given_up.get(wanted.key, (None, 0))
+        if wish == wanted.wish and not (row is not None and row.wish == wish and row.number > number):
             return
-        shard = self._shard(one.key)
+        shard = self._shard(wanted.key)
         hold = Hold(self.name, self._leases.member, shard, self._assignment.leases[shard].epoch)
         session = Session(
-            one,
+            wanted,
             self._kind,
             store=self._store,
             hold=hold,
@@ -156,9 +157,9 @@ class SessionWorker(LeasedWorker):
             may_send=lambda: self._permit.valid,
             metrics=self._metrics,
             retries=self._retries,
-            ended=partial(self._session_ended, one.key),
+            ended=partial(self._session_ended, wanted.key),
         )
-        self._sessions[one.key] = session
+        self._sessions[wanted.key] = session
         session.start()
 
     def _session_ended(self, key: str) -> None:
@@ -168,9 +169,9 @@ class SessionWorker(LeasedWorker):
         self._waker.wake()
 
     def _end_left_over(self, rows: Sequence[SessionRow]) -> None:
-        """Sessions of workers that died before they could say that theirs ended, and that are not wanted any more. The next round
-        finds those again that are not told now."""
-        if self._reports.left:
+        """End sessions of dead workers that could not report the end and that are no longer wanted. The next round handles those
+        that are not reported now."""
+        if self._reports.pending:
             return
         for row in rows:
             if row.key not in self._sessions and row.state is not SessionState.FAILED:
@@ -182,8 +183,10 @@ class SessionWorker(LeasedWorker):
         if now - self._reported < _STATISTICS:
             return
         self._reported = now
-        found = {(key, one.number): one.statistics() for key, one in self._sessions.items() if not one.stopping}
-        documents = {key: document for key, document in found.items() if document is not None}
+        statistics = {
+            (key, session.number): session.statistics() for key, session in self._sessions.items() if not session.stopping
+        }
+        documents = {key: document for key, document in statistics.items() if document is not None}
         lost = await self._store.report(documents) if documents else set()
         self._stop_all([self._sessions[key] for key, number in documents if key in lost and self._is(key, number)], Stop.LOST)
 
@@ -205,23 +208,22 @@ class SessionWorker(LeasedWorker):
             self._permit_again()
 
     def _permit_again(self) -> None:
-        self._permit.renewed(self._assignment.until - time.monotonic(), alone=self._assignment.alive == 1)
+        self._permit.renew(self._assignment.until - time.monotonic(), alone=self._assignment.alive == 1)
 
     async def _begin_on_new_primary(self) -> None:
-        """The shards stay where they are: what the new primary says of them counts, and a session of a shard with another epoch
-        is lost."""
+        """Keep the shards: the epochs of the new primary count, and a session of a shard with another epoch is lost."""
         self._timeline = self._leases.timeline
 
-    def _releasable(self, held: Assignment) -> Collection[int]:
-        """Those without sessions: one that runs stays where it is."""
-        return held.excess - {self._shard(key) for key in self._sessions}
+    def _releasable(self, assignment: Assignment) -> Collection[int]:
+        """Return the shards without sessions: a running session stays where it is."""
+        return assignment.excess - {self._shard(key) for key in self._sessions}
 
     async def _assigned(self, assignment: Assignment) -> None:
-        held = assignment.leases
+        leases = assignment.leases
         lost = [
             session
             for session in self._sessions.values()
-            if session.hold.shard not in held or held[session.hold.shard].epoch != session.hold.epoch
+            if session.hold.shard not in leases or leases[session.hold.shard].epoch != session.hold.epoch
         ]
         if lost:
             _log.warning("%s: %d sessions went to another worker; stopping them here", self.name, len(lost))

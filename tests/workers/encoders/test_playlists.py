@@ -19,7 +19,7 @@ from workers.adapters.encoders.point import WINDOW, Sending
 from workers.adapters.encoders.tracks import Segment, Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
 from workers.media.cmaf import Header
-from workers.origin.incoming_playlist import Incoming, read_playlist
+from workers.origin.incoming_playlist import IncomingPlaylist, read_playlist
 from workers.origin.limits import LONGEST_WINDOW, MOST_PLAYLIST
 
 __all__ = ["client", "receiver"]
@@ -40,7 +40,7 @@ def test_the_origin_takes_the_longest_playlists(lasts: float, window: int) -> No
     text = playlist.text()
     assert text.count(b"#EXTINF") == count - len(gone) == round(LONGEST_DVR / lasts)
     found = read_playlist(text, "v0.m3u8")
-    assert isinstance(found, Incoming)
+    assert isinstance(found, IncomingPlaylist)
     newest = found.segments[-1]
     assert (newest.sequence, newest.path) == (FIRST + count - 1, f"v0-{SESSION}-{FIRST + count - 1}.m4s")
     assert (newest.init, newest.lasts, newest.at) == (f"v0-{SESSION}.mp4", lasts, 1.79e9 + (count - 1) * lasts)

@@ -50,7 +50,7 @@ class Studio:
         known = OriginLimits(**{"free": 0, "pace": 10**9, **limits})
         files = MediaDirectory(root)
         keys = IngestKeys(bytes(32))
-        self.origin = LiveOrigin(root, keys=keys, limits=known, files=files, free=self.disk, clock=clock, known=self)
+        self.origin = LiveOrigin(root, keys=keys, limits=known, files=files, free=self.disk, clock=clock, directory=self)
 
     async def is_published(self, point: str) -> bool:
         return point in self.published

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import HandClock
 from tests.workers.origin.studio import ARCHIVE, Studio, Track, told
 from workers.origin.recordings import Point
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 from workers.origin.track_index import TrackWriter
 
 KIB = 1024
@@ -74,7 +74,7 @@ async def test_what_has_ended_or_is_silent_is_removed_hours_later(tmp_path: Path
     assert [(studio.root / "news" / name).is_dir() for name in "12"] == [False, False]
     with pytest.raises(UploadRefused) as refused:
         await Track(studio, "v0").send()
-    assert refused.value.why is Why.FENCED, "the fence stays"
+    assert refused.value.why is RefusalReason.FENCED, "the fence stays"
 
 
 @pytest.mark.long
@@ -105,7 +105,7 @@ async def test_the_live_window_is_not_cut(tmp_path: Path, clock: HandClock) -> N
     track = Track(studio, "v0")
     with pytest.raises(UploadRefused) as refused:
         await on_the_air(studio, [track], seconds=1, count=200, size=10 * KIB)
-    assert refused.value.why is Why.FULL
+    assert refused.value.why is RefusalReason.FULL
     assert "may still be played live" in refused.value.sentence
     assert numbers(await studio.media("v0")) == list(range(track.count))
     larger = Studio(tmp_path / "origin", clock, size=5000 * KIB)
@@ -180,7 +180,7 @@ async def test_what_one_point_sends_removes_nothing_of_another(tmp_path: Path, c
     greedy = Track(studio, "v0", point="greedy")
     with pytest.raises(UploadRefused) as refused:
         await on_the_air(studio, [greedy], seconds=1, count=200, size=100 * KIB)
-    assert refused.value.why is Why.FULL
+    assert refused.value.why is RefusalReason.FULL
     assert is_there(studio, "victim")
     await recorded(studio, "third")
     assert [is_there(studio, point) for point in ("victim", "greedy", "third")] == [True] * 3

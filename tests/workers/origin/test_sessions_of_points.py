@@ -15,7 +15,7 @@ from tests.workers.origin.mp4 import AVC, fragment, init
 from tests.workers.origin.studio import Studio, Track, writer
 from workers.origin.names import upload
 from workers.origin.recordings import Point
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 
 
 def segments(studio: Studio, session: int) -> int:
@@ -28,14 +28,14 @@ async def test_a_lower_session_begins_where_the_directory_was_removed(studio: St
     track = Track(studio, "v0", session=50)
     with pytest.raises(UploadRefused) as refused:
         await track.send()
-    assert refused.value.why is Why.FENCED
+    assert refused.value.why is RefusalReason.FENCED
     shutil.rmtree(studio.root / "news")
     await track.send()
     assert segments(studio, 50) == 1
     await Track(studio, "v0", session=51).send()
     with pytest.raises(UploadRefused) as refused:
         await track.send()
-    assert refused.value.why is Why.FENCED
+    assert refused.value.why is RefusalReason.FENCED
 
 
 async def test_a_session_that_begins_while_the_disk_is_read_is_not_forgotten(
@@ -85,7 +85,7 @@ async def test_a_session_that_was_ended_stays_ended(studio: Studio) -> None:
     for origin in (studio, again):
         with pytest.raises(UploadRefused) as refused:
             await origin.put("v0-1.m4s", b"x")
-        assert refused.value.why is Why.FENCED
+        assert refused.value.why is RefusalReason.FENCED
     [recording] = Point(studio.root / "news").recordings()
     assert recording.state.ended is not None
     await Track(studio, "v0", session=2).send()
@@ -101,7 +101,7 @@ async def test_a_token_that_was_revoked_writes_no_more(studio: Studio) -> None:
     Point(studio.root / "news").revoke(now=writer(1).issued)
     with pytest.raises(UploadRefused) as refused:
         await stream.task
-    assert refused.value.why is Why.FENCED
+    assert refused.value.why is RefusalReason.FENCED
     with pytest.raises(UploadRefused, match="revoked"):
         await studio.put("v0.m3u8", b"#EXTM3U\n")
     later = replace(writer(1), issued=writer(1).issued + 1)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
 from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, told
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 
 
 async def nothing_is_shown(studio: Studio) -> bool:
@@ -50,7 +50,7 @@ async def test_a_track_whose_time_is_far_from_that_of_the_others_is_refused(stud
     await Track(studio, "v0", begins=picture).send()
     with pytest.raises(UploadRefused) as refused:
         await Track(studio, "a0", begins=sound).send()
-    assert refused.value.why is Why.MALFORMED
+    assert refused.value.why is RefusalReason.MALFORMED
     await Track(studio, "a0", begins=picture + 3600).send()
     studio.clock.forward(seconds=5)
     assert f"1/a0/{(picture + 3600) * 1000}.m4s" in await studio.media("a0", ARCHIVE)

@@ -14,7 +14,7 @@ from tests.projections.log.helpers import until
 from tests.workers.origin.studio import Studio, Track, writer
 from workers.origin import upload_body
 from workers.origin.names import upload
-from workers.origin.refusals import UploadRefused, Why
+from workers.origin.refusals import RefusalReason, UploadRefused
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def test_playlists_that_are_sent_slowly_leave_room_for_others(tmp_path: Pa
     async with slow(studio, "a.m3u8", b"#EXTM3U\n" + b"#" * 60) as task:
         with pytest.raises(UploadRefused) as refused:
             await studio.put("b.m3u8", b"#EXTM3U\n" + b"#" * 60)
-        assert refused.value.why is Why.BUSY
+        assert refused.value.why is RefusalReason.BUSY
         await studio.put("b.m3u8", b"#EXTM3U\n")
     await task
     await studio.put("b.m3u8", b"#EXTM3U\n" + b"#" * 60)
@@ -70,7 +70,7 @@ async def test_slow_uploads_to_one_point_do_not_keep_another_one_waiting(tmp_pat
         await Track(studio, "v0").send()
         with pytest.raises(UploadRefused) as refused:
             await first
-        assert refused.value.why is Why.BUSY
+        assert refused.value.why is RefusalReason.BUSY
     assert studio.origin.ingest.uploads.used == 0
 
 
@@ -83,7 +83,7 @@ async def test_a_segment_must_come_and_a_stream_may_take_its_time(
         async with slow(studio, path, b"#") as task:
             with pytest.raises(UploadRefused) as refused:
                 await task
-            assert refused.value.why is Why.SLOW
+            assert refused.value.why is RefusalReason.SLOW
     async with slow(studio, "Streams(v0)", b"") as task:
         await studio.put("v1-1.m4s", b"#")
         assert not task.done()

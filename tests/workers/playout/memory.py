@@ -60,7 +60,9 @@ class Shelf:
         assert subject == str(EVENT)
         self.notes.append(message)
 
-    def programme(self, *, kept: Mapping[str, Any] | None = None, look: float = 0.05, clock: Clock | None = None) -> Programme:
+    def programme(
+        self, *, last_place: Mapping[str, Any] | None = None, look: float = 0.05, clock: Clock | None = None
+    ) -> Programme:
         return Programme(
             EVENT,
             self.playlist,
@@ -70,6 +72,6 @@ class Shelf:
             notes=self,
             clock=clock or (lambda: datetime.now(UTC)),
             counts=PlayoutMetrics(),
-            kept=kept,
+            last_place=last_place,
             look=look,
         )

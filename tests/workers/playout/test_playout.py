@@ -266,7 +266,7 @@ async def test_who_goes_on_later_shows_what_is_due_by_then(
         assert await run.ended() == "ffmpeg was ended by signal 9."
         assert not run.over
     await until(lambda: time.time() > begun + 3.2, seconds=PATIENCE)
-    async with playing(client, shelf.programme(kept=shelf.place), receiver.point("one"), session=8) as run:
+    async with playing(client, shelf.programme(last_place=shelf.place), receiver.point("one"), session=8) as run:
         await until(lambda: on_air(run).item == 1, seconds=PATIENCE)
         await until(lambda: [one for one in receiver.media("one") if one.session == 8], seconds=PATIENCE)
         assert abs(float(shelf.place["anchor"]["at"]) - begun - 60 / RATE) < 0.05, "the anchor stays where it was"
@@ -288,7 +288,7 @@ async def test_what_follows_an_item_that_was_over_before_it_was_ready_is_on_time
     begun = programme.now() - 0.6
     programme.measured(place.mark, 30 / RATE)
     programme.began(place, at=begun)
-    async with playing(client, slow.programme(kept=programme.place(), clock=slow.clock), receiver.point("one")) as run:
+    async with playing(client, slow.programme(last_place=programme.place(), clock=slow.clock), receiver.point("one")) as run:
         await until(lambda: on_air(run).position > 3.0, seconds=PATIENCE)
         assert on_air(run).item == 1
         assert slow.place["anchor"]["at"] == pytest.approx(begun + 30 / RATE, abs=0.05)
@@ -308,7 +308,7 @@ async def test_an_item_that_is_never_ready_before_it_is_over_is_played_late(
     programme.measured(place.mark, 500 / RATE)
     programme.began(place, at=programme.now())
     patience = replace(STEADY, first=1.0)
-    programme = slow.programme(kept=programme.place(), clock=slow.clock)
+    programme = slow.programme(last_place=programme.place(), clock=slow.clock)
     async with playing(client, programme, receiver.point("one"), patience=patience) as run:
         await until(lambda: on_air(run).item is not None, seconds=PATIENCE)
         await until(lambda: receiver.media("one"), seconds=PATIENCE)

@@ -79,7 +79,7 @@ async def test_what_is_left_out_is_noted_once_for_each_reason_until_it_was_playe
     programme.skip(place, item=item("a"), reason="broken")
     await until(lambda: len(shelf.notes) == 3, seconds=PATIENCE)
     assert programme.skipped == 5
-    assert shelf.notes[0] == "item 1 of the playlist, a, was left out: gone"
+    assert shelf.notes[0] == "item 1 of the playlist, a, was skipped: gone"
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ async def test_a_composition_that_was_removed_and_made_anew_is_taken(shelf: Shel
         await until(lambda: programme.playlist.items == (item("x"),), seconds=PATIENCE)
 
 
-@pytest.mark.parametrize("kept", [{"anchor": 5}, {"anchor": {"index": "x"}}, {"lengths": []}, {"lengths": {"a": "long"}}, {}])
-async def test_a_place_that_cannot_be_read_begins_anew(shelf: Shelf, kept: Mapping[str, Any]) -> None:
-    programme = shelf.programme(kept=kept)
+@pytest.mark.parametrize("place", [{"anchor": 5}, {"anchor": {"index": "x"}}, {"lengths": []}, {"lengths": {"a": "long"}}, {}])
+async def test_a_place_that_cannot_be_read_begins_anew(shelf: Shelf, place: Mapping[str, Any]) -> None:
+    programme = shelf.programme(last_place=place)
     found = programme.due()
     assert found is not None
     assert (found.place.index, found.offset) == (0, 0.0)
@@ -171,11 +171,11 @@ async def test_what_a_session_kept_is_where_the_next_goes_on(shelf: Shelf) -> No
     assert second is not None
     before.measured(second.mark, 60.0)
     before.began(second, at=before.now() - 45.0)
-    found = shelf.programme(kept=before.place()).due()
+    found = shelf.programme(last_place=before.place()).due()
     assert found is not None
     assert found.place == second
     assert 44.0 < found.offset < 60.0
     before.over(second)
-    found = Programme.due(shelf.programme(kept=before.place()))
+    found = Programme.due(shelf.programme(last_place=before.place()))
     assert found is not None
     assert (found.place.index, found.offset) == (2, 0.0), "what was added since"

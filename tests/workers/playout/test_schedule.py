@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.playout.memory import item
-from workers.playout.schedule import Anchor, Due, Place, due, found, successor
+from workers.playout.schedule import Anchor, Due, Place, due, locate, successor
 from workers.playout_ports import PlayoutPlaylist
 
 NAMES = st.lists(st.sampled_from("abcdef"), max_size=6)
@@ -141,5 +141,5 @@ def test_going_on_by_the_clock_is_the_same_as_never_having_stopped(
 def test_an_item_is_found_where_it_is(names: list[str], index: int) -> None:
     plan = playlist(names)
     for place, mark in enumerate(plan.marks):
-        assert found(plan, Place(place, mark)) == Place(place, mark)
-    assert found(plan, Place(index, "no such")) is None
+        assert locate(plan, Place(place, mark)) == Place(place, mark)
+    assert locate(plan, Place(index, "no such")) is None

@@ -37,7 +37,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
 from workers.kernel.point_metrics import PointMetrics
 from workers.kernel.wakeups import Waker
-from workers.prober.look import Looked, PointKeys, look_at
+from workers.prober.look import LookResult, PointKeys, look_at
 from workers.prober.prober import SHARDS, Prober
 
 ADDRESS = "/api/health/live/stream/"
@@ -312,7 +312,7 @@ async def test_a_sample_that_breaks_off_is_not_the_last_one_of_its_point(
     await live(http, configuration(f"{server.url}/0"))
     broken = asyncio.Event()
 
-    async def breaks_once(*given: Any, **named: Any) -> Looked:
+    async def breaks_once(*given: Any, **named: Any) -> LookResult:
         if not broken.is_set():
             broken.set()
             raise RuntimeError("nobody has thought of this")

@@ -62,7 +62,7 @@ def test_a_point_that_told_nothing_is_asked_half_as_often() -> None:
     rhythm = Rhythm(10.0)
     rhythm.set({key(1): 0.0}, now=100.0)
     rhythm.take(110.0)
-    rhythm.put_back(key(1), due=110.0, now=113.0, told=False)
+    rhythm.put_back(key(1), due=110.0, now=113.0, answered=False)
     assert rhythm.due_at() == 130.0
 
 
@@ -88,7 +88,7 @@ def test_a_new_point_is_asked_soon_again_until_it_told_something_twice(
         found = rhythm.take(1000.0)
         assert found is not None
         due.append(found[1])
-        rhythm.put_back(key(1), due=found[1], now=found[1], told=one, slow=late)
+        rhythm.put_back(key(1), due=found[1], now=found[1], answered=one, slow=late)
     assert due == pytest.approx(expected, abs=0.1)
 
 

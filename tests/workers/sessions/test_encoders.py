@@ -239,8 +239,8 @@ async def test_an_encoder_of_an_unknown_type_gives_an_entry_and_no_session(stage
     assert history[-2:] == ["encoder_failed", "channel_released"]
     assert "encoder_started" not in history
     unknown, given_up = await stage.noted(2)
-    assert unknown == "the encoder 1 (enc-1) was not started: nobody knows its type here"
-    assert "no encoder of a type that is known here" in given_up
+    assert unknown == "the encoder 1 (enc-1) was not started: its type is not supported here"
+    assert "no encoder of a type that is supported here" in given_up
 
 
 async def test_beside_a_known_one_it_is_left_out(stage: Stage) -> None:
@@ -260,7 +260,7 @@ async def test_options_that_are_left_out_are_named_once(stage: Stage) -> None:
         stage.encoder.running[0].end("over.")
         await stage.happened("encoder_started", 2)
     [note] = await stage.notes()
-    assert note.startswith("options were left out: ")
+    assert note.startswith("options were ignored: ")
     assert "passwd" not in note
 
 
@@ -433,9 +433,7 @@ async def test_a_film_that_is_over_is_not_begun_anew(stage: Stage) -> None:
         live.end("The source has ended.", over=True)
         await stage.happened("encoder_failed")
         [note] = await stage.noted(1)
-        assert (
-            note == "the encoder does not run any more: The source has ended.; the next change to the state 1 or 2 starts it again"
-        )
+        assert note == "the encoder no longer runs: The source has ended.; the next change to the state 1 or 2 restarts it"
         [row] = await SessionQueries(stage.inner.database).list()
         assert (row.state, row.restarts, stage.encoder.running) == ("failed", 0, [])
         await stage.off_air()
@@ -463,7 +461,7 @@ async def test_only_encoders_that_compose_play_the_composition_of_an_event(stage
         assert programme.playlist.looped
         first, second = await stage.noted(2)
     assert "encoder 1 (enc-1) was not started: it does not play the composition" in first
-    assert "encoder 3 (enc-3) was not started: nobody knows its type here" in second
+    assert "encoder 3 (enc-3) was not started: its type is not supported here" in second
 
 
 async def test_a_composition_that_no_encoder_plays_is_given_up(stage: Stage) -> None:

@@ -16,7 +16,7 @@ class Ticking:
         self.permit = SendPermit(lease, clock=lambda: self.now)
 
     def renewed(self, *, alone: bool) -> Self:
-        self.permit.renewed(self.lease, alone=alone)
+        self.permit.renew(self.lease, alone=alone)
         return self
 
     def after(self, seconds: float) -> SendPermit:
