@@ -1,6 +1,6 @@
-"""One attempt: the request, in the form of the Standard Webhooks specification, and its result.
+"""An attempt of a delivery: the request, in the form of the Standard Webhooks specification, and its result.
 
-docs/reference/api/webhooks.md#request-headers.
+See docs/reference/api/webhooks.md#request-headers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What came of an attempt. `error` is None when it was delivered. `requested_wait`: seconds of `Retry-After`; `gone`: 410."""
+    """The result of an attempt. `error` is None if it was delivered. `requested_wait` is in seconds, from `Retry-After`; `gone` is
+    True after 410."""
 
     started_at: datetime
     seconds: float
@@ -47,13 +48,15 @@ class AttemptResult:
     requested_wait: float = 0.0
     gone: bool = False
     unsent: bool = False
-    """No connection could be opened here. It is no attempt: nothing was sent, and it says nothing about the receiver."""
+    """True if no connection could be opened on this side. This does not count as an attempt: nothing was sent, and it says nothing
+    about the receiver."""
     address_lost: bool = False
-    """Nothing was sent, and no retry will be: the address is not stored any more. That says nothing about the receiver."""
+    """True if nothing was sent, and no retry will be, because the address is no longer stored. This says nothing about the
+    receiver."""
 
     @property
     def pauses_endpoint(self) -> bool:
-        """Whether `Retry-After` is meant for the whole endpoint: with 429 and 503."""
+        """True if `Retry-After` applies to the whole endpoint: with 429 and 503."""
         return self.requested_wait > 0 and self.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
@@ -67,13 +70,14 @@ class DeliveryClient:
         self._tracer = tracer
         self._warned = float("-inf")
         self.timeline: Timeline | None = None
-        """Of the log that the deliveries come from; None for a test delivery, which has no position in it."""
+        """The timeline of the log that the deliveries come from; None for a test delivery, which has no position in it."""
 
     async def send(self, row: PendingDelivery, config: EndpointConfig | None) -> AttemptResult:
-        """Never raises: an exception of our own fails the attempt too. Without a configuration the address of the row is lost."""
+        """Send a delivery. Nothing is raised: an internal exception fails the attempt too. Without a configuration the address of
+        the row is lost."""
         now = self._clock()
         if config is None:
-            return AttemptResult(now, 0.0, error="The address is not stored any more.", address_lost=True)
+            return AttemptResult(now, 0.0, error="The address is no longer stored.", address_lost=True)
         assert row.payload is not None
         begun = perf_counter()
         try:
@@ -95,10 +99,11 @@ class DeliveryClient:
             return AttemptResult(now, perf_counter() - begun, error=str(fault))
         except Exception as fault:  # only the name: a message might repeat what was to be sent
             _log.error("a delivery could not be sent: %s", type(fault).__name__)
-            return AttemptResult(now, perf_counter() - begun, error="It could not be sent, or its answer not be read.")
+            return AttemptResult(now, perf_counter() - begun, error="It could not be sent, or its answer could not be read.")
 
     async def _post(self, row: PendingDelivery, config: EndpointConfig, headers: dict[str, str], *, body: bytes) -> Reply:
-        """In a span of its own, of which the receiver's are children. A path may be secret, so the span has the host alone."""
+        """Post in a separate span, which is the parent of the receiver's spans. A path may be secret, so the span has the host
+        alone."""
         parent = self._tracer.consumer_context(config.consumer, row.trace_parent)
         with self._tracer.span("POST", kind="client", parent=parent) as span:
             if self._tracer.on:
@@ -115,14 +120,14 @@ class DeliveryClient:
             return reply
 
     def _warn(self, why: str) -> None:
-        """All deliveries of the process wait for the same, so it is said once in a while."""
+        """Log why deliveries wait, at most once in a while, since all deliveries of the process wait for the same reason."""
         if perf_counter() - self._warned >= REMINDER:
             self._warned = perf_counter()
             _log.warning("deliveries wait: %s", why)
 
 
 def result_of(reply: Reply, now: datetime) -> AttemptResult:
-    """A redirect is a failed attempt too."""
+    """Return the result for a reply. A redirect is a failed attempt too."""
     status = reply.status
     delivered = 200 <= status < 300
     return AttemptResult(

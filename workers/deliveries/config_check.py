@@ -1,4 +1,4 @@
-"""Reads the present version of a webhook before each attempt, so that a change counts from the moment its write was answered.
+"""Reads the current version of a webhook before each attempt, so that a change applies from the moment its write was answered.
 
 An attempt starts when its row is taken; the version is read after that. Attempts that start at the same moment share the query, and
 the configuration itself, with its secrets, is read again only when the version has changed.
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConfigCheck:
-    """`time` is the clock of the scheduler."""
+    """Keeps the configurations of endpoints current. `time` is the clock of the scheduler."""
 
     def __init__(self, store: DeliveryStore, configs: EndpointConfigs, *, time: Callable[[], float]) -> None:
         self._store = store
@@ -32,8 +32,8 @@ class ConfigCheck:
         self._time = time
 
     async def configured(self, endpoint: Endpoint, row: PendingDelivery) -> EndpointConfig | Event | None:
-        """Give the endpoint its present configuration. Returns it with the address of the row, or None where that is not stored
-        any more, or why nothing can be sent to the endpoint."""
+        """Update the configuration of the endpoint. Return it with the address of the row; None if that address is no longer
+        stored, or an event that says why nothing can be sent to the endpoint."""
         try:
             obstacle = await self._configure(endpoint)
             if obstacle is not None or endpoint.config is None or row.sealed_url is None:
@@ -46,7 +46,7 @@ class ConfigCheck:
             return Unsendable(UNREADABLE_SECONDS)
 
     async def is_former(self, webhook: UUID, config: EndpointConfig) -> bool:
-        """Whether the webhook has changed since it was read."""
+        """Return True if the webhook has changed since this configuration was read."""
         try:
             return (await self._store.webhook_status(webhook)).version != config.version
         except Unavailable:
@@ -63,7 +63,7 @@ class ConfigCheck:
         config = (await self._configs.load([endpoint.webhook])).get(endpoint.webhook)
         if config is None:
             return Unsendable(UNREADABLE_SECONDS)
-        if endpoint.config is None:  # later the endpoint itself knows sooner than the table since when it fails
+        if endpoint.config is None:  # later the endpoint knows earlier than the table since when it fails
             endpoint.apply(Configured(status.failing_since), self._time())
         if endpoint.config is None or endpoint.config.version < config.version:
             endpoint.config = config

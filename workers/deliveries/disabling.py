@@ -1,4 +1,4 @@
-"""Disables a webhook whose receiver failed for too long: by its handler, with an entry in the log store for operators."""
+"""Disables a webhook whose receiver failed for too long, by its handler, with an entry in the log store for operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class Disabling:
-    """A webhook that is disabled or deleted already is left as it is."""
+    """Disables webhooks. A webhook that is already disabled or deleted stays as it is."""
 
     def __init__(self, handlers: WebhookHandlers, logbook: Logbook, *, clock: Clock) -> None:
         self._handlers = handlers
@@ -24,7 +24,7 @@ class Disabling:
         self._clock = clock
 
     async def disable(self, webhook: UUID, reason: str) -> None:
-        """Raises `Unavailable`; the caller may try again then."""
+        """Disable a webhook. Raise `Unavailable`; the caller may then try again."""
         try:
             await self._handlers.disable(webhook, at=self._clock(), invocation=Invocation.by("system"))
         except (Conflict, NotFound) as fault:

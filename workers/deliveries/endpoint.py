@@ -1,6 +1,6 @@
-"""One endpoint: its state, its rows in memory, and how many attempts may be in flight. Pure.
+"""An endpoint: its state, its rows in memory, and the number of attempts that may be in flight. It does no input or output.
 
-Up to a quarter of its places is for retries, which get them first. So neither first attempts nor retries wait for ever.
+Up to a quarter of its places is for retries, which are served first, so neither first attempts nor retries wait forever.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workers.deliveries.timer import Timer
 CONCURRENCY: Final = 16
 MOST_RETRIES: Final = CONCURRENCY // 4
 MOST_QUEUES: Final = 50_000
-"""With so many queues in memory an endpoint takes no new rows."""
+"""The number of queues in memory above which an endpoint takes no new rows."""
 
 
 class Endpoint:
@@ -33,24 +33,24 @@ class Endpoint:
         self.epoch = epoch
         self.state = EndpointState()
         self.config: EndpointConfig | None = None
-        """As the last attempt has read it."""
+        """The configuration that the last attempt has read."""
         self.closed_version: int | None = None
         """The version of the webhook that is to be closed: a later one may have another address."""
         self.releasing = False
-        """Its shard is to be released."""
+        """True if its shard is to be released."""
         self.revoked = False
-        """Another member owns its shard."""
+        """True if another member owns its shard."""
         self.limit = limit
-        """How many rows it may keep in memory."""
+        """The number of rows that it may keep in memory."""
         self.has_unread = True
-        """Rows after the frontier were not offered; they are read by pages of this endpoint."""
+        """True if rows after the frontier were not offered; they are read by pages of this endpoint."""
         self.generation = 0
         self.in_flight = 0
         self.in_flight_retries = 0
         self.unwritten = 0
         self.queued = False
         self.proven = False
-        """Its last attempt was answered well."""
+        """True if its last attempt succeeded."""
         self._probe_at = float("-inf")
         self._mark_ready = partial(mark_ready, self)
         self._timer = timer
@@ -62,44 +62,45 @@ class Endpoint:
 
     @property
     def recently_failed(self) -> bool:
-        """The next attempt may hang, so it uses a place for retries."""
+        """True if the last attempt failed: the next one may hang, so it uses a place for retries."""
         return self.state.failures > 0
 
     @property
     def idle(self) -> bool:
-        """Nothing is in flight, and all outcomes are written."""
+        """True if nothing is in flight, and all outcomes are written."""
         return self.in_flight == 0 and self.unwritten == 0
 
     @property
     def evictable(self) -> bool:
-        """A new endpoint object would have the same state."""
+        """True if a new endpoint object would have the same state."""
         return self.idle and not self.has_unread and not len(self.queues) and self.state.failures == 0 and not self.closing
 
     @property
     def needs_page(self) -> bool:
-        """A page is read when half of the rows in memory are sent: few large pages instead of many small ones."""
+        """True if a page is to be read: when half of the rows in memory are sent, so that few large pages are read instead of many
+        small ones."""
         return self.has_unread and self.state.phase is Phase.SENDING and 2 * self.queues.waiting <= self.limit
 
     def needs_probe(self, now: float) -> bool:
-        """The single row for the next attempt must be read."""
+        """Return True if the single row for the next attempt must be read."""
         probing = self.state.phase is Phase.PROBING and not self.releasing
         return probing and self.idle and not len(self.queues) and now >= self._probe_at
 
     def capacity(self) -> int:
-        """How many more rows it may keep in memory."""
+        """Return the number of further rows that it may keep in memory."""
         if self.state.phase is not Phase.SENDING or self.releasing or len(self.queues) >= MOST_QUEUES:
             return 0
         return self.limit - self.queues.waiting
 
     def read_again(self) -> None:
-        """Rows before the frontier may be pending, and the webhook may have changed: start at the beginning."""
+        """Restart reading at the beginning: rows before the frontier may be pending, and the webhook may have changed."""
         self.queues.clear()
         self.generation += 1
         self.has_unread = True
         self._probe_at = float("-inf")
 
     def apply(self, event: Event, now: float) -> Action:
-        """What has happened to the endpoint. Returns what the caller must do: all but reading again."""
+        """Apply an event. Return what the caller must do, except for reading again."""
         self.state, actions = next_state(self.state, event, now=now)
         if Action.CLOSE in actions and self.config is not None:
             self.closed_version = self.config.version
@@ -117,12 +118,12 @@ class Endpoint:
         self._mark_ready()
 
     def probe_later(self, due: float) -> None:
-        """No delivery is due before."""
+        """Set the time before which no delivery is due."""
         self._probe_at = due
         self._set_timer()
 
     def next(self, now: float, *, retries_allowed: bool) -> PendingDelivery | None:
-        """The row to send now. `retries_allowed`: the process has a place for a retry."""
+        """Return the row to send now. `retries_allowed` is True if the process has a place for a retry."""
         if self.releasing or self.revoked or self.in_flight >= self._places():
             return None
         if self.recently_failed and not retries_allowed:
@@ -143,7 +144,7 @@ class Endpoint:
         return self.apply(Delivered(), now)
 
     def failed(self, row: PendingDelivery, failure: Failed, *, now: float, wait: float | None) -> Action:
-        """`wait`: seconds until the retry; None: the delivery has failed."""
+        """Record a failed attempt. `wait` is the number of seconds until the retry; None if the delivery has failed."""
         self.proven = False
         if wait is None:
             self.queues.done(row)
@@ -152,12 +153,12 @@ class Endpoint:
         return self.apply(failure, now)
 
     def given_up(self, row: PendingDelivery, now: float) -> Action:
-        """The delivery has failed, for a reason that is not the receiver's."""
+        """Record that the delivery has failed for a reason that is not the receiver's."""
         self.queues.done(row)
         return self.apply(TimeCame(), now)
 
     def not_sent(self, row: PendingDelivery, event: Event, *, now: float) -> Action:
-        """The attempt was given up before anything was sent. Its row is read again."""
+        """Record an attempt that ended before anything was sent. Its row is read again."""
         self.queues.done(row)
         actions = self.apply(event, now)
         self.read_again()
@@ -167,7 +168,7 @@ class Endpoint:
         return {Phase.SENDING: CONCURRENCY, Phase.PROBING: 1}.get(self.state.phase, 0)
 
     def completed(self, row: PendingDelivery) -> None:
-        """An attempt has ended, however it did: its place is free again."""
+        """Release the place of an attempt that has ended, whatever its outcome."""
         self.in_flight -= 1
         if row.attempts:
             self.in_flight_retries -= 1

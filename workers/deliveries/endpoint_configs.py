@@ -1,5 +1,4 @@
-"""The address, headers and signing keys of a webhook: read once for each version of it, with its secrets, and kept in memory
-only."""
+"""The address, headers and signing keys of webhooks: read once for each version, with the secrets, and kept in memory only."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EndpointConfig:
-    """What the sender needs of one version of a webhook. `headers` are the same for all deliveries. The repr has no secret."""
+    """The values of one version of a webhook that the sender needs. `headers` are the same for all deliveries. The repr has no
+    secret."""
 
     version: int
     url: str = field(repr=False)
@@ -36,10 +36,10 @@ class EndpointConfig:
     disabled: bool
     headers: Mapping[str, str] = field(repr=False)
     keys: Sequence[bytes] = field(repr=False)
-    """The present signing key, then the previous one."""
+    """The current signing key, then the previous one."""
     previous_until: datetime | None
     consumer: str = "webhooks"
-    """The one whose fan-out makes its deliveries."""
+    """The consumer whose fan-out makes its deliveries."""
 
     def signing_keys(self, now: datetime) -> Sequence[bytes]:
         if self.previous_until is not None and now < self.previous_until:
@@ -48,7 +48,7 @@ class EndpointConfig:
 
 
 class EndpointConfigs:
-    """Loads configurations. `version` is the product's, for the user agent."""
+    """Loads configurations. `version` is that of the product, for the user agent."""
 
     def __init__(self, records: RecordQueries, vault: Vault, *, version: str) -> None:
         self._records = records
@@ -56,10 +56,10 @@ class EndpointConfigs:
         self._agent = f"medialedger/{version}"
 
     async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
-        """Configurations of the webhooks that exist and whose secrets can be decrypted."""
-        found = await self._records.linked((kind, str(webhook)) for kind in (Webhook.KIND, Callback.KIND) for webhook in webhooks)
-        configs = await asyncio.gather(*map(self._decrypted, found.values()))
-        return {UUID(row.id): config for row, config in zip(found.values(), configs, strict=True) if config is not None}
+        """Return the configurations of the webhooks that exist and whose secrets can be decrypted."""
+        rows = await self._records.linked((kind, str(webhook)) for kind in (Webhook.KIND, Callback.KIND) for webhook in webhooks)
+        configs = await asyncio.gather(*map(self._decrypted, rows.values()))
+        return {UUID(row.id): config for row, config in zip(rows.values(), configs, strict=True) if config is not None}
 
     async def _decrypted(self, row: RecordRow) -> EndpointConfig | None:
         try:
@@ -86,8 +86,8 @@ class EndpointConfigs:
         )
 
     async def with_url(self, config: EndpointConfig, sealed_url: UUID, *, job: str) -> EndpointConfig | None:
-        """The configuration for a delivery with an address of its own. None: its secret is erased, or cannot be decrypted. `job` is
-        the stream of the job whose secret it is."""
+        """Return the configuration for a delivery with its own address; None if its secret is erased or cannot be decrypted. `job`
+        is the stream of the job that owns the secret."""
         try:
             whole = await self._vault.read(sealed_url, owner=job)
         except DecryptionFailed:
@@ -101,7 +101,8 @@ class EndpointConfigs:
 
 
 def headers_of(details: WebhookDetails | CallbackDetails, secrets: Mapping[str, str], *, agent: str) -> dict[str, str]:
-    """Of our own headers only the user agent can be replaced. A header that is given twice is sent as one (RFC 9110, 5.3)."""
+    """Return the headers of all deliveries. Of the product's headers only the user agent can be replaced. A header that is given
+    twice is sent as one (RFC 9110, 5.3)."""
     sent = {"user-agent": agent}
     if isinstance(details, CallbackDetails):
         return sent | {"content-type": JSON}
@@ -116,5 +117,5 @@ def headers_of(details: WebhookDetails | CallbackDetails, secrets: Mapping[str, 
 
 
 def basic(credentials: str) -> str:
-    """The value of `Authorization` (RFC 7617)."""
+    """Return the value of `Authorization` (RFC 7617)."""
     return f"Basic {b64encode(credentials.encode()).decode()}"

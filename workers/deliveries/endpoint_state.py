@@ -28,10 +28,10 @@ from enum import Enum, Flag, auto
 from typing import Final
 
 FAILURES: Final = 10
-"""In a row: then the endpoint rests."""
+"""The number of failures in a row after which the endpoint rests."""
 RESTING_SECONDS: Final = 30.0
 LONG: Final = 5.0
-"""Seconds: during a longer pause an endpoint keeps no rows in memory."""
+"""Seconds of a pause beyond which an endpoint keeps no rows in memory."""
 LONGEST_FAILURE: Final = timedelta(days=5)
 DISABLED: Final = "the webhook is disabled"
 DELETED: Final = "the webhook was deleted"
@@ -46,21 +46,21 @@ class Phase(Enum):
 
 
 class Action(Flag):
-    """What must be done after a transition."""
+    """The actions that follow a transition."""
 
     NONE = 0
     READ_AGAIN = auto()
     """Forget the rows in memory, and read the table from the beginning."""
     WRITE_HEALTH = auto()
-    """`failing_since` has changed."""
+    """Write the health, because `failing_since` has changed."""
     CLOSE = auto()
     """Disable the webhook if there is a reason to, and let its pending deliveries fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
-    """`failures` are those in a row. `until` is when PAUSED or RESTING ends. `error` is that of the deliveries of a CLOSING
-    endpoint; `disable_reason` says why its webhook must be disabled."""
+    """The state of an endpoint. `failures` is the number of failures in a row. `until` is the end of PAUSED or RESTING. `error` is
+    the error of the deliveries of a CLOSING endpoint; `disable_reason` says why its webhook must be disabled."""
 
     phase: Phase = Phase.SENDING
     failures: int = 0
@@ -70,7 +70,7 @@ class EndpointState:
     disable_reason: str | None = None
 
     def open_for(self, now: float) -> float | None:
-        """Seconds until the open circuit breaker lets an attempt through, 0 while it is half-open; None: it is closed."""
+        """Return the seconds until the open circuit breaker lets an attempt through, 0 while it is half-open; None if it is closed."""
         if self.phase is Phase.PROBING:
             return 0.0
         rests = self.phase is Phase.RESTING or (self.phase is Phase.PAUSED and self.failures >= FAILURES)
@@ -84,7 +84,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt failed. `gone`: with 410. `pause`: seconds that the receiver asked for; 0: none."""
+    """An attempt failed, with 410 if `gone`. `pause` is the number of seconds that the receiver requested; 0 if none."""
 
     at: datetime
     gone: bool = False
@@ -94,14 +94,14 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class Unsendable:
     """Nothing can be sent for a reason that is not the receiver's: the configuration cannot be read, or no connection can be opened
-    here. To be tried again after some seconds."""
+    on this side. It is to be retried after some seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """The webhook was read for the first time. `failing_since` is what earlier owners of the shard have seen."""
+    """The webhook was read for the first time. `failing_since` was recorded by earlier owners of the shard."""
 
     failing_since: datetime | None
 

@@ -1,4 +1,4 @@
-"""Base of the fan-outs from the event log to deliveries: of notifications and of callbacks.
+"""The base of the fan-outs from the event log to deliveries: of notifications and of callbacks.
 
 A fan-out has a memory as of one position of the log. Records from before that position come from a replay; they are handled with
 another memory.
@@ -32,7 +32,7 @@ M = TypeVar("M", bound=Memory)
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Deliveries to insert. `late`: the source has inserted later positions already."""
+    """Deliveries to insert. `late` is True if the source has already inserted later positions."""
 
     deliveries: Sequence[NewDelivery]
     late: bool
@@ -71,20 +71,20 @@ class DeliveryFanout(Generic[M]):
         self._wake()
 
     async def _as_of(self, position: int) -> M:
-        """The memory as it was at a position."""
+        """Return the memory as it was at a position."""
         raise NotImplementedError(type(self).__name__)
 
     async def _deliveries(self, memory: M, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
-        """Deliveries for these records, which are whole writes in log order. Brings the memory up to date. `start` is the position
-        before the first record."""
+        """Return the deliveries for these records, which are whole writes in log order, and update the memory. `start` is the
+        position before the first record."""
         raise NotImplementedError(type(self).__name__)
 
     def _forget(self, memory: M, record: LoggedEvent) -> None:
-        """An aggregate lost content: it is folded from the log again."""
+        """Forget an aggregate that lost content: it is folded from the log again."""
         raise NotImplementedError(type(self).__name__)
 
     def _outdates(self, records: Sequence[LoggedEvent]) -> bool:
-        """Whether late records change what must be in the memory."""
+        """Return True if late records change what must be in the memory."""
         return False
 
     def _read(self, record: LoggedEvent) -> DomainEvent:

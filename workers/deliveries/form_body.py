@@ -1,4 +1,4 @@
-"""The form body of a delivery, made of its stored JSON payload."""
+"""The form body of a delivery, converted from its stored JSON payload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 
 def form_body(payload: str) -> bytes:
-    """The same fields as form parameters: names in PascalCase, null as empty, `true` and `false`."""
+    """Return the same fields as form parameters: names in PascalCase, null as empty, booleans as `true` and `false`."""
     members: dict[str, Any] = from_json(payload)
     return urlencode([(name[0].upper() + name[1:], _form_value(value)) for name, value in members.items()]).encode()
 

@@ -1,5 +1,5 @@
-"""What an attempt means for its delivery: done, retry, failed. What it means for the endpoint is in `endpoint_state.py`. Pure
-except for the sink."""
+"""The effect of an attempt on its delivery: done, retry or failed. Its effect on the endpoint is in `endpoint_state.py`. Only the
+sink does input or output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OutcomeSink(Protocol):
 
 
 class OutcomeHandler:
-    """Handles results of attempts. `time` is the clock of the scheduler."""
+    """Handles the results of attempts. `time` is the clock of the scheduler."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class OutcomeHandler:
             pause = result.requested_wait if result.pauses_endpoint else 0.0
             actions = endpoint.failed(row, Failed(result.started_at, gone=result.gone, pause=pause), now=now, wait=wait)
         health = Health(endpoint.state.failing_since, endpoint.state.open_for(now))
-        first = endpoint.state.failures == 1  # in a row: an owner before may have left the circuit breaker open
+        first = endpoint.state.failures == 1  # failures in a row: an earlier owner may have left the circuit breaker open
         if first or health.open_for is not None or Action.WRITE_HEALTH in actions:
             self._sink.set_health(endpoint, health)
         outcome = AttemptOutcome(

@@ -1,7 +1,7 @@
-"""Sample notifications, sent at once, to test a receiver: docs/reference/api/webhooks.md#test.
+"""Sample notifications, sent at once to test a receiver: see docs/reference/api/webhooks.md#test.
 
-A sample is sent by the same client as every delivery. It is not stored and not repeated, and does not count for the endpoint's
-health.
+A sample is sent by the same client as every delivery. It is not stored and not repeated, and does not affect the health of the
+endpoint.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
 from workers.ports import Notifying, ProbeResult
 
 _NO_POSITION = 0
-"""The log's positions begin at 1."""
+"""The position of a sample; positions of the log begin at 1."""
 
 
 Samples = Callable[[str | None], str]
 
 
 class Probe:
-    """The port `WebhookProbe`. `samples` makes the body: a notice for a callback of this client, or (None) a notification."""
+    """Sends samples: implements `WebhookProbe`. `samples` makes the body: a notice for a callback of this client, or (None) a
+    notification."""
 
     def __init__(
         self,
@@ -51,11 +52,11 @@ class Probe:
         self._samples = samples
 
     async def probe(self, webhook: UUID) -> ProbeResult:
-        """With a new id each time: a receiver may ignore one that it has seen."""
+        """Send a sample with a new id each time: a receiver may ignore an id that it has already received."""
         ordering_key, sample = str(new_id()), await self._sample(webhook)
         config = await self._config(webhook)
         if config is None:
-            result = AttemptResult(self._clock(), 0.0, error="The webhook's secrets cannot be opened.")
+            result = AttemptResult(self._clock(), 0.0, error="The webhook's secrets cannot be decrypted.")
         else:
             result = await self._client.send(
                 PendingDelivery(webhook, _NO_POSITION, ordering_key, sample, attempts=0, wait=0.0), config
@@ -70,7 +71,7 @@ class Probe:
         )
 
     async def _config(self, webhook: UUID) -> EndpointConfig | None:
-        """A callback is called as it was for its latest job: only jobs have the whole address."""
+        """Return the configuration. A callback is called with the address of its latest job: only jobs have the whole address."""
         config = (await self._configs.load([webhook])).get(webhook)
         latest = None if config is None else await latest_sealed_url(self._database, webhook)
         return config if config is None or latest is None else await self._configs.with_url(config, latest[0], job=latest[1])

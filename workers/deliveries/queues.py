@@ -1,7 +1,8 @@
-"""The pending deliveries of one endpoint that are in memory, in one queue for each ordering key. The rest stays in the table. Pure.
+"""The pending deliveries of one endpoint that are in memory, in one queue for each ordering key. The rest stays in the table. This
+module does no input or output.
 
 Deliveries with one ordering key (about one Event or one job) are sent one after the other, by position. While a queue waits for a
-retry, the other queues go on.
+retry, the other queues continue.
 
 Rows are offered in the order of (position, ordering key). The last offered place is the frontier. Each row up to it is in one
 state:
@@ -35,7 +36,7 @@ class OrderedQueue:
 
     def __init__(self, key: str) -> None:
         self.key = key
-        self.waiting: list[PendingDelivery] = []  # an empty deque takes ten times as much room
+        self.waiting: list[PendingDelivery] = []  # an empty deque takes ten times as much memory
         self.in_flight: PendingDelivery | None = None
         self.read_through = 0
         self.has_more = False
@@ -54,7 +55,7 @@ class OrderedQueues:
         self._first_attempts: deque[OrderedQueue] = deque()
         self._retries: deque[OrderedQueue] = deque()
         self.to_refill: dict[str, OrderedQueue] = {}
-        """Queues without rows in memory that have more in the table."""
+        """The queues without rows in memory that have more in the table."""
         self.frontier: tuple[int, str] = BEGINNING
         self.waiting = 0
 
@@ -63,16 +64,16 @@ class OrderedQueues:
 
     @property
     def has_first(self) -> bool:
-        """Whether `take` has a first attempt."""
+        """True if `take` has a first attempt."""
         return bool(self._first_attempts)
 
     @property
     def has_retry(self) -> bool:
-        """Whether `take` has a retry."""
+        """True if `take` has a retry."""
         return bool(self._retries)
 
     def clear(self) -> None:
-        """Forget all rows but those in flight. Reading starts at the beginning again."""
+        """Forget all rows except those in flight. Reading restarts at the beginning."""
         self._queues = {key: queue for key, queue in self._queues.items() if queue.in_flight is not None}
         for queue in self._queues.values():
             queue.waiting.clear()
@@ -85,7 +86,7 @@ class OrderedQueues:
         self.waiting = 0
 
     def offer(self, row: PendingDelivery, now: float) -> None:
-        """Take the next row of the table. For a row whose outcome is known but not written yet, call `pass_over` instead."""
+        """Take the next row of the table. If the outcome of a row is already available but not written, call `pass_over` instead."""
         self.frontier = (row.position, row.ordering_key)
         queue = self._queues.get(row.ordering_key)
         if queue is None:
@@ -103,12 +104,12 @@ class OrderedQueues:
         self.frontier = (position, ordering_key)
 
     def readable_through(self, queue: OrderedQueue) -> int:
-        """The last position that `refill` may get. Rows after the frontier will be offered."""
+        """Return the last position that `refill` may receive. Rows after the frontier will be offered."""
         position, key = self.frontier
         return position if queue.key <= key else position - 1
 
     def refill(self, queue: OrderedQueue, rows: Iterable[PendingDelivery], *, read_to: int | None, now: float) -> None:
-        """Add rows from the table, in order. `read_to`: there may be more rows after this position; None: there are none."""
+        """Add rows from the table, in order. There may be more rows after the position `read_to`; None if there are none."""
         del self.to_refill[queue.key]
         queue.has_more = False
         for row in rows:
@@ -118,29 +119,29 @@ class OrderedQueues:
         if read_to is not None:
             queue.has_more, queue.read_through = True, read_to
         if not queue.waiting:
-            self._go_on(queue)
+            self._continue(queue)
 
     def probe(self, row: PendingDelivery) -> None:
-        """Take a row that is due and the first of its ordering key, whatever is between it and the frontier."""
+        """Take a row that is due and the first of its ordering key, regardless of the rows between it and the frontier."""
         queue = self._queues[row.ordering_key] = OrderedQueue(row.ordering_key)
         self._append(queue, row, 0.0)
 
     def take(self, *, retry: bool) -> PendingDelivery:
-        """The next row to send."""
+        """Return the next row to send."""
         queue = (self._retries if retry else self._first_attempts).popleft()
         queue.in_flight = queue.waiting.pop(0)
         self.waiting -= 1
         return queue.in_flight
 
     def done(self, row: PendingDelivery) -> None:
-        """The row is not in flight any more. A second call does nothing."""
+        """Record that the row is no longer in flight. A second call does nothing."""
         queue = self._queues.get(row.ordering_key)
         if queue is not None and queue.in_flight is row:
             queue.in_flight = None
-            self._go_on(queue)
+            self._continue(queue)
 
     def retry_later(self, row: PendingDelivery, due: float) -> None:
-        """After a failure: read the queue again from this row when the retry is due."""
+        """Record a failure: the queue is read again from this row when the retry is due."""
         queue = self._queues[row.ordering_key]
         queue.in_flight = None
         before = [row.position - 1]
@@ -171,7 +172,7 @@ class OrderedQueues:
     def _ready(self, queue: OrderedQueue) -> None:
         (self._retries if queue.waiting[0].attempts else self._first_attempts).append(queue)
 
-    def _go_on(self, queue: OrderedQueue) -> None:
+    def _continue(self, queue: OrderedQueue) -> None:
         if queue.waiting:
             self._ready(queue)
         elif queue.has_more:
@@ -181,12 +182,12 @@ class OrderedQueues:
 
     @property
     def timed_entries(self) -> int:
-        """Times in memory, of queues that back off and of some that do no longer."""
+        """The number of times in memory, of queues that back off and of some that no longer do."""
         return len(self._backing_off)
 
     @property
     def next_due(self) -> float | None:
-        """When the first queue has waited long enough."""
+        """The time at which the first queue has waited long enough."""
         while self._backing_off and not self._is_backing_off(*self._backing_off[0]):
             heapq.heappop(self._backing_off)
         return self._backing_off[0][0] if self._backing_off else None
@@ -196,7 +197,8 @@ class OrderedQueues:
             self._wake(self._queues[heapq.heappop(self._backing_off)[1]])
 
     def _back_off(self, queue: OrderedQueue, due: float) -> None:
-        """A queue that is woken before leaves its entry in the heap. The heap is rebuilt when most of its entries are such."""
+        """Let a queue wait until a time. A queue that is woken earlier leaves its entry in the heap. The heap is rebuilt when most
+        of its entries are obsolete."""
         queue.backing_off_until = due
         heapq.heappush(self._backing_off, (due, queue.key))
         if len(self._backing_off) > 2 * len(self._queues):

@@ -1,8 +1,8 @@
 """Reads pending deliveries into the queues of endpoints, as far as they have capacity.
 
-New rows are read in log order, after one cursor for each source and shard: a source inserts in log order, but each has a lag of its
-own. An endpoint without capacity for them reads its own pages until it has reached the cursor. A queue that waited for a retry is
-read by itself. There is one query at a time: the order of deliveries depends on that.
+New rows are read in log order, after one cursor for each source and shard: a source inserts in log order, but each has its own lag.
+An endpoint without capacity for them reads separate pages until it has reached the cursor. A queue that waited for a retry is read
+separately. There is one query at a time: the order of deliveries depends on that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workers.deliveries.scheduler import DeliveryScheduler
 Disable = Callable[[UUID, str], Awaitable[None]]
 
 _NEW: Final = 250
-"""Of each source and shard."""
+"""The number of new rows of each source and shard."""
 _PAGES: Final = 2000
 _LEAST_PAGE: Final = 50
 _QUEUES: Final = 256
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reader:
-    """Moves rows from the table to the endpoints. `disable` gets a webhook that must be disabled, and the reason."""
+    """Moves rows from the table to the endpoints. `disable` is called with a webhook that must be disabled, and the reason."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class Reader:
         self._time = time
         self._cursors: dict[Cursor, Place] = {}
         self.find_webhooks = True
-        """There may be webhooks with pending deliveries that have no endpoint here."""
+        """True if there may be webhooks with pending deliveries that have no endpoint here."""
         self.has_new = True
-        """There may be rows after a cursor."""
+        """True if there may be rows after a cursor."""
 
     async def read(self) -> bool:
-        """One round. Returns whether there is more to read at once."""
+        """Do one round. Return True if there is more to read at once."""
         self._scheduler.timer.run(self._time())
         if self.find_webhooks:
             await self._find()
@@ -92,8 +92,9 @@ class Reader:
 
     async def _close(self) -> None:
         """Fail the pending deliveries of webhooks that are disabled or deleted. Their endpoints are removed first, so deliveries
-        that are inserted meanwhile get a new endpoint. It finds what is still pending because the webhook was enabled meanwhile."""
-        for endpoint in [one for one in self._scheduler.to_close if one.idle]:
+        that are inserted meanwhile get a new endpoint. The new endpoint also finds deliveries that are still pending because the
+        webhook was enabled meanwhile."""
+        for endpoint in [endpoint for endpoint in self._scheduler.to_close if endpoint.idle]:
             webhook, state = endpoint.webhook, endpoint.state
             if state.disable_reason is not None and not await self._disable_webhook(endpoint, state.disable_reason):
                 continue
@@ -107,7 +108,7 @@ class Reader:
                 self._scheduler.endpoint(webhook)
 
     async def _disable_webhook(self, endpoint: Endpoint, reason: str) -> bool:
-        """One that has changed meanwhile is left as it is."""
+        """Disable a webhook. One that has changed meanwhile stays as it is."""
         try:
             if (await self._store.webhook_status(endpoint.webhook)).version == endpoint.closed_version:
                 await self._disable(endpoint.webhook, reason)
@@ -121,7 +122,7 @@ class Reader:
         probing = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_probe(now)][:_QUEUES]
         if not probing:
             return
-        for endpoint in probing:  # one that is marked meanwhile is read in the next round
+        for endpoint in probing:  # an endpoint that is marked meanwhile is read in the next round
             del self._scheduler.to_read[endpoint]
         generations = [endpoint.generation for endpoint in probing]
         self._scheduler.before_read()
@@ -146,7 +147,8 @@ class Reader:
         if not to_refill:
             return False
         requests = [
-            QueueRequest(one.webhook, queue.key, queue.read_through, one.queues.readable_through(queue)) for one, queue in to_refill
+            QueueRequest(endpoint.webhook, queue.key, queue.read_through, endpoint.queues.readable_through(queue))
+            for endpoint, queue in to_refill
         ]
         generations = [endpoint.generation for endpoint, _ in to_refill]
         self._scheduler.before_read()
@@ -167,11 +169,11 @@ class Reader:
 
     async def _read_pages(self) -> bool:
         behind = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_page and endpoint.capacity() > 0]
-        self._scheduler.to_read = {one: None for one in self._scheduler.to_read if self._is_left(one)}
+        self._scheduler.to_read = {endpoint: None for endpoint in self._scheduler.to_read if self._is_unfinished(endpoint)}
         if not behind:
             return False
         most = max(_LEAST_PAGE, _PAGES // len(behind))
-        requests = [PageRequest(one.webhook, *one.queues.frontier, min(one.capacity(), most)) for one in behind]
+        requests = [PageRequest(endpoint.webhook, *endpoint.queues.frontier, min(endpoint.capacity(), most)) for endpoint in behind]
         generations = [endpoint.generation for endpoint in behind]
         self._scheduler.before_read()
         rows: defaultdict[UUID, list[PendingDelivery]] = defaultdict(list)
@@ -185,8 +187,8 @@ class Reader:
                 self._scheduler.mark_ready(endpoint)
         return True
 
-    def _is_left(self, endpoint: Endpoint) -> bool:
-        """Whether this round has not read all of an endpoint that can be read now."""
+    def _is_unfinished(self, endpoint: Endpoint) -> bool:
+        """Return True if this round has not read everything of an endpoint that can be read now."""
         return (bool(endpoint.queues.to_refill) and endpoint.capacity() > 0) or endpoint.needs_probe(self._time())
 
     async def _read_new(self) -> bool:
@@ -200,7 +202,7 @@ class Reader:
             rows: defaultdict[UUID, list[PendingDelivery]] = defaultdict(list)
             for row in chain.from_iterable(new.values()):
                 rows[row.webhook].append(row)
-            endpoints = [one for one in map(self._scheduler.endpoint, rows) if one is not None]
+            endpoints = [endpoint for endpoint in map(self._scheduler.endpoint, rows) if endpoint is not None]
         except BaseException:
             self.has_new = True
             raise
@@ -210,8 +212,8 @@ class Reader:
                 self._scheduler.mark_ready(endpoint)
             elif not (endpoint.has_unread or endpoint.revoked or endpoint.releasing):
                 self._take(endpoint, rows[endpoint.webhook])
-        self._cursors |= {cursor: (found[-1].position, found[-1].webhook, found[-1].ordering_key) for cursor, found in new.items()}
-        self.has_new = self.has_new or any(len(found) == _NEW for found in new.values())
+        self._cursors |= {cursor: (read[-1].position, read[-1].webhook, read[-1].ordering_key) for cursor, read in new.items()}
+        self.has_new = self.has_new or any(len(read) == _NEW for read in new.values())
         return self.has_new
 
     def _take(self, endpoint: Endpoint, rows: Sequence[PendingDelivery]) -> None:

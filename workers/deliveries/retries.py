@@ -1,6 +1,6 @@
-"""When a failed delivery is tried again: the example schedule of the Standard Webhooks specification.
+"""The schedule of retries of failed deliveries: the example schedule of the Standard Webhooks specification.
 
-docs/explanation/delivery.md#how-a-delivery-is-tried.
+See docs/explanation/delivery.md#how-a-delivery-is-tried.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ DELAYS: Final = (
     20 * _HOUR,
     24 * _HOUR,
 )
-"""Seconds to wait before the first, second, … try."""
+"""Seconds to wait before the first, second, … attempt."""
 
 JITTER: Final = 0.2
 LONGEST_REQUESTED: Final = _HOUR
-"""The longest `Retry-After` that is followed, in seconds."""
+"""The longest `Retry-After` that is respected, in seconds."""
 
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A delivery has as many tries as there are delays."""
+    """A schedule of attempts. A delivery has as many attempts as there are delays."""
 
     delays: Sequence[float] = DELAYS
 
@@ -46,15 +46,15 @@ class Schedule:
         return len(self.delays)
 
     def wait(self, attempts_made: int, draw: float, *, requested_wait: float = 0.0) -> float | None:
-        """Seconds until the next try; None: there is none. `draw` is random, from 0 to 1; `requested_wait` comes from the
-        receiver."""
+        """Return the seconds until the next attempt; None if there is none. `draw` is random, from 0 to 1; `requested_wait` comes
+        from the receiver."""
         if attempts_made >= self.tries:
             return None
         return max(self.delays[attempts_made] * (1 - JITTER + 2 * JITTER * draw), requested_wait)
 
 
 def retry_after(value: str | None, now: datetime) -> float:
-    """Seconds of a `Retry-After` header, a number or an HTTP date (RFC 9110, 10.2.3); 0 without a valid value."""
+    """Return the seconds of a `Retry-After` header, a number or an HTTP date (RFC 9110, 10.2.3); 0 without a valid value."""
     text = (value or "").strip()
     if _SECONDS.fullmatch(text):
         return min(float(text), LONGEST_REQUESTED)

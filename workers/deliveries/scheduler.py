@@ -1,7 +1,8 @@
-"""Schedules attempts over all endpoints of this process, and keeps outcomes until they are in the table. Pure.
+"""Schedules attempts over all endpoints of this process, and keeps outcomes until they are in the table. It does no input or
+output.
 
-Endpoints take turns: those whose last attempt was answered well, and the others, of which there may be many that fail. At most a
-quarter of the places is used for retries and for endpoints whose last attempt failed: these may hang.
+Endpoints take turns: those whose last attempt succeeded, and the others, of which there may be many that fail. At most a quarter of
+the places is used for retries and for endpoints whose last attempt failed: these may hang.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from workers.deliveries.timer import Timer
 
 PLACES: Final = 512
 MOST_UNWRITTEN: Final = 10_000
-"""With so many outcomes that are not written yet, no attempt starts."""
-_KEPT: Final = 1000
+"""The number of unwritten outcomes at which no further attempt starts."""
+_MANY_ENDPOINTS: Final = 1000
 _WAITING: Final = 20_000
 _WAITING_EACH: Final = (50, 1000)
 
 
 @dataclass(slots=True)
 class ScheduledAttempt:
-    """An attempt to start now. `retry`: it uses a place for retries."""
+    """An attempt to start now. `retry` is True if it uses a place for retries."""
 
     endpoint: Endpoint
     row: PendingDelivery
@@ -45,16 +46,16 @@ class PendingOutcome:
 
 
 class DeliveryScheduler:
-    """Endpoints, and the shards that this member owns. `changed` is called when there may be something to read or to send."""
+    """The endpoints, and the shards that this member owns. `changed` is called when there may be something to read or to send."""
 
     def __init__(self, changed: Callable[[], None], *, places: int = PLACES) -> None:
         self.timer = Timer(changed)
         self.endpoints: dict[UUID, Endpoint] = {}
         self.shards: dict[int, int] = {}
-        """Epochs of the owned shards, without those that are to be released."""
+        """The epochs of the owned shards, without those that are to be released."""
         self.releasing: dict[int, int] = {}
         self.until = float("-inf")
-        """Until when the shards are owned for certain."""
+        """The time until which the shards are certainly owned."""
         self.to_read: dict[Endpoint, None] = {}
         self.to_close: dict[Endpoint, None] = {}
         self.in_flight = 0
@@ -70,7 +71,7 @@ class DeliveryScheduler:
         self._written: dict[Key, PendingOutcome] = {}
 
     def endpoint(self, webhook: UUID) -> Endpoint | None:
-        """The endpoint of a webhook, made when it is missing; None when its shard is not owned."""
+        """Return the endpoint of a webhook, which is created if it is missing; None if its shard is not owned."""
         endpoint = self.endpoints.get(webhook)
         if endpoint is None:
             shard = shard_of(webhook)
@@ -83,11 +84,11 @@ class DeliveryScheduler:
         return endpoint
 
     def in_phase(self, phase: Phase) -> int:
-        """How many endpoints are in this phase."""
+        """Return the number of endpoints in this phase."""
         return sum(endpoint.state.phase is phase for endpoint in self.endpoints.values())
 
     def mark_ready(self, endpoint: Endpoint) -> None:
-        """The endpoint may have something to send or to read."""
+        """Record that the endpoint may have something to send or to read."""
         if endpoint.revoked:
             return
         if endpoint.closing:
@@ -98,7 +99,7 @@ class DeliveryScheduler:
         self._changed()
 
     def next(self, now: float) -> ScheduledAttempt | None:
-        """The attempt to start now; None: there is none, or no place for it."""
+        """Return the attempt to start now; None if there is none, or no place for it."""
         if now >= self.until or len(self._unwritten) >= MOST_UNWRITTEN or self.in_flight >= self._places:
             return None
         retries_allowed = self._in_flight_retries < max(self._places // 4, 1)
@@ -125,7 +126,7 @@ class DeliveryScheduler:
             (self._proven if endpoint.proven else self._others).append(endpoint)
 
     def completed(self, attempt: ScheduledAttempt) -> None:
-        """An attempt has ended, whatever came of it: its places are free again."""
+        """Release the places of an attempt that has ended, whatever its outcome."""
         self.in_flight -= 1
         endpoint = attempt.endpoint
         endpoint.completed(attempt.row)
@@ -142,16 +143,16 @@ class DeliveryScheduler:
                 self.mark_ready(other)
 
     def not_sent(self, attempt: ScheduledAttempt, event: Event, *, now: float) -> None:
-        """Give up an attempt before anything was sent; the endpoint could not be used because of this event."""
+        """End an attempt before anything was sent; the endpoint could not be used because of this event."""
         attempt.endpoint.not_sent(attempt.row, event, now=now)
         self.mark_ready(attempt.endpoint)
 
     def owns(self, endpoint: Endpoint, now: float) -> bool:
-        """Whether an attempt may start."""
+        """Return True if an attempt may start."""
         return not endpoint.revoked and now < self.until
 
     def hold(self, shards: Mapping[int, int], *, excess: Iterable[int], until: float) -> bool:
-        """Set the owned shards with their epochs; those of `excess` are to be released. Returns whether there are new ones, whose
+        """Set the owned shards with their epochs; those of `excess` are to be released. Return True if there are new ones, whose
         webhooks must be found."""
         for shard, epoch in (self.shards | self.releasing).items():
             if shards.get(shard) != epoch:
@@ -170,20 +171,22 @@ class DeliveryScheduler:
         return bool(new)
 
     def free(self) -> list[int]:
-        """Shards to release that have nothing in flight and no unwritten outcome."""
+        """Return the shards to release that have nothing in flight and no unwritten outcome."""
         busy = {endpoint.shard for endpoint in self.endpoints.values() if not endpoint.idle}
         return [shard for shard in self.releasing if shard not in busy]
 
     def revoke(self, shard: int, epoch: int) -> None:
-        """Another member owns the shard: forget its endpoints and outcomes."""
-        for endpoint in [one for one in self.endpoints.values() if (one.shard, one.epoch) == (shard, epoch)]:
+        """Forget the endpoints and outcomes of a shard, because another member owns it."""
+        for endpoint in [endpoint for endpoint in self.endpoints.values() if (endpoint.shard, endpoint.epoch) == (shard, epoch)]:
             endpoint.revoked = True
             self.remove(endpoint)
         for owned in (self.shards, self.releasing):
             if owned.get(shard) == epoch:
                 del owned[shard]
         for outcomes in (self._unwritten, self._written):
-            for key in [key for key, one in outcomes.items() if (one.outcome.shard, one.outcome.epoch) == (shard, epoch)]:
+            for key in [
+                key for key, pending in outcomes.items() if (pending.outcome.shard, pending.outcome.epoch) == (shard, epoch)
+            ]:
                 del outcomes[key]
 
     def remove(self, endpoint: Endpoint) -> None:
@@ -194,9 +197,9 @@ class DeliveryScheduler:
         self.to_close.pop(endpoint, None)
 
     def tidy(self) -> None:
-        """Remove idle endpoints where there are many, and set how many rows each endpoint may keep in memory."""
-        if len(self.endpoints) > _KEPT:
-            for endpoint in [one for one in self.endpoints.values() if one.evictable]:
+        """Remove idle endpoints if there are many, and set how many rows each endpoint may keep in memory."""
+        if len(self.endpoints) > _MANY_ENDPOINTS:
+            for endpoint in [endpoint for endpoint in self.endpoints.values() if endpoint.evictable]:
                 self.remove(endpoint)
         least, most = _WAITING_EACH
         self.waiting_each = max(least, min(most, _WAITING // max(len(self.endpoints), 1)))
@@ -204,7 +207,7 @@ class DeliveryScheduler:
             endpoint.limit = self.waiting_each
 
     def add_outcome(self, pending_outcome: PendingOutcome) -> None:
-        """Keep an outcome until it is written."""
+        """Store an outcome in memory until it is written."""
         pending_outcome.endpoint.unwritten += 1
         if not pending_outcome.endpoint.revoked:
             self._unwritten[pending_outcome.outcome.key] = pending_outcome
@@ -220,11 +223,11 @@ class DeliveryScheduler:
             self.mark_ready(endpoint)
 
     def before_read(self) -> None:
-        """A read of the table starts: it will show all outcomes that are written by now."""
+        """Record that a read of the table starts: it will show all outcomes that are written by now."""
         self._written.clear()
 
     def with_outcome(self, row: PendingDelivery, now: float) -> PendingDelivery | None:
-        """A row of the table with its later outcome, if there is one; None: it is done."""
+        """Return a row of the table with its later outcome, if there is one; None if the delivery is done."""
         if not self._unwritten and not self._written:
             return row
         pending_outcome = self._unwritten.get(row.key) or self._written.get(row.key)

@@ -1,10 +1,10 @@
-"""The webhook sender: owns shards of endpoints, reads pending deliveries, sends them, records outcomes.
+"""The webhook sender: owns shards of endpoints, reads pending deliveries, sends them, and records outcomes.
 
 One member owns all webhooks of a shard, so the state of an endpoint (order, attempts in flight, circuit breaker) is in its memory:
-docs/adr/0019-an-endpoint-belongs-to-one-process.md. After a crash rows are still pending; the next owner of the shard sends them
-again, under the same `webhook-id`.
+see docs/adr/0019-an-endpoint-belongs-to-one-process.md. After a crash rows are still pending; the next owner of the shard sends
+them again, under the same `webhook-id`.
 
-Its tasks go on after any exception. They log only its name, because its message might hold what was to be sent.
+Its tasks continue after any exception. They log only its name, because its message might hold what was to be sent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class Sender(LeasedWorker):
-    """One member. `disable` gets a webhook that must be disabled, and the reason; it may be called twice."""
+    """A member of the sender. `disable` is called with a webhook that must be disabled, and the reason; it may be called twice."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Sender(LeasedWorker):
         return self._scheduler.in_flight
 
     def wake(self) -> None:
-        """There are new rows, after all others."""
+        """Record that there are new rows, after all others."""
         self._reader.has_new = True
         self._to_do.set()
 
@@ -111,9 +111,9 @@ class Sender(LeasedWorker):
         ]
 
     async def stop(self) -> None:
-        """Attempts in flight get some seconds to end. Those that do not are repeated by the next owner."""
+        """Give attempts in flight some seconds to end. The next owner repeats those that do not end."""
         self._ending = True
-        reading, writing = self._tasks[:2], self._tasks[2:]  # none of them where the start has failed
+        reading, writing = self._tasks[:2], self._tasks[2:]  # both are empty if the start has failed
         await _cancel(reading)
         if self._scheduler.in_flight:
             with suppress(TimeoutError):
@@ -160,13 +160,13 @@ class Sender(LeasedWorker):
         return self._scheduler.in_flight
 
     async def _begin_on_new_primary(self) -> None:
-        """Nothing more is sent meanwhile: another member may take the shards as soon as they are given up."""
+        """Stop sending first: another member may take the shards as soon as they are released."""
         self._scheduler.hold({}, excess=(), until=float("-inf"))
         await super()._begin_on_new_primary()
 
-    def _releasable(self, held: Assignment) -> Collection[int]:
-        epochs = {shard: lease.epoch for shard, lease in held.leases.items()}
-        if self._scheduler.hold(epochs, excess=held.excess, until=held.until):
+    def _releasable(self, assignment: Assignment) -> Collection[int]:
+        epochs = {shard: lease.epoch for shard, lease in assignment.leases.items()}
+        if self._scheduler.hold(epochs, excess=assignment.excess, until=assignment.until):
             self._reader.find_webhooks = True
         return self._scheduler.free()
 
@@ -187,7 +187,7 @@ class Sender(LeasedWorker):
             await self._wait()
 
     async def _wait(self) -> None:
-        """Wait for something to do or until the next retry is due. The poll finds what a lost notification would hide."""
+        """Wait for something to do or until the next retry is due. The poll finds rows whose notification was lost."""
         due = self._scheduler.timer.next_due
         seconds = _POLL_SECONDS if due is None else min(max(due - monotonic(), 0.0), _POLL_SECONDS)
         try:
@@ -200,7 +200,7 @@ class Sender(LeasedWorker):
         self._to_do.set()
 
     def _send(self) -> None:
-        """Start the attempts that there are places for."""
+        """Start the attempts for which there are places."""
         while (attempt := self._next()) is not None:
             worker = start_task(self._work(attempt), what=_WORK)
             self._workers.add(worker)
@@ -210,7 +210,7 @@ class Sender(LeasedWorker):
         return None if self._ending else self._scheduler.next(monotonic())
 
     async def _work(self, attempt: ScheduledAttempt | None) -> None:
-        """One attempt after another, as long as there are any. Each gives its place back, whatever happens."""
+        """Make one attempt after another, as long as there are any. Each releases its place in all cases."""
         while attempt is not None:
             try:
                 await self._attempt(attempt)
@@ -229,7 +229,7 @@ class Sender(LeasedWorker):
                 self._nothing_in_flight.set()
 
     async def _attempt(self, attempt: ScheduledAttempt) -> None:
-        """One attempt, with the webhook as it is when the attempt starts."""
+        """Make one attempt, with the webhook as it is when the attempt starts."""
         endpoint = attempt.endpoint
         config = await self._check.configured(endpoint, attempt.row)
         if isinstance(config, Event) or not self._scheduler.owns(endpoint, monotonic()):
@@ -237,7 +237,7 @@ class Sender(LeasedWorker):
             return
         result = await self._client.send(attempt.row, config)
         if result.gone and config is not None and await self._check.is_former(endpoint.webhook, config):
-            result = replace(result, gone=False)  # it is tried again, at the present address
+            result = replace(result, gone=False)  # it is retried at the current address
         if result.unsent:
             self._scheduler.not_sent(attempt, Unsendable(_SHORTAGE_SECONDS), now=monotonic())
         else:

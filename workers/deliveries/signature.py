@@ -8,6 +8,6 @@ from collections.abc import Iterable
 
 
 def signatures(keys: Iterable[bytes], body: bytes, *, message: str, timestamp: int) -> str:
-    """The value of `webhook-signature`: one signature for each key, so that a receiver may still use the previous secret."""
+    """Return the value of `webhook-signature`: one signature for each key, so that a receiver may still use the previous secret."""
     signed = f"{message}.{timestamp}.".encode() + body
     return " ".join([f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}" for key in keys])

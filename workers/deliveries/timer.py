@@ -1,4 +1,4 @@
-"""When endpoints need attention: one time for each of them."""
+"""The times at which endpoints need attention: one time for each of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ class Timed(Protocol):
 
 
 class Timer:
-    """The next time of each owner. `on_sooner` is called when the first of all has become an earlier one.
+    """The next time of each owner. `on_sooner` is called when the earliest time of all becomes earlier.
 
-    A changed time leaves its entry in the heap. The heap is rebuilt when most of its entries are such."""
+    A changed time leaves its entry in the heap. The heap is rebuilt when most of its entries are obsolete.
+    """
 
     def __init__(self, on_sooner: Callable[[], None]) -> None:
         self._on_sooner = on_sooner
@@ -27,11 +28,11 @@ class Timer:
 
     @property
     def entries(self) -> int:
-        """Times in memory, of owners and some that are no longer valid."""
+        """The number of times in memory, of owners and some that are no longer valid."""
         return len(self._heap)
 
     def set(self, owner: Timed, due: float | None) -> None:
-        """None: the owner needs nothing."""
+        """Set the time of an owner; None if it needs no attention."""
         if self._due.get(owner) == due:
             return
         if due is None:
@@ -41,7 +42,7 @@ class Timer:
         entry = (due, next(self._numbers), owner)
         heapq.heappush(self._heap, entry)
         if len(self._heap) > 2 * len(self._due) + SPARE:
-            self._heap = [(time, next(self._numbers), one) for one, time in self._due.items()]
+            self._heap = [(time, next(self._numbers), timed) for timed, time in self._due.items()]
             heapq.heapify(self._heap)
         if self._heap[0][2] is owner:
             self._on_sooner()

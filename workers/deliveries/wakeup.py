@@ -1,4 +1,4 @@
-"""Wakes the sender of this process after new deliveries are written. A process without a sender has nobody to wake."""
+"""Wakes the sender of this process after new deliveries are written. In a process without a sender it does nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class SenderWakeup:
-    """Made before the sender; `connect` is called when there is one."""
+    """A wake-up that is made before the sender; `connect` is called when there is one."""
 
     def __init__(self) -> None:
         self._wake: Callable[[], None] | None = None

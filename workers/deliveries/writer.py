@@ -1,7 +1,7 @@
-"""Writes outcomes in batches: all that came in during the last write are one statement.
+"""Writes outcomes in batches: all that arrived during the last write are one statement.
 
-The connection does not wait for the disk (`synchronous_commit` off): where a crash of the database loses an outcome, the delivery
-is sent once more.
+The connection does not wait for the disk (`synchronous_commit` off): if a crash of the database loses an outcome, the delivery is
+sent again.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Writer:
         self._some.set()
 
     def set_health(self, endpoint: Endpoint, health: Health) -> None:
-        """Written with the next outcome."""
+        """Set the health to write with the next outcome."""
         self._health[endpoint] = health
 
     async def run(self) -> None:
-        """Runs until it is cancelled."""
+        """Write outcomes until cancelled."""
         try:
             await run_forever(self._write_next, what="writer of outcomes", by_name=True)
         finally:
@@ -86,13 +86,17 @@ class Writer:
             self._connection = await self._database.connect("deliveries", settings=_SETTINGS)
         batch = _without_repeats(self._outcomes)
         health = dict(self._health)
-        changes = [EndpointHealthChange(one.webhook, one.shard, one.epoch, seen) for one, seen in health.items()]
-        owned = await self._store.record(self._connection, [one.outcome for one in batch], health=changes)
+        changes = [
+            EndpointHealthChange(endpoint.webhook, endpoint.shard, endpoint.epoch, state) for endpoint, state in health.items()
+        ]
+        owned = await self._store.record(self._connection, [pending.outcome for pending in batch], health=changes)
         del self._outcomes[: len(batch)]
-        self._health = {one: seen for one, seen in self._health.items() if one not in health or health[one] != seen}
+        self._health = {
+            endpoint: state for endpoint, state in self._health.items() if endpoint not in health or health[endpoint] != state
+        }
         if not self._outcomes:
             self._some.clear()
-        revoked = {(one.outcome.shard, one.outcome.epoch) for one in batch} - owned
+        revoked = {(pending.outcome.shard, pending.outcome.epoch) for pending in batch} - owned
         for shard, epoch in revoked:
             self._scheduler.revoke(shard, epoch)
         for pending_outcome in batch:
@@ -107,10 +111,10 @@ class Writer:
 
 
 def _without_repeats(outcomes: list[PendingOutcome]) -> list[PendingOutcome]:
-    """The first outcomes, up to a second one of the same delivery: one statement writes a row once."""
+    """Return the first outcomes, up to a second one of the same delivery: one statement writes a row only once."""
     seen: set[Key] = set()
-    for number, one in enumerate(outcomes[:_MOST]):
-        if one.outcome.key in seen:
+    for number, pending_outcome in enumerate(outcomes[:_MOST]):
+        if pending_outcome.outcome.key in seen:
             return outcomes[:number]
-        seen.add(one.outcome.key)
+        seen.add(pending_outcome.outcome.key)
     return outcomes[:_MOST]

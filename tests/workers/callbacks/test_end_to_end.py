@@ -105,7 +105,7 @@ async def test_an_address_is_not_called_without_its_secret_part(inner: Core, sen
                 await start(inner, number, slot=number)
                 await sending.finished(UUID(callback), number - 16)
     assert [(state, error) for _, state, _, error in sending.states(UUID(callback))] == [
-        (2, "The address is not stored any more."),
+        (2, "The address is no longer stored."),
         (1, None),
     ]
     assert [(got.query, from_json(got.body)["job_id"]) for got in receiver.got] == [("", 18)]

@@ -173,7 +173,7 @@ async def test_unreadable_secrets_are_an_error_and_nothing_is_sent(http: httpx.A
             owner.execute("UPDATE vault SET ciphertext = set_byte(ciphertext, 0, get_byte(ciphertext, 0) # 1)")
         shown = (await http.post(f"{path}/test/")).json()
         assert receiver.got == []
-    assert (shown["delivered"], shown["error"]) == (False, "The webhook's secrets cannot be opened.")
+    assert (shown["delivered"], shown["error"]) == (False, "The webhook's secrets cannot be decrypted.")
 
 
 async def test_a_missing_webhook_is_404(http: httpx.AsyncClient) -> None:
