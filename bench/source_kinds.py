@@ -158,7 +158,7 @@ _X264: Final = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "50", "-sc_thre
 _INTERLACED: Final = (*MPEG2, "-flags", "+ildct+ilme", "-top", "1")
 _OPEN: Final = (0.12, 2.12, 4.12)
 """The first picture that is shown is a little earlier than a flash."""
-_JUMPS: Final = "what is behind that cannot be looked up"
+_JUMPS: Final = "what is after that cannot be looked up"
 _PARTS: Final = (Form(), Form(size=(240, 180), channels=1, sample_rate=44_100), Form())
 
 

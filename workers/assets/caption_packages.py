@@ -1,7 +1,7 @@
-"""Makes the packages of a film agree with its captions, after each change of either.
+"""Makes the packages of a film consistent with its captions, after each change of either.
 
 Jobs of several clients change captions and package films, and none of them may replace what a job of another client has published.
-So the product itself writes the two short texts that name the tracks, one process at a time for each film.
+Therefore the product itself writes the two short texts that name the tracks, one process at a time for each film.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ Change = Callable[[bytes], bytes]
 
 
 class CaptionPackages:
-    """Writes `master.m3u8` and `manifest.mpd` anew where their tracks are not those of the Event. Of the tracks that were found
-    in the source it takes out those that are to be deleted."""
+    """Rewrites `master.m3u8` and `manifest.mpd` if their tracks are not those of the Event. It removes the tracks from the source
+    that are to be deleted."""
 
     def __init__(self, database: Database, captions: CaptionAnswers, *, files: MediaFiles) -> None:
         self._database = database
         self._captions = captions
         self._files = files
         self._turn = Lock()
-        """What waits for its turn has no connection: as many as the pool has would wait for one that the first needs."""
+        """A lock that is taken before a connection: otherwise tasks that wait could hold all connections of the pool while the
+        first one needs another."""
 
     async def agree(self, event_id: UUID) -> None:
         content = str(event_id)
@@ -51,18 +52,18 @@ class CaptionPackages:
                 await self._change(f"{content}/{folder}/manifest.mpd", partial(_manifest, tracks=tracks, leaving=leaving))
 
     async def _change(self, path: str, change: Change) -> None:
-        """Unless a job has put another file there meanwhile: then that one is changed."""
+        """Change a file. If a job has replaced it meanwhile, the new file is changed."""
         for _ in range(_TRIES):
-            found = await self._files.find(path)
-            if found is None:
+            file = await self._files.find(path)
+            if file is None:
                 return
             try:
                 before = await self._files.read(path, limit=_LARGEST)
                 after = None if before is None else change(before)
             except ValueError as fault:
-                _log.warning("the captions of %s are not put into it: %s", path, fault)
+                _log.warning("the captions of %s cannot be added to it: %s", path, fault)
                 return
-            if after is None or after == before or await self._files.replace(found, after):
+            if after is None or after == before or await self._files.replace(file, after):
                 return
 
 

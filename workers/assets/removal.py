@@ -1,8 +1,8 @@
 """Deletes the files of removed assets.
 
-An asset is removed in the log first. A run of its job that is still under way may publish the file until its folder is gone, so the
-folders of its jobs are deleted before the file. Then its path is free for another asset. Whoever dies on the way leaves the rest to
-the next turn: the row of the asset says that its file is left.
+An asset is removed in the log first. A run of its job that is still in progress may publish the file until its folder is gone, so
+the folders of its jobs are deleted before the file. Then its path is free for another asset. If a process dies in between, the next
+turn does the rest: the row of the asset says that its file remains.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ RemoveJobFolders = Callable[[Collection[int]], Awaitable[None]]
 
 
 class AssetFileRemoval(BackgroundTask):
-    """`remove_folders` deletes the folders of jobs, so that no run of them publishes anything more."""
+    """The background task that deletes the files. `remove_folders` deletes the folders of jobs, so that no run of them publishes
+    anything more."""
 
     WHAT: ClassVar[str] = "removal of files of assets"
 
@@ -60,12 +61,12 @@ class AssetFileRemoval(BackgroundTask):
             await self._waker.sleep(_POLL)
 
     async def remove(self) -> int:
-        """Returns how many files were left."""
-        left = await self._assets.with_files_left(limit=_AT_ONCE)
-        for ended in await asyncio.gather(*map(self._remove_one, left), return_exceptions=True):
+        """Remove files, and return the number of files that were to be removed."""
+        keys = await self._assets.with_files_left(limit=_AT_ONCE)
+        for ended in await asyncio.gather(*map(self._remove_one, keys), return_exceptions=True):
             if isinstance(ended, BaseException):
                 raise ended
-        return len(left)
+        return len(keys)
 
     async def _remove_one(self, key: UUID) -> None:
         asset = await self._with_file_left(key)
@@ -76,11 +77,11 @@ class AssetFileRemoval(BackgroundTask):
             await self._agree(asset.event_id)
             for path in caption_parts(asset.path):
                 await self._files.remove(path)
-        found = await self._files.find(asset.path)
+        file = await self._files.find(asset.path)
         if await self._with_file_left(key) is None:
-            return  # another one was faster: what is at the path now may be the file of the next asset
-        if found is not None:
-            await self._files.remove(asset.path, only=found)
+            return  # another process was faster: the file at the path may belong to the next asset
+        if file is not None:
+            await self._files.remove(asset.path, only=file)
         await self._executor.execute(ReleaseAssetPath(key), invocation=Invocation.by("system"))
 
     async def _with_file_left(self, key: UUID) -> Asset | None:

@@ -1,4 +1,5 @@
-"""Fills the index of the audit behind the log, in every process with workers or the API. A lock lets one at a time."""
+"""Fills the index of the audit behind the log. It runs in every process with workers or the API; a lock lets one at a time do the
+work."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from projections.kernel.database import Database
 
 
 class AuditIndex(BackgroundTask):
-    """`pause` is in seconds."""
+    """The background task that fills the index. `pause` is in seconds."""
 
     WHAT: ClassVar[str] = "index of the audit"
 

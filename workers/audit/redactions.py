@@ -1,6 +1,7 @@
-"""Carries out redactions that are under way, and drops aggregates that lost content from the cache of this process.
+"""Carries out redactions that are in progress, and drops aggregates that lost content from the cache of this process.
 
-It runs in every process that has workers or the API. An advisory lock lets one at a time carry out; every one forgets.
+It runs in every process that has workers or the API. An advisory lock lets one process at a time carry out redactions; each process
+drops aggregates.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FORGOTTEN: Final = "SELECT stream, position FROM redacted_streams WHERE positio
 
 
 class Redactions(BackgroundTask):
-    """`pause` is in seconds."""
+    """The background task of redactions. `pause` is in seconds."""
 
     WHAT: ClassVar[str] = "redactions"
 
@@ -33,7 +34,7 @@ class Redactions(BackgroundTask):
         self._seen: int | None = None
 
     async def carry_out(self) -> None:
-        """Go on with everything that is under way, as far as it goes now."""
+        """Continue all redactions in progress, as far as possible now."""
         if await self._redactor.unfinished():
             connection = await self._database.connect("redactions")
             try:
@@ -44,13 +45,13 @@ class Redactions(BackgroundTask):
 
     async def _carry_out(self) -> None:
         for order in await self._redactor.unfinished():
-            going = order
-            while going.reached < going.through:
-                going = await self._redactor.step(going)
-            await self._redactor.step(going)
+            current = order
+            while current.reached < current.through:
+                current = await self._redactor.step(current)
+            await self._redactor.step(current)
 
     async def forget(self) -> None:
-        """What another process erased, this one drops."""
+        """Drop aggregates whose content another process erased."""
         if self._seen is None:
             row = await self._database.row("SELECT coalesce(max(position), 0) FROM redacted_streams")
             self._seen = 0 if row is None else int(row[0])
@@ -66,5 +67,5 @@ class Redactions(BackgroundTask):
 
 
 async def _locked(connection: AsyncConnection[TupleRow]) -> bool:
-    found = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
-    return bool(found and found[0])
+    row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
+    return bool(row and row[0])

@@ -1,8 +1,8 @@
 """Verifies the log in the background: what was added since the last time, and a part of what is older.
 
 It runs in every process that has workers or the API; an advisory lock, which ends with its connection, lets one at a time do it.
-Each piece has a connection and snapshots of its own, so no snapshot is long. After each the task rests as long as the piece took:
-requests of the same process would wait for a processor otherwise.
+Each piece has its own connection and snapshots, so no snapshot is long. After each piece the task rests as long as the piece took:
+otherwise requests of the same process would wait for a processor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from projections.kernel.database import Database
 _LOCK: Final = 0x6D6C20766572  # "ml ver"
 _PART: Final = 20_000
 _PIECE: Final = 2_000
-"""Events that are verified without a rest."""
+"""The number of events that are verified without a rest."""
 _STORED: Final = """
 SELECT cursor, position, number, chain_hash, extract(epoch FROM clock_timestamp() - verified_at)::float8, bad_position
 FROM log_verification
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogVerification(BackgroundTask):
-    """Once a minute: the new events, and `part` of the older ones. Every process shows how far that is."""
+    """Verifies, once a minute, the new events and `part` of the older ones. Every process shows the progress in its metrics."""
 
     WHAT: ClassVar[str] = "verification of the log"
 
@@ -50,16 +50,16 @@ class LogVerification(BackgroundTask):
         self._piece = min(part, _PIECE)
         self._pieces = part // self._piece
         self._pause = pause
-        self._position = Gauge("medialedger_log_verified_position", "The end of what was verified of the log", registry=registry)
+        self._position = Gauge("medialedger_log_verified_position", "Position up to which the log was verified", registry=registry)
         self._age = Gauge("medialedger_log_verified_age_seconds", "Seconds since the log was verified", registry=registry)
-        self._bad = Gauge("medialedger_log_bad_position", "First position of the log that does not fit; 0: none", registry=registry)
+        self._bad = Gauge("medialedger_log_bad_position", "First damaged position of the log; 0: none", registry=registry)
 
     async def look(self) -> None:
-        """Verify what is due, if nobody else does, and show how far that is."""
+        """Verify what is due, unless another process does so, and update the metrics."""
         connection = await self._database.connect("verification")
         try:
-            found = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
-            if found and found[0]:
+            locked = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
+            if locked and locked[0]:
                 while await self._next("tail"):
                     pass
                 for _ in range(self._pieces):
@@ -70,24 +70,26 @@ class LogVerification(BackgroundTask):
         await self._show()
 
     async def _next(self, cursor: str) -> bool:
-        """Verify one more piece. Whether there is another one."""
+        """Verify the next piece. Return True if there is another one."""
         began = time.monotonic()
         stored = {name: link for name, *link, _, _ in await self._database.rows(_STORED)}
         position, number, chain_hash = stored.get(cursor, (0, 0, None))
         after = None if chain_hash is None else Link(position, number, chain_hash)
-        found = await asyncio.to_thread(partial(verify, self._database.conninfo, extent=Extent(after=after, most=self._piece)))
-        await self._keep(cursor, found)
+        verification = await asyncio.to_thread(
+            partial(verify, self._database.conninfo, extent=Extent(after=after, most=self._piece))
+        )
+        await self._keep(cursor, verification)
         await asyncio.sleep(time.monotonic() - began)
-        return found.next is not None
+        return verification.next is not None
 
-    async def _keep(self, cursor: str, found: Verification) -> None:
-        if not found.valid:
-            _log.error("the log does not fit at position %s: %s", found.first_bad_position, found.reason)
-            await self._database.execute(_BAD, (cursor, found.first_bad_position, found.reason))
-        elif cursor == "scrub" and found.next is None:  # from the beginning again
+    async def _keep(self, cursor: str, verification: Verification) -> None:
+        if not verification.valid:
+            _log.error("the log is damaged at position %s: %s", verification.first_bad_position, verification.reason)
+            await self._database.execute(_BAD, (cursor, verification.first_bad_position, verification.reason))
+        elif cursor == "scrub" and verification.next is None:  # start again from the beginning
             await self._database.execute(_GOOD, (cursor, 0, 0, None))
         else:
-            end = found.end or Link(0, 0, b"")
+            end = verification.end or Link(0, 0, b"")
             await self._database.execute(_GOOD, (cursor, end.position, end.number, end.chain_hash if end.position else None))
 
     async def _show(self) -> None:

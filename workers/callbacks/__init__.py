@@ -1,1 +1,2 @@
-"""Callbacks: notices of the progress of jobs, and of the ends of infrastructure. docs/reference/api/webhooks.md#callbacks."""
+"""Callbacks: notices of the progress of jobs, and of the ends of runs of infrastructure. See
+docs/reference/api/webhooks.md#callbacks."""

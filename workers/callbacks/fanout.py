@@ -1,8 +1,8 @@
-"""Fan-out of callbacks: one delivery for each notice of a job, a publication or infrastructure, and each callback that it
+"""The fan-out of callbacks: one delivery for each notice of a job, a publication or infrastructure, and each callback that it
 names.
 
-The handler of the consumer. A notice shows the aggregate as of its event. Whether a callback exists and is enabled is read when the
-delivery is inserted, and again by the sender.
+It is the handler of the consumer. A notice shows the aggregate as of its event. The existence and state of a callback are read when
+the delivery is inserted, and again by the sender.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _WITHOUT_CALLBACKS: Final = 8 * MIB
 
 @dataclass(slots=True)
 class _Memory:
-    """Aggregates as of one position. `without_callbacks` are the streams of jobs that name none: their events need not be read."""
+    """The aggregates as of one position. `without_callbacks` are the streams of jobs that name no callback: their events need not
+    be read."""
 
     position: int
     jobs: AggregateCache[Job]
@@ -60,7 +61,8 @@ class _Notice:
 
 
 class CallbackFanout(DeliveryFanout[_Memory]):
-    """`most` is the size of the cache of jobs, in bytes; `wake` notifies the sender of this process."""
+    """The handler that makes notices. `most` is the size of the cache of jobs in bytes; `wake` notifies the sender of this
+    process."""
 
     source = Source.CALLBACKS
     kinds: Final = frozenset({Job.KIND, ProvisionInfo.KIND, Publication.KIND})
@@ -94,7 +96,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         return await self._new_deliveries(notices) if notices else []
 
     async def _of_publication(self, record: LoggedEvent) -> Sequence[_Notice]:
-        """Publications change seldom, so each is read as it was then."""
+        """Return the notices of a publication. Publications change seldom, so each is loaded as of the position of the event."""
         publication = (await self._streams.as_of({record.stream}, record.position)).get(record.stream)
         if not isinstance(publication, Publication):
             return ()
@@ -131,7 +133,8 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         yield from _noticed(record, job.submission.callbacks, body=payload(event, job))
 
     async def _new_deliveries(self, notices: Sequence[_Notice]) -> list[NewDelivery]:
-        """For existing callbacks. For a disabled one they are inserted as failed, so that they can be recovered."""
+        """Return deliveries for existing callbacks. For a disabled one they are inserted as failed, so that they can be
+        recovered."""
         named = {callback.id for notice in notices for callback in notice.callbacks}
         existing = {UUID(row.id): row.details for row in await self._records.those(Callback.KIND, named)}
         return [

@@ -1,4 +1,4 @@
-"""Notices of jobs for their callbacks: docs/reference/api/job-engine.md#callbacks. Pure.
+"""Notices of jobs for their callbacks: see docs/reference/api/job-engine.md#callbacks. These are pure functions.
 
 There is a notice when a job starts, ends, is paused or resumed, and when an attempt of a task starts, is completed or fails. There
 is none when a worker gives a task back: the same attempt starts again.
@@ -20,7 +20,7 @@ from domain.kernel.event import DomainEvent
 
 JOB_STATUSES: Final = ("started", "queued", "paused", "broken", "completed", "failed")
 TASK_STATUSES: Final = ("task_started", "task_completed", "task_failed")
-_LOST: Final = "nothing was heard of its worker"
+_LOST: Final = "its worker gave no sign of life"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Notice:
 
 
 def payload(event: DomainEvent, job: Job) -> dict[str, Any] | None:
-    """The payload for a domain event; `job` is the job after it. None when there is no notice of the event."""
+    """Return the payload for a domain event; None if there is no notice of the event. `job` is the job after the event."""
     notice = _of_job(event, job) or _of_task(event, job)
     if notice is None:
         return None
@@ -57,7 +57,7 @@ def payload(event: DomainEvent, job: Job) -> dict[str, Any] | None:
 
 
 def sample(*, client: str, at: datetime) -> dict[str, Any]:
-    """A sample, to test a receiver. No job has the number 0."""
+    """Return a sample to test a receiver. No job has the number 0."""
     return {
         "job_id": 0,
         "status": "completed",
@@ -103,7 +103,7 @@ def _of_task(event: DomainEvent, job: Job) -> _Notice | None:
 
 
 def _ended(status: str, reason: str, tasks: Iterable[Task]) -> _Notice:
-    """With the files of all completed tasks, also of a failed job: they are published."""
+    """Return the notice of an ended job with the files of all completed tasks. A failed job has them too: they are published."""
     results = [(task.plan.name, task.result) for task in tasks if task.result is not None and task.state is TaskState.COMPLETED]
     files = tuple(name for _, result in results for name in result.files)
     metadata = {name: result.metadata for name, result in results}

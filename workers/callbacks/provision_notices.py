@@ -1,7 +1,7 @@
-"""Notices of infrastructure for its callbacks: docs/reference/api/provisioning.md#callbacks. Pure.
+"""Notices of infrastructure for its callbacks: see docs/reference/api/provisioning.md#callbacks. These are pure functions.
 
-There is one whenever a run ends: what was asked for is there, failed, or is gone. There is none of the termination that a reset
-leaves behind, of which no state tells.
+There is a notice whenever a run ends: the requested infrastructure exists, failed, or is gone. There is none for the termination
+after a reset, which no state shows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ ENDS: Final = (events.Provisioned, events.Failed, events.PartlyTerminated, event
 
 
 def payload(event: DomainEvent, info: ProvisionInfo) -> dict[str, Any] | None:
-    """The payload for a domain event; `info` is the Provision Info after it. None when there is no notice of the event."""
+    """Return the payload for a domain event; None if there is no notice of the event. `info` is the Provision Info after the
+    event."""
     if not isinstance(event, ENDS):
         return None
     return {

@@ -1,7 +1,8 @@
-"""Notices of publications for their callbacks: docs/reference/api/publications.md#callbacks. Pure.
+"""Notices of publications for their callbacks: see docs/reference/api/publications.md#callbacks. These are pure functions.
 
-There is a notice of every change of the state, when the target has a live stream, and when it has made a publication public or
-private."""
+There is a notice of every change of the state, when the target receives a live stream, and when the target has made a publication
+public or private.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ NOTED: Final = frozenset(event.TOPIC for event in (*_STATES, events.Arrived, eve
 
 
 def notice_of(event: DomainEvent, publication: Publication) -> dict[str, Any]:
-    """The payload; `publication` is as it was after the event."""
+    """Return the payload. `publication` is the publication after the event."""
     return {
         "publicationId": publication.key,
         "destinationId": str(publication.destination_id),

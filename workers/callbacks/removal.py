@@ -28,10 +28,11 @@ _log = logging.getLogger(__name__)
 
 
 class CallbackRemoval(BackgroundTask):
-    """Removes them at the start and then every hour. Several processes may do it at once.
+    """Removes unused callbacks at the start and then every hour. Several processes may do so at once.
 
-    A job that names a callback at the same moment writes to it, unless one has done so on that day; then it is not removed. One of
-    the two appends is refused, decided again, and finds what the other has written."""
+    A job that names a callback at the same moment writes to the callback, unless a job has done so on that day; then it is not
+    removed. One of the two appends is refused, decided again, and sees what the other has written.
+    """
 
     WHAT: ClassVar[str] = "removal of unused callbacks"
 
@@ -42,7 +43,8 @@ class CallbackRemoval(BackgroundTask):
         self._every = every
 
     async def remove(self) -> int:
-        """Returns how many were found unused. Waits until the fan-out has read what their jobs did."""
+        """Remove unused callbacks, and return the number of those that were unused. Wait until the fan-out has read the events of
+        their jobs."""
         before, after, removed = (self._clock() - KEPT).date(), FIRST, 0
         while page := await without_jobs(self._database, named_before=before, after=after):
             await self._until_read(page.position)
@@ -51,7 +53,7 @@ class CallbackRemoval(BackgroundTask):
         return removed
 
     async def _until_read(self, position: int) -> None:
-        """Until the fan-out has read that far: then there is a delivery for every notice up to there."""
+        """Wait until the fan-out has read up to this position: then there is a delivery for every notice before it."""
         while True:
             if await read_to(self._database, CONSUMER) >= position:
                 return
@@ -65,7 +67,7 @@ class CallbackRemoval(BackgroundTask):
         return len(callbacks)
 
     async def _remove_one(self, callback: UUID, before: date) -> None:
-        with suppress(Conflict, NotFound):  # somebody else has changed or deleted it at the same moment
+        with suppress(Conflict, NotFound):  # another client has changed or deleted it at the same moment
             await self._executor.execute(RemoveUnusedCallback(callback, before), invocation=Invocation.by("system"))
 
     async def _turn(self) -> None:

@@ -70,7 +70,8 @@ class EndpointState:
     disable_reason: str | None = None
 
     def open_for(self, now: float) -> float | None:
-        """Return the seconds until the open circuit breaker lets an attempt through, 0 while it is half-open; None if it is closed."""
+        """Return the seconds until the open circuit breaker lets an attempt through, 0 while it is half-open; None if it is
+        closed."""
         if self.phase is Phase.PROBING:
             return 0.0
         rests = self.phase is Phase.RESTING or (self.phase is Phase.PAUSED and self.failures >= FAILURES)

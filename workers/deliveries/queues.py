@@ -86,7 +86,8 @@ class OrderedQueues:
         self.waiting = 0
 
     def offer(self, row: PendingDelivery, now: float) -> None:
-        """Take the next row of the table. If the outcome of a row is already available but not written, call `pass_over` instead."""
+        """Take the next row of the table. If the outcome of a row is already available but not written, call `pass_over`
+        instead."""
         self.frontier = (row.position, row.ordering_key)
         queue = self._queues.get(row.ordering_key)
         if queue is None:

@@ -11,7 +11,7 @@ from projections.effects.orders import Order
 
 
 class ChannelOrders:
-    """Reads the order and hands it to its use case."""
+    """Parses an order and passes it to its use case."""
 
     def __init__(self, handlers: OnAirHandlers) -> None:
         self._handlers = handlers

@@ -1,4 +1,4 @@
-"""What the states of Events mean to the encoders of channels: the handler of the consumer.
+"""The effect of the states of Events on the encoders of channels: the handler of the consumer.
 
 The orders of a channel are carried out in the order of the log, whichever Events they are from. There are none for a stop: the
 Event releases its channel in the same append.
@@ -24,7 +24,7 @@ _TOPICS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC
 
 
 def order_kind(event: DomainEvent) -> OrderKind | None:
-    """What an event of an Event orders for its channel, if it does."""
+    """Return the kind of the order for the channel of an Event; None if the event orders nothing."""
     match event:
         case events.StateChanged(state=state, trigger=trigger) if state in LIVE and trigger in ENCODER_TRIGGERS:
             return OrderKind.TAKE
@@ -34,19 +34,19 @@ def order_kind(event: DomainEvent) -> OrderKind | None:
 
 
 class EncodingOrders(OrderHandler):
-    """Events that go on the air, or are forced to stop."""
+    """Orders for Events that go on the air, or are forced to stop."""
 
     CONSUMER: ClassVar[str] = CONSUMER
     kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND})
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
-        found = [(record, kind) for record in records if record.topic in _TOPICS and (kind := order_kind(self._read(record)))]
-        if not found:
+        relevant = [(record, kind) for record in records if record.topic in _TOPICS and (kind := order_kind(self._read(record)))]
+        if not relevant:
             return None
         moved = {record.stream for record in records if record.topic == events.ChannelAssigned.TOPIC}
-        settled = await self._streams.as_of({record.stream for record, _ in found} - moved, records[-1].position)
+        settled = await self._streams.as_of({record.stream for record, _ in relevant} - moved, records[-1].position)
         orders = []
-        for record, kind in found:
+        for record, kind in relevant:
             roots = settled if record.stream in settled else await self._streams.as_of({record.stream}, record.position)
             event = roots.get(record.stream)
             if isinstance(event, MediaEvent) and (channel_id := event.details.channel_id) is not None:

@@ -1,1 +1,1 @@
-"""Films that follow from what happens to Events."""
+"""Films that are made automatically when Events change."""

@@ -1,5 +1,5 @@
-"""What happens to Events and means a film: the handler of the consumer. There is an order for each stop of an Event that was live,
-and for each playlist that waits for the film of an Event which has changed."""
+"""The changes of Events that lead to a film: the handler of the consumer. There is an order for each stop of an Event that was
+live, and for each playlist that waits for the film of an Event which has changed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CAPTURE: Final = "capture"
 COMPOSE: Final = "compose"
 _STOPS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC})
 _CHANGES: Final = _STOPS | {events.Mp4StateChanged.TOPIC, events.VodJobEnded.TOPIC, events.Deleted.TOPIC}
-"""After these an Event may have its film, or get none."""
+"""The topics after which an Event may have its film, or will get none."""
 
 
 def is_stop(event: DomainEvent) -> bool:
-    """Whether an Event that was on the air has stopped."""
+    """Return True if an Event that was on the air has stopped."""
     match event:
         case events.StateChanged(state=EventState.STOPPED, previous=previous) | events.ForceStopped(previous=previous):
             return previous in ON_AIR
@@ -41,7 +41,7 @@ def is_stop(event: DomainEvent) -> bool:
 
 
 class FilmOrders(OrderHandler):
-    """Stops of Events, and changes of Events whose films playlists wait for."""
+    """Orders for stops of Events, and for changes of Events whose films playlists wait for."""
 
     CONSUMER: ClassVar[str] = CONSUMER
     kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND, Composition.KIND})
@@ -56,19 +56,20 @@ class FilmOrders(OrderHandler):
         return [*captures, *await self._waiting(records)] or None
 
     async def _waiting(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder]:
-        """A playlist that begins to wait is looked at once more: what it waits for may have come before the log said that it waits.
-        One that waits when an Event changes is found in the view, which is never behind the log."""
+        """Return the orders for waiting playlists. A playlist that begins to wait is checked once more: its source may have arrived
+        before the log recorded the wait. A playlist that waits when an Event changes is found in the view, which is never behind
+        the log."""
         changed = {UUID(record.key): record for record in records if record.topic in _CHANGES}
         began = {record.stream: record for record in records if record.topic == SourcesAwaited.TOPIC}
-        found = dict.fromkeys(await self._compositions.awaiting(changed.keys()), records[-1]) if changed else {}
+        waiting = dict.fromkeys(await self._compositions.awaiting(changed.keys()), records[-1]) if changed else {}
         if began:
             roots = await self._streams.as_of(began.keys(), records[-1].position)
-            found |= {root.event_id: began[stream] for stream, root in roots.items() if isinstance(root, Composition)}
-        return [self._order(record, target=MediaEvent.stream(event), body=COMPOSE) for event, record in found.items()]
+            waiting |= {root.event_id: began[stream] for stream, root in roots.items() if isinstance(root, Composition)}
+        return [self._order(record, target=MediaEvent.stream(event), body=COMPOSE) for event, record in waiting.items()]
 
 
 class FilmCommands:
-    """Carries out the orders."""
+    """Carries out the orders for films."""
 
     def __init__(self, captures: StopCaptures, compositions: CompositionHandlers) -> None:
         self._captures = captures

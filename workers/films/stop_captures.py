@@ -1,4 +1,4 @@
-"""Captures of Events that have stopped: what `captureOnStop` of a flow asks for. docs/reference/api/flows.md"""
+"""Captures of Events that have stopped, which `captureOnStop` of a flow requests. See docs/reference/api/flows.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLIENT: Final = "system"
 
 
 class StopCaptures:
-    """Submits the capture of a stop, once: the end of what was captured says for which stop it was."""
+    """Submits the capture of a stop, once: the end of the captured time identifies the stop."""
 
     def __init__(self, events: EventLookup, records: RecordLookup, *, jobs: JobHandlers, notes: ServiceNotes) -> None:
         self._events = events
@@ -29,8 +29,8 @@ class StopCaptures:
         self._notes = notes
 
     async def capture(self, event_id: UUID, *, invocation: Invocation) -> None:
-        """Capture what the last stop of the Event left, if its flow asks for that. An Event that is live again is captured at its
-        next stop."""
+        """Capture the Event after its last stop, if its flow requests that. An Event that is live again is captured at its next
+        stop."""
         if not await self._is_due(event_id):
             return
         job = NewJob(client=_CLIENT, workflow=VodWorkflow.CAPTURE.value, parameters={"content_id": str(event_id)})
@@ -52,14 +52,14 @@ class StopCaptures:
 
 
 def _is_open(details: EventDetails) -> bool:
-    """Whether the Event has stopped and nothing was captured up to its end."""
+    """Return True if the Event has stopped and was not captured up to its end."""
     end = details.actual_live_end
     return end is not None and details.state not in STREAMING and not _same(details.capture_vod_end, end)
 
 
-def _same(one: datetime | None, other: datetime) -> bool:
-    """As the parameters of a job hold times."""
-    return one is not None and iso(one) == iso(other)
+def _same(first: datetime | None, second: datetime) -> bool:
+    """Compare times with the precision of job parameters."""
+    return first is not None and iso(first) == iso(second)
 
 
 def _reason(refusal: DomainError) -> str:

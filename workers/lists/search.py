@@ -1,7 +1,7 @@
 """Fills the search indexes: the handler of the consumer `search`.
 
-It reads the texts from the views, which are never older than the log. So a text may be newer than the checkpoint that is written
-with it; the changes in between are tested by each query until the consumer has passed them.
+It reads the texts from the views, which are never older than the log. A text may therefore be newer than the checkpoint that is
+written with it; the changes in between are tested by each query until the consumer has passed them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SearchIndexer:
         self.kinds: frozenset[str] | None = frozenset(self._indexes)
 
     async def begin(self, position: int) -> None:
-        """Nothing is kept in memory."""
+        """Do nothing: no state is in memory."""
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Entries | None:
         changed: dict[SearchIndex, dict[str, None]] = {}
@@ -42,11 +42,11 @@ class SearchIndexer:
 
     async def _entries(self, index: SearchIndex, keys: Sequence[str]) -> dict[Any, set[int]]:
         texts = await index.texts(self._database, keys)
-        return await asyncio.to_thread(lambda: {key: grams(text) for key, text in texts})  # a text may have a megabyte
+        return await asyncio.to_thread(lambda: {key: grams(text) for key, text in texts})  # a text may be a megabyte long
 
     async def write(self, connection: AsyncConnection[TupleRow], effects: Entries) -> None:
         for index, entries in effects.items():
             await index.write(connection, entries)
 
     def wrote(self, effects: Entries) -> None:
-        """Queries see the index itself."""
+        """Do nothing: queries read the index itself."""

@@ -1,4 +1,4 @@
-"""Adds up the totals of lists: what appends have written since the last time."""
+"""Adds up the totals of lists from what appends have written since the last time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _FORGET_EVERY: Final = 3600.0
 
 
 class TotalsTask(BackgroundTask):
-    """Several processes may do it at once. Without it totals stay exact, and become slower to read."""
+    """The background task that adds up totals. Several processes may do so at once. Without it totals stay exact, and become slower
+    to read."""
 
     WHAT: ClassVar[str] = "totals of lists"
 

@@ -1,1 +1,2 @@
-"""Formats of media and the descriptions of sources: pure, or by reading files. Everything that handles media asks it."""
+"""Formats of media and descriptions of sources: pure functions and readers of files. All other packages that handle media use
+them."""

@@ -1,4 +1,4 @@
-"""AAC as a stream of frames that say their own length: ADTS, ISO/IEC 13818-7, 6.2. Such streams are joined by their bytes."""
+"""AAC as a stream of frames that state their own length: ADTS, ISO/IEC 13818-7, 6.2. Such streams can be concatenated."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 from workers.media.errors import Unreadable
 
 SAMPLES: Final = 1024
-"""In a frame."""
+"""The number of samples in a frame."""
 _HEAD: Final = 7
 
 
 def frames(stream: bytes) -> Iterator[bytes]:
-    """Raises `Unreadable` for what is none."""
+    """Yield the frames of a stream. Raise `Unreadable` if it is not such a stream."""
     at = 0
     while at < len(stream):
         head = stream[at : at + _HEAD]

@@ -1,4 +1,4 @@
-"""The decoder configuration of H.264, made of the parameter sets that lie within a stream. ISO/IEC 14496-15, 5.3.3."""
+"""The decoder configuration of H.264, made from the parameter sets within a stream: ISO/IEC 14496-15, 5.3.3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 _SEQUENCE, _PICTURE = 7, 8
 _MOST: Final = 31
-"""Sequence parameter sets that a configuration can hold."""
+"""The largest number of sequence parameter sets that a configuration can hold."""
 _LONGEST: Final = 0xFFFF
 
 
@@ -15,9 +15,9 @@ def configuration(sample: bytes | memoryview, before: bytes) -> bytes:
     """Return the configuration for a sample whose units begin with lengths of four bytes. It is that of `before`, unless the sample
     has other parameter sets."""
     sets = [bytes(unit) for unit in _units(memoryview(sample)) if unit[0] & 0x1F in (_SEQUENCE, _PICTURE)]
-    sequences = [one for one in dict.fromkeys(sets) if one[0] & 0x1F == _SEQUENCE and len(one) > 3]
-    pictures = [one for one in dict.fromkeys(sets) if one[0] & 0x1F == _PICTURE]
-    if not sequences or not pictures or all(one in before for one in (*sequences, *pictures)):
+    sequences = [unit for unit in dict.fromkeys(sets) if unit[0] & 0x1F == _SEQUENCE and len(unit) > 3]
+    pictures = [unit for unit in dict.fromkeys(sets) if unit[0] & 0x1F == _PICTURE]
+    if not sequences or not pictures or all(unit in before for unit in (*sequences, *pictures)):
         return before
     if len(sequences) > _MOST or len(pictures) > 0xFF or max(map(len, sets)) > _LONGEST:
         return before

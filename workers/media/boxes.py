@@ -1,4 +1,4 @@
-"""Boxes of ISO base media files: ISO/IEC 14496-12. Read from bytes that a stranger sent: every length is checked."""
+"""Boxes of ISO base media files: ISO/IEC 14496-12. The bytes are untrusted: every length is checked."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _HEADER: Final = Struct(">I4s")
 _LARGE: Final = Struct(">Q")
 LONGEST_HEAD: Final = 16
 MOST_BOXES: Final = 10_000
-"""Boxes within one box."""
+"""The largest number of boxes within one box."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`body` is without the header."""
+    """A box. `body` does not include the header."""
 
     kind: bytes
     body: memoryview
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 def places(data: memoryview | bytes | mmap, *, most: int = MOST_BOXES) -> Iterator[Place]:
-    """Yield the places of the boxes within a box, or a file, which they fill. Raises `Unreadable`."""
+    """Yield the places of the boxes that fill a box or a file. Raise `Unreadable`."""
     at, count, total = 0, 0, len(data)
     while at < total:
         size, kind, header = head(data[at : at + LONGEST_HEAD])
@@ -49,12 +49,12 @@ def places(data: memoryview | bytes | mmap, *, most: int = MOST_BOXES) -> Iterat
 
 
 def boxes(data: memoryview) -> Iterator[Box]:
-    """The boxes within a box, or a file. Raises `Unreadable`."""
-    return (Box(one.kind, data[one.begins : one.end]) for one in places(data))
+    """Return the boxes within a box or a file. Raise `Unreadable`."""
+    return (Box(place.kind, data[place.begins : place.end]) for place in places(data))
 
 
 def head(data: memoryview | bytes) -> tuple[int, bytes, int]:
-    """The size of a box with its header, its type, and the size of the header. A box without an end is refused."""
+    """Return the size of a box with its header, its type, and the size of the header. A box without an end is refused."""
     if len(data) < _HEADER.size:
         raise Unreadable("a box has no header")
     size, kind = _HEADER.unpack_from(data)
@@ -70,26 +70,26 @@ def head(data: memoryview | bytes) -> tuple[int, bytes, int]:
 
 
 def has_head(data: bytearray) -> bool:
-    """True if the head of a box is there. Eight bytes are enough for all but the largest boxes."""
+    """Return True if the head of a box is complete. Eight bytes are enough for all but the largest boxes."""
     return len(data) >= LONGEST_HEAD or (len(data) >= _HEADER.size and data[:4] != b"\0\0\0\1")
 
 
 def child(data: memoryview, *path: bytes) -> memoryview | None:
-    """The body of the first box of this path."""
+    """Return the body of the first box at this path; None if there is none."""
     for kind in path:
-        found = next((one.body for one in boxes(data) if one.kind == kind), None)
-        if found is None:
+        body = next((box.body for box in boxes(data) if box.kind == kind), None)
+        if body is None:
             return None
-        data = found
+        data = body
     return data
 
 
 def needed(data: memoryview, *path: bytes) -> memoryview:
-    """Return the body of the box that `child` finds. Raises `Unreadable` if there is none."""
-    found = child(data, *path)
-    if found is None:
+    """Return the body of the box that `child` finds. Raise `Unreadable` if there is none."""
+    body = child(data, *path)
+    if body is None:
         raise Unreadable(f"it has no {path[-1].decode('latin-1')}")
-    return found
+    return body
 
 
 class BoxStream:
@@ -100,7 +100,7 @@ class BoxStream:
         self._rest = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Type and bytes, with the head, of each box that is complete now. Raises `Unreadable`."""
+        """Yield the type and the bytes, with the head, of each box that is complete now. Raise `Unreadable`."""
         self._rest += piece
         while has_head(self._rest):
             size, kind, _ = head(bytes(self._rest[:LONGEST_HEAD]))
@@ -121,11 +121,11 @@ class Fields:
         self._at = 0
 
     def whole(self, size: int, *, signed: bool = False) -> int:
-        """An integer of so many bytes. Raises `Unreadable`."""
+        """Read an integer of so many bytes. Raise `Unreadable`."""
         return int.from_bytes(self.take(size), "big", signed=signed)
 
     def take(self, size: int) -> memoryview:
-        """Take the next `size` bytes. Raises `Unreadable` if there are fewer."""
+        """Return the next `size` bytes. Raise `Unreadable` if there are fewer."""
         end = self._at + size
         if end > len(self._body):
             raise Unreadable("a box is too short")
@@ -140,5 +140,5 @@ class Fields:
         return self._body[self._at :]
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return len(self._body) - self._at

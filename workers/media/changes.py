@@ -1,7 +1,7 @@
-"""Finds out whether the parameters of tracks change in the middle, while ffmpeg copies them.
+"""Detects if the parameters of tracks change in the middle, while ffmpeg copies them.
 
-An MP4 file describes a track once. What is described otherwise further on would be lost, or shown wrongly, so it is encoded again.
-Nothing is decoded for this: pictures say it in their parameter sets, sound in the header of each frame.
+An MP4 file describes a track once. A track that is described differently further on would be lost, or shown wrongly, so it is
+encoded again. Nothing is decoded for this: pictures have parameter sets, and each frame of sound has a header.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ _PARAMETER_SETS: Final = {
     "h264": "h264_mp4toannexb,filter_units=pass_types=7",
     "hevc": "hevc_mp4toannexb,filter_units=pass_types=32-34",
 }
-"""Filters that leave the parameter sets of packets. An MP4 file of H.264 may hold further picture parameters in its samples."""
+"""Filters that pass only the parameter sets of packets. An MP4 file of H.264 may hold further picture parameters in its samples."""
 _HEADER: Final = 8
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Watches a track of pictures or sound by its codec, with files of the folder. `headed`: each frame of AAC has a header."""
+    """Watches a track of pictures or sound by its codec, with files of the folder. `headed` is True if each frame of AAC has a
+    header."""
 
     stream: int
     codec: str
@@ -31,7 +32,7 @@ class Watch:
     headed: bool
 
     def options(self) -> tuple[str, ...]:
-        """Further outputs of the command that copies the track."""
+        """Return further outputs of the command that copies the track."""
         mapped = ("-map", f"0:{self.stream}", "-c", "copy")
         if self.codec in _PARAMETER_SETS:
             return (*mapped, "-bsf:v", _PARAMETER_SETS[self.codec], "-f", "framecrc", self._list.name)
@@ -74,7 +75,7 @@ class Watch:
 
 
 def parameters(codec: str, head: bytes) -> tuple[int, ...]:
-    """Return the rate and the channels in the header of a frame of sound; nothing if it is no such header."""
+    """Return the rate and the channels in the header of a frame of sound; an empty tuple if it is not such a header."""
     if len(head) < _HEADER:
         return ()
     if codec in ("ac3", "eac3"):
@@ -90,8 +91,8 @@ def parameters(codec: str, head: bytes) -> tuple[int, ...]:
 
 
 def _channels_of_ac3(head: bytes) -> tuple[int, int]:
-    """The coding mode and whether there is a channel of low frequency: ETSI TS 102 366, 4.4.2. What is between them depends on the
-    mode."""
+    """Return the coding mode, and whether there is a low-frequency channel: ETSI TS 102 366, 4.4.2. The bits between them depend on
+    the mode."""
     mode = head[6] >> 5
     before = 2 * (mode & 1 and mode != 1) + 2 * bool(mode & 4) + 2 * (mode == 2)
     return mode, (head[6] << 8 | head[7]) >> (12 - before) & 1

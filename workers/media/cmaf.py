@@ -1,6 +1,7 @@
-"""One track of CMAF, as ffmpeg writes it to a pipe and origins give it out: its header, and fragments with all their samples.
+"""A track of CMAF, as ffmpeg writes it to a pipe and origins deliver it: its header, and fragments with all their samples.
 
-Read here, so that all publishing points get the same bytes with the same borders, and no program needs an address of theirs."""
+It is parsed here, so that all publishing points get the same bytes with the same borders, and no program needs their addresses.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from workers.media.errors import Unreadable
 from workers.media.fragments import NOT_SYNC, NOTHING, Defaults, read_defaults, read_init, read_runs, read_time
 
 LARGEST: Final = 64 * 1024 * 1024
-"""Bytes of one box: ten seconds of 50 Mbit/s. An encoder here writes half a second."""
+"""The largest size of a box in bytes: ten seconds of 50 Mbit/s. The encoder here writes half a second."""
 _LARGEST_MOOF: Final = 4 * 1024 * 1024
 _LARGEST_SAMPLE: Final = 8 * 1024 * 1024
-"""Bytes of one frame. FLV has no place for 16 MiB."""
+"""The largest size of a frame in bytes. FLV cannot store 16 MiB."""
 _OVERHEAD: Final = 200
-"""Bytes of memory for each sample, beside its media."""
+"""Bytes of memory for each sample, in addition to its media."""
 _CODECS: Final = ("avc1.", "mp4a.")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`duration` and `shift`, of the time that it is shown at, are in ticks."""
+    """A sample. `duration`, and `shift` of the time at which it is shown, are in ticks."""
 
     size: int
     duration: int
@@ -34,14 +35,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """`time` and `duration` are in ticks, `data` are moof and mdat."""
+    """A fragment. `time` and `duration` are in ticks, `data` holds moof and mdat."""
 
     time: int
     duration: int
     data: bytes = field(repr=False)
     samples: Sequence[Sample] = field(repr=False)
     media: int = 0
-    """The place in `data` at which the first sample begins."""
+    """The offset in `data` at which the first sample begins."""
 
     @property
     def key(self) -> bool:
@@ -49,13 +50,13 @@ class Fragment:
 
     @property
     def weight(self) -> int:
-        """Bytes of memory."""
+        """The size in memory, in bytes."""
         return len(self.data) + _OVERHEAD * len(self.samples)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a track. `codec` as RFC 6381 has it, `configuration` is that of the decoder."""
+    """The header of a track. `codec` is as in RFC 6381, `configuration` is that of the decoder."""
 
     data: bytes = field(repr=False)
     timescale: int
@@ -67,7 +68,7 @@ class Header:
 
 
 def header(data: bytes) -> Header:
-    """Read ftyp and moov, which have one track of H.264 or AAC. Raises `Unreadable`."""
+    """Parse ftyp and moov, which have one track of H.264 or AAC. Raise `Unreadable`."""
     track, *others = read_init(data).media
     if others or not track.codec.startswith(_CODECS) or not track.configuration:
         raise Unreadable("its header is not that of one track of H.264 or AAC")
@@ -75,25 +76,25 @@ def header(data: bytes) -> Header:
 
 
 def fragment(moof: bytes, mdat: bytes, *, shift: int = 0, defaults: Defaults = NOTHING) -> Fragment:
-    """`shift`, in ticks, is added to its time; `defaults` are those of the header. What it costs is bounded by the bytes that are
-    there, not by what they claim. Raises `Unreadable`."""
+    """Parse a fragment. `shift`, in ticks, is added to its time; `defaults` are those of the header. The work is bounded by the
+    number of bytes, not by what they claim. Raise `Unreadable`."""
     if len(moof) > _LARGEST_MOOF:
         raise Unreadable("the description of a fragment is too large")
     data = bytearray(moof)
     body = memoryview(data)[head(moof)[2] :]
-    traf, *others = [one.body for one in boxes(body) if one.kind == b"traf"] or [needed(body, b"traf")]
+    traf, *others = [box.body for box in boxes(body) if box.kind == b"traf"] or [needed(body, b"traf")]
     if others:
         raise Unreadable("a fragment has more than one track")
     usual = read_defaults(needed(traf, b"tfhd"), defaults)
     time = _moved(needed(traf, b"tfdt"), shift)
     samples, begins = _samples(traf, usual, most=len(mdat))
-    if begins < 0 or begins + sum(one.size for one in samples) > len(moof) + len(mdat):
+    if begins < 0 or begins + sum(sample.size for sample in samples) > len(moof) + len(mdat):
         raise Unreadable("a fragment has less media than it claims")
-    return Fragment(time, sum(one.duration for one in samples), bytes(data) + mdat, samples, begins)
+    return Fragment(time, sum(sample.duration for sample in samples), bytes(data) + mdat, samples, begins)
 
 
 def _moved(tfdt: memoryview, shift: int) -> int:
-    """The time, which is written back."""
+    """Return the shifted time, which is also written back."""
     time = read_time(tfdt) + shift
     if shift:
         if tfdt[0] != 1 or not 0 <= time < 2**64:
@@ -103,7 +104,7 @@ def _moved(tfdt: memoryview, shift: int) -> int:
 
 
 def _samples(traf: memoryview, defaults: Defaults, *, most: int) -> tuple[list[Sample], int]:
-    """And where in the fragment the first of them begins. Each is behind the one before."""
+    """Return the samples, and the offset of the first one in the fragment. Each sample follows the previous one."""
     samples: list[Sample] = []
     begins = end = None
     for run in read_runs(traf):
@@ -116,5 +117,5 @@ def _samples(traf: memoryview, defaults: Defaults, *, most: int) -> tuple[list[S
             if size > _LARGEST_SAMPLE:
                 raise Unreadable("a sample is too large")
             samples.append(Sample(size, duration, later, not flags & NOT_SYNC))
-        end = begins + sum(one.size for one in samples)
+        end = begins + sum(sample.size for sample in samples)
     return samples, begins or 0

@@ -9,7 +9,7 @@ from workers.media.boxes import Fields, boxes
 from workers.media.errors import Unreadable
 
 _VISUAL: Final = 78
-"""Bytes of a visual sample entry before its boxes."""
+"""The size in bytes of a visual sample entry before its boxes."""
 _AUDIO: Final = 28
 
 
@@ -18,12 +18,12 @@ def is_visual(kind: bytes) -> bool:
 
 
 def inner_at(kind: bytes) -> int:
-    """Where the boxes of a sample entry begin."""
+    """Return the offset of the boxes of a sample entry."""
     return _VISUAL if is_visual(kind) else _AUDIO
 
 
 def codec_name(kind: bytes, entry: memoryview) -> str:
-    """Return the name of the codec of a sample entry. Raises `Unreadable` for a codec that players could not be told."""
+    """Return the name of the codec of a sample entry. Raise `Unreadable` for a codec without such a name."""
     name = _VIDEO.get(kind) or _SOUND.get(kind)
     if name is None:
         raise Unreadable("its codec is not supported")
@@ -32,7 +32,8 @@ def codec_name(kind: bytes, entry: memoryview) -> str:
 
 
 def decoder_configuration(kind: bytes, entry: memoryview) -> bytes:
-    """Return what a decoder of H.264 or AAC needs before the media; empty for other codecs. Raises `Unreadable`."""
+    """Return the configuration that a decoder of H.264 or AAC needs before the media; empty for other codecs. Raise
+    `Unreadable`."""
     inner = {box.kind: box.body for box in boxes(entry[inner_at(kind) :])}
     if kind in (b"avc1", b"avc3"):
         return bytes(_config(inner, b"avcC").rest())
@@ -53,7 +54,7 @@ def _hevc(kind: str, inner: dict[bytes, memoryview]) -> str:
     space, tier, profile = ("", "A", "B", "C")[first >> 6], "HL"[not first & 0x20], first & 0x1F
     reversed_bits = int(f"{compatible:032b}"[::-1], 2)
     flags = constraints.to_bytes(6, "big").rstrip(b"\0")
-    return ".".join([kind, f"{space}{profile}", f"{reversed_bits:x}", f"{tier}{level}", *(f"{one:x}" for one in flags)])
+    return ".".join([kind, f"{space}{profile}", f"{reversed_bits:x}", f"{tier}{level}", *(f"{flag:x}" for flag in flags)])
 
 
 def _av1(kind: str, inner: dict[bytes, memoryview]) -> str:
@@ -81,11 +82,11 @@ def _aac(kind: str, inner: dict[bytes, memoryview]) -> str:
 
 
 def _decoder_config(inner: dict[bytes, memoryview]) -> tuple[int, bytes]:
-    """The object type, and AudioSpecificConfig. ISO/IEC 14496-1, 7.2.6: descriptors within descriptors."""
+    """Return the object type, and AudioSpecificConfig. ISO/IEC 14496-1, 7.2.6: descriptors within descriptors."""
     config = _config(inner, b"esds")
     config.skip(4)
     object_type = 0
-    while config.left >= 2:
+    while config.remaining >= 2:
         tag = config.whole(1)
         size = _length(config)
         if tag == 0x03:

@@ -1,8 +1,8 @@
-"""The colours of a picture: what a source says of them, what they are where it says nothing, and the filters of ffmpeg that bring
-them to those of a film or of a still picture. Pure.
+"""The colours of a picture: those that a source names, those that are assumed if it names none, and the filters of ffmpeg that
+convert them to those of a film or of a still picture. These are pure functions.
 
-A film is in BT.709, or in BT.601 where its source is; a still picture is in sRGB, which JPEG codes by the matrix of BT.601 in full
-range. Wider gamuts and high dynamic range are brought to BT.709 through linear light, with 16 bits. ADR 0103.
+A film is in BT.709, or in BT.601 if its source is; a still picture is in sRGB, which JPEG codes by the matrix of BT.601 in full
+range. Wider gamuts and high dynamic range are converted to BT.709 through linear light, with 16 bits. See ADR 0103.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Final
 BT709: Final = "bt709"
 _BT601: Final = frozenset({"smpte170m", "bt470bg"})
 _MATRICES: Final = _BT601 | {BT709}
-"""The matrices that films keep. Players take the primaries of both kinds of BT.601 for those of BT.709, so nothing is converted
+"""The matrices that films keep. Players treat the primaries of both kinds of BT.601 as those of BT.709, so nothing is converted
 there."""
 _TRANSFERS: Final = frozenset({BT709, "smpte170m", "iec61966-2-1"})
 """The transfers that films keep. Players show them, and the others of standard dynamic range, alike."""
 _NUMBERS: Final = {BT709: 1, "bt470bg": 5, "smpte170m": 6, "iec61966-2-1": 13}
-"""ITU-T H.273."""
+"""The numbers of ITU-T H.273."""
 _NAMED_MATRICES: Final = _MATRICES | {"fcc", "smpte240m", "bt2020nc", "bt2020c", "ycgco", "ictcp"}
 _PQ: Final = "smpte2084"
 _HLG: Final = "arib-std-b67"
@@ -34,13 +34,13 @@ _CHROMATICITIES: Final[Mapping[str, Sequence[tuple[float, float]]]] = {
     "smpte431": ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060)),
     "smpte432": ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060)),
 }
-"""x and y of red, green and blue, by ffmpeg's names of primaries. Those that are not here are taken for BT.709."""
+"""The x and y of red, green and blue, by ffmpeg's names of primaries. Other primaries are treated as BT.709."""
 _WHITE: Final = (0.3127, 0.3290)
 
 SDR_WHITE: Final = 203.0
-"""cd/m² of a picture of high dynamic range that become white: the reference white of Report ITU-R BT.2408."""
+"""The luminance in cd/m² of a picture of high dynamic range that becomes white: the reference white of Report ITU-R BT.2408."""
 _USUAL_PEAK: Final = 1000.0
-"""cd/m², where a source does not say how bright its brightest parts are. It is that of HLG too."""
+"""The peak luminance in cd/m² if a source does not state it. It is also that of HLG."""
 _PQ_PEAK: Final = 10_000.0
 _GAMMA: Final = 2.4
 """The gamma of a display of standard dynamic range, Recommendation ITU-R BT.1886."""
@@ -57,8 +57,8 @@ _SIGNAL: Final = "min(val/65280,1)"
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """Matrix, primaries and transfer by ffmpeg's names, and the range. `named` says whether the source names its matrix and its
-    range; `yuv`, whether it has a matrix. `peak` is the brightest light of a source of high dynamic range in cd/m²."""
+    """Matrix, primaries and transfer by ffmpeg's names, and the range. `named` is True if the source names its matrix and its
+    range; `yuv` if it has a matrix. `peak` is the brightest light of a source of high dynamic range in cd/m²."""
 
     matrix: str = BT709
     primaries: str = BT709
@@ -70,8 +70,8 @@ class Colours:
 
     @classmethod
     def of(cls, stream: Mapping[str, Any]) -> Colours:
-        """The colours of a video stream as ffprobe shows it. What it does not name follows from the rest, and from its lines: below
-        720 it is BT.601, else BT.709."""
+        """Return the colours of a video stream as ffprobe shows it. What it does not name follows from the rest, and from its
+        lines: below 720 it is BT.601, otherwise BT.709."""
         pixels = str(stream.get("pix_fmt") or "")
         yuv = not _WITHOUT_MATRIX.match(pixels)
         primaries, transfer, matrix = (str(stream.get(f"color_{name}")) for name in ("primaries", "transfer", "space"))
@@ -94,7 +94,7 @@ class Colours:
 
     @property
     def film(self) -> Colours:
-        """The colours of a film that is made of this source."""
+        """The colours of a film that is made from this source."""
         matrix = self.matrix if self.matrix in _MATRICES and self.yuv and not self._wide else BT709
         primaries = BT709 if matrix == BT709 else self.primaries if self.primaries in (*_BT601, BT709) else matrix
         transfer = self.transfer if self.transfer in _TRANSFERS else "smpte170m" if matrix in _BT601 else BT709
@@ -106,8 +106,9 @@ class Colours:
         return self.yuv and replace(self, named=True, peak=_USUAL_PEAK) == self.film
 
     def converted(self) -> tuple[str, ...]:
-        """The filters that come before those of the size. They name the matrix where the source does not say all, and bring what
-        has more colours or more light than a film to those of BT.709. A source of usual colours, which names them, needs none."""
+        """Return the filters that come before those of the size. They name the matrix if the source does not name everything, and
+        convert sources with more colours or more light than a film to BT.709. A source with usual colours that names them needs
+        none."""
         named = () if self.named or not self.yuv else (f"setparams=colorspace={self.matrix}",)
         if self.transfer == _HLG:
             return (*named, "format=gbrp16", *_from_hlg(), *_to_bt709(self.primaries), *_AS_BT709)
@@ -120,7 +121,8 @@ class Colours:
         return named
 
     def sized(self, width: int, height: int) -> str:
-        """The filters that bring a picture to the size and these colours, which it names: 8 bits, limited range, square pixels."""
+        """Return the filters that convert a picture to the size and these colours, which it names: 8 bits, limited range, square
+        pixels."""
         return f"scale={width}:{height}:flags=bicubic:{self.coded},setsar=1"
 
     @property
@@ -130,13 +132,13 @@ class Colours:
 
     @property
     def names(self) -> str:
-        """The filter that says of a picture that it has these colours."""
+        """The filter that labels a picture with these colours."""
         by_name = f"colorspace={self.matrix}:color_primaries={self.primaries}:color_trc={self.transfer}"
         return f"setparams={by_name}:range={'pc' if self.full else 'tv'}"
 
     @property
     def h264_names(self) -> str:
-        """The bitstream filter that has the headers of H.264 say what the colours of a film are."""
+        """The bitstream filter that writes the colours of a film to the headers of H.264."""
         numbers = (_NUMBERS[self.primaries], _NUMBERS[self.transfer], _NUMBERS[self.matrix])
         by_name = "colour_primaries={}:transfer_characteristics={}:matrix_coefficients={}".format(*numbers)
         return f"h264_metadata={by_name}:video_full_range_flag=0"
@@ -153,7 +155,7 @@ UNNAMED: Final = Colours(named=False)
 DRAWN: Final = Colours("smpte170m", BT709, "smpte170m", named=False)
 """The colours of pictures that ffmpeg draws."""
 JPEG: Final = "scale=out_color_matrix=bt601:out_range=pc:flags=bicubic+accurate_rnd+full_chroma_int,format=yuvj420p"
-"""The filters that bring a picture to the colours of JPEG files: those of JFIF."""
+"""The filters that convert a picture to the colours of JPEG files: those of JFIF."""
 
 
 def _usual_matrix(primaries: str, lines: object) -> str:
@@ -167,29 +169,29 @@ def _usual_matrix(primaries: str, lines: object) -> str:
 
 
 def _peak(stream: Mapping[str, Any]) -> float:
-    """The brightest light that a source of PQ says that it was made for, in cd/m²."""
-    known = stream.get("side_data_list")
-    for one in known if isinstance(known, list) else ():
-        above, _, below = str(one.get("max_luminance") if isinstance(one, dict) else "").partition("/")
+    """Return the peak luminance that a source of PQ was made for, in cd/m²."""
+    side_data = stream.get("side_data_list")
+    for entry in side_data if isinstance(side_data, list) else ():
+        above, _, below = str(entry.get("max_luminance") if isinstance(entry, dict) else "").partition("/")
         if above.isdecimal() and below.isdecimal() and int(below):
             return min(max(int(above) / int(below), SDR_WHITE), _PQ_PEAK) if int(above) else _USUAL_PEAK
     return _USUAL_PEAK
 
 
 def _each(expression: str) -> str:
-    """A filter that brings each sample of red, green and blue to this value, by a table."""
+    """Return a filter that maps each sample of red, green and blue by an expression, with a table."""
     quoted = expression.replace(",", "\\,").replace(";", "\\;")
     return f"lutrgb=r='{quoted}':g='{quoted}':b='{quoted}'"
 
 
 def _from_pq(signal: str) -> str:
-    """Light in cd/m²."""
+    """Return an expression for the light in cd/m²."""
     power = f"pow({signal},{1 / _M2:.12f})"
     return f"{_PQ_PEAK}*pow(max({power}-{_C1:.9f},0)/({_C2:.9f}-{_C3:.9f}*{power}),{1 / _M1:.12f})"
 
 
 def _in_pq(light: str) -> str:
-    """The signal for light in cd/m²."""
+    """Return an expression for the signal of light in cd/m²."""
     power = f"pow({light}/{_PQ_PEAK},{_M1:.12f})"
     return f"pow(({_C1:.9f}+{_C2:.9f}*{power})/(1+{_C3:.9f}*{power}),{_M2:.9f})"
 
@@ -200,8 +202,8 @@ def _pq(light: float) -> float:
 
 
 def _to_sdr(signal: str, *, peak: float) -> str:
-    """An expression that maps a signal of PQ to linear light in which white is `SDR_WHITE`, by the curve of Report ITU-R BT.2390:
-    dark and middle tones stay, bright ones up to the peak are compressed."""
+    """Return an expression that maps a signal of PQ to linear light in which white is `SDR_WHITE`, by the curve of Report ITU-R
+    BT.2390: dark and middle tones stay, bright ones up to the peak are compressed."""
     source, target = _pq(peak), _pq(SDR_WHITE) / _pq(peak)
     knee = 1.5 * target - 0.5
     t = f"((ld(0)-{knee:.9f})/{max(1 - knee, 1e-6):.9f})"
@@ -214,7 +216,8 @@ def _to_sdr(signal: str, *, peak: float) -> str:
 
 
 def _from_hlg() -> tuple[str, ...]:
-    """HLG as a display of 1,000 cd/m² shows it: its light depends on the luminance of the pixel, to the power of 1.2 - 1."""
+    """Return filters that convert HLG as a display of 1,000 cd/m² shows it: its light depends on the luminance of the pixel, to the
+    power of 1.2 - 1."""
     scene = f"if(lte({_SIGNAL},0.5),pow({_SIGNAL},2)/3,(exp(({_SIGNAL}-{_C})/{_A})+{_B})/12)"
     red, green, blue = _LUMA_2020
     luma = ":".join(f"{name}r={red}:{name}g={green}:{name}b={blue}" for name in "rgb")
@@ -226,7 +229,8 @@ def _from_hlg() -> tuple[str, ...]:
 
 
 def _to_bt709(primaries: str) -> tuple[str, ...]:
-    """Filters that convert linear light of these primaries to the signal of BT.709. Colours that BT.709 lacks are clipped."""
+    """Return filters that convert linear light of these primaries to the signal of BT.709. Colours outside of BT.709 are
+    clipped."""
     chromaticities = _CHROMATICITIES.get(primaries, _CHROMATICITIES[BT709])
     rows = _product(_inverse(_to_xyz(_CHROMATICITIES[BT709])), _to_xyz(chromaticities))
     gains = ":".join(f"{out}{into}={rows[i][j]:.6f}" for i, out in enumerate("rgb") for j, into in enumerate("rgb"))
@@ -238,13 +242,13 @@ _AS_BT709: Final = (
     "sidedata=mode=delete:type=CONTENT_LIGHT_LEVEL",
     f"setparams=color_primaries={BT709}:color_trc={BT709}",
 )
-"""Light and gamut of the source's display mean nothing any more."""
+"""Filters that remove the light and gamut of the source's display, which no longer apply."""
 
 _Matrix = Sequence[Sequence[float]]
 
 
 def _to_xyz(chromaticities: Sequence[tuple[float, float]]) -> _Matrix:
-    """The matrix that makes CIE XYZ of linear light of these primaries, SMPTE RP 177."""
+    """Return the matrix that converts linear light of these primaries to CIE XYZ, SMPTE RP 177."""
     columns = [_xyz(x, y) for x, y in chromaticities]
     rows = [[column[row] for column in columns] for row in range(3)]
     white = _xyz(*_WHITE)
@@ -256,8 +260,8 @@ def _xyz(x: float, y: float) -> tuple[float, float, float]:
     return x / y, 1.0, (1 - x - y) / y
 
 
-def _product(one: _Matrix, other: _Matrix) -> _Matrix:
-    return [[sum(row[k] * other[k][j] for k in range(3)) for j in range(3)] for row in one]
+def _product(first: _Matrix, other: _Matrix) -> _Matrix:
+    return [[sum(row[k] * other[k][j] for k in range(3)) for j in range(3)] for row in first]
 
 
 def _inverse(matrix: _Matrix) -> _Matrix:

@@ -1,4 +1,4 @@
-"""DASH manifests (MPD): which segments they list. ISO/IEC 23009-1."""
+"""DASH manifests (MPD): the segments that they list. ISO/IEC 23009-1."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from workers.media.resources import Part, Resource, joined
 Kind = Literal["main", "audio"]
 
 MOST_ENTRIES: Final = 100_000
-"""The most segments of one manifest."""
+"""The largest number of segments of one manifest."""
 _IDENTIFIER: Final = regex(r"\$(?:(RepresentationID|Number|Time|Bandwidth)(?:%0(\d{1,2})d)?)?\$")
 _RANGE: Final = regex(r"(\d{1,18})-(\d{1,18})")
 _LONGEST_WINDOW: Final = 24 * 3600.0
 _MOST_ADDRESSES: Final = 64 * 1024 * 1024
-"""Characters of the addresses of all segments."""
+"""The largest number of characters of the addresses of all segments."""
 _TRICK: Final = "trickmode"
 _DEFAULT_UPDATE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ListedSegment:
-    """A segment. `index`: it is none yet but a file whose index lists the segments, which begin at `at`."""
+    """A segment. If it has an `index`, it is not a segment yet but a file whose index lists the segments, which begin at `at`."""
 
     epoch: int
     resource: Resource
@@ -44,8 +44,8 @@ class ListedSegment:
 
 @dataclass(frozen=True, slots=True)
 class TextSet:
-    """An adaptation set of text, of all periods. Its files are segments of MP4, with an initialization section, or WebVTT or TTML
-    as a whole, whose times count from the begin of their period."""
+    """An adaptation set of text, of all periods. Its files are segments of MP4 with an initialization section, or whole files of
+    WebVTT or TTML, whose times count from the begin of their period."""
 
     language: str
     kind: str
@@ -55,7 +55,7 @@ class TextSet:
 
 @dataclass(frozen=True, slots=True)
 class Mpd:
-    """`ended`: it does not change any more. `clocked`: its times are seconds since 1970."""
+    """A parsed MPD. `ended` is True if it does not change any more; `clocked` if its times are seconds since 1970."""
 
     ended: bool
     clocked: bool
@@ -65,12 +65,12 @@ class Mpd:
 
 
 def parse(body: bytes, url: str, *, now: float) -> Mpd:
-    """Raises `Unreadable`."""
+    """Parse an MPD. Raise `Unreadable`."""
     return _Reader(manifest_root(body), url, now).read()
 
 
 def manifest_root(body: bytes) -> etree._Element:
-    """The element `MPD`. Raises `Unreadable`."""
+    """Return the element `MPD`. Raise `Unreadable`."""
     try:
         root = parsed_xml(body).getroot()
     except NotXml:
@@ -78,7 +78,7 @@ def manifest_root(body: bytes) -> etree._Element:
     except HasDoctype:
         raise Unreadable("the MPD has a document type, which is refused") from None
     if etree.QName(root).localname != "MPD":
-        raise Unreadable("what came is XML, and no MPD")
+        raise Unreadable("the answer is XML, but not an MPD")
     return root
 
 
@@ -115,19 +115,19 @@ class _Reader:
         return Mpd(not self._dynamic, self._clock is not None, update, tracks, self._texts())
 
     def _texts(self) -> list[TextSet]:
-        """List the sets of text. A set that cannot be read is left out."""
-        found: dict[tuple[str, str, str], TextSet] = {}
+        """Return the sets of text. A set that cannot be read is skipped."""
+        by_description: dict[tuple[str, str, str], TextSet] = {}
         for period in self._periods():
-            for one in _children(period.element, "AdaptationSet"):
-                representation = next(_children(one, "Representation"), None)
-                if representation is None or not _is_text(one, representation):
+            for adaptation in _children(period.element, "AdaptationSet"):
+                representation = next(_children(adaptation, "Representation"), None)
+                if representation is None or not _is_text(adaptation, representation):
                     continue
-                label = next((item.text or "" for item in _children(one, "Label")), "").strip()
-                made = TextSet(one.get("lang") or "", _text_kind(one), label)
-                text = found.setdefault((made.language, made.kind, made.name), made)
+                label = next((item.text or "" for item in _children(adaptation, "Label")), "").strip()
+                made = TextSet(adaptation.get("lang") or "", _text_kind(adaptation), label)
+                text = by_description.setdefault((made.language, made.kind, made.name), made)
                 with suppress(Unreadable):
-                    self._add(text.segments, self._text(period, [self._root, period.element, one, representation]))
-        return list(found.values())
+                    self._add(text.segments, self._text(period, [self._root, period.element, adaptation, representation]))
+        return list(by_description.values())
 
     def _text(self, period: _Period, chain: list[etree._Element]) -> Iterator[ListedSegment]:
         if "mp4" in _either(chain, "mimeType"):
@@ -135,19 +135,20 @@ class _Reader:
             return
         base = self._url
         for element in chain:
-            base = joined(base, next((one.text or "" for one in _children(element, "BaseURL")), "").strip())
+            base = joined(base, next((url.text or "" for url in _children(element, "BaseURL")), "").strip())
         begins = (self._clock or 0.0) + period.start
         yield ListedSegment(round(period.start * 1000), Resource(base), begins, period.lasts or 0.0, None)
 
     def _add(self, track: list[ListedSegment], segments: Iterator[ListedSegment]) -> None:
-        """A line of the MPD can list as many segments as all may be, each with an address as long as the MPD is."""
-        for one in segments:
-            self._addresses += len(one.resource.url)
+        """Add segments, within the limits. A line of the MPD can list the largest number of segments, each with an address as long
+        as the MPD."""
+        for segment in segments:
+            self._addresses += len(segment.resource.url)
             if len(track) >= MOST_ENTRIES:
                 raise _too_many()
             if self._addresses > _MOST_ADDRESSES:
                 raise Unreadable("the addresses of the segments of the MPD are too long")
-            track.append(one)
+            track.append(segment)
 
     def _periods(self) -> list[_Period]:
         elements = list(_children(self._root, "Period"))
@@ -163,35 +164,35 @@ class _Reader:
             lasts = _duration(element.get("duration"))
             cursor = None if lasts is None else start + lasts
         ends = [*starts[1:], total]
-        found = []
+        periods = []
         for element, start, end in zip(elements, starts, ends, strict=False):
             lasts = _duration(element.get("duration"))
-            found.append(_Period(element, start, lasts if lasts is not None else None if end is None else end - start))
-        return found
+            periods.append(_Period(element, start, lasts if lasts is not None else None if end is None else end - start))
+        return periods
 
     def _chosen(self, period: _Period) -> dict[Kind, list[etree._Element]]:
-        """The chain of elements down to the representation of each track: the highest video, the main audio."""
+        """Return the chain of elements down to the representation of each track: the highest video, the main audio."""
         videos: list[tuple[tuple[int, int], list[etree._Element]]] = []
         audios: list[tuple[tuple[bool, int, int], list[etree._Element]]] = []
-        for number, one in enumerate(_children(period.element, "AdaptationSet")):
-            if any(_TRICK in (item.get("schemeIdUri") or "") for item in one):
+        for number, adaptation in enumerate(_children(period.element, "AdaptationSet")):
+            if any(_TRICK in (item.get("schemeIdUri") or "") for item in adaptation):
                 continue
-            main = any(item.get("value") == "main" for item in _children(one, "Role"))
-            for representation in _children(one, "Representation"):
-                chain = [self._root, period.element, one, representation]
+            main = any(item.get("value") == "main" for item in _children(adaptation, "Role"))
+            for representation in _children(adaptation, "Representation"):
+                chain = [self._root, period.element, adaptation, representation]
                 bandwidth = whole(representation.get("bandwidth"))
-                match _content(one, representation):
+                match _content(adaptation, representation):
                     case "video":
                         pixels = whole(_either(chain, "width")) * whole(_either(chain, "height"))
                         videos.append(((pixels, bandwidth), chain))
                     case "audio":
                         audios.append(((main, -number, bandwidth), chain))
-        found: dict[Kind, list[etree._Element]] = {}
+        chosen: dict[Kind, list[etree._Element]] = {}
         if videos:
-            found["main"] = max(videos, key=lambda one: one[0])[1]
+            chosen["main"] = max(videos, key=lambda video: video[0])[1]
         if audios:
-            found["audio"] = max(audios, key=lambda one: one[0])[1]
-        return found
+            chosen["audio"] = max(audios, key=lambda audio: audio[0])[1]
+        return chosen
 
     def _segments(self, period: _Period, chain: list[etree._Element]) -> Iterator[ListedSegment]:
         if any(True for element in chain for _ in _children(element, "ContentProtection")):
@@ -200,10 +201,10 @@ class _Reader:
             raise Unreadable("the segments are not MP4; others are not supported in DASH")
         base = self._url
         for element in chain:
-            base = joined(base, next((one.text or "" for one in _children(element, "BaseURL")), "").strip())
+            base = joined(base, next((url.text or "" for url in _children(element, "BaseURL")), "").strip())
         begins = (self._clock or 0.0) + period.start
         for name, read in (("SegmentTemplate", self._template), ("SegmentList", self._list), ("SegmentBase", self._base)):
-            layers = [found for element in chain for found in _children(element, name)]
+            layers = [layer for element in chain for layer in _children(element, name)]
             if layers:
                 yield from read(period, chain, layers=layers, base=base, begins=begins)
                 return
@@ -227,11 +228,11 @@ class _Reader:
         self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
     ) -> Iterator[ListedSegment]:
         init = _initialization(layers, base)
-        urls = [one for layer in layers for one in _children(layer, "SegmentURL")]
+        urls = [url for layer in layers for url in _children(layer, "SegmentURL")]
         if len(urls) > MOST_ENTRIES:
             raise _too_many()
-        for one, (_, _, at, lasts) in zip(urls, self._times(period, layers, most=len(urls)), strict=False):
-            resource = Resource(joined(base, one.get("media") or ""), _byte_range(one.get("mediaRange")))
+        for url, (_, _, at, lasts) in zip(urls, self._times(period, layers, most=len(urls)), strict=False):
+            resource = Resource(joined(base, url.get("media") or ""), _byte_range(url.get("mediaRange")))
             yield ListedSegment(round(period.start * 1000), resource, begins + at, lasts, init)
 
     def _base(
@@ -240,7 +241,7 @@ class _Reader:
         given = {name: value for layer in layers for name, value in layer.attrib.items()}
         index = _byte_range(str(given["indexRange"]) if "indexRange" in given else None)
         if index is None:
-            raise Unreadable("the MPD does not say where the index of a file lies (indexRange)")
+            raise Unreadable("the MPD does not say where the index of a file is (indexRange)")
         offset = whole(given.get("presentationTimeOffset")) / (whole(given.get("timescale")) or 1)
         init = _initialization(layers, base)
         yield ListedSegment(round(period.start * 1000), Resource(base), begins - offset, 0.0, init, Resource(base, index))
@@ -248,12 +249,12 @@ class _Reader:
     def _times(
         self, period: _Period, layers: list[etree._Element], *, most: int | None = None
     ) -> Iterator[tuple[int, int, float, float]]:
-        """Number and time in units of the MPD, then time from the start of the period and duration in seconds."""
+        """Yield number and time in units of the MPD, then time from the start of the period and duration in seconds."""
         given = {name: value for layer in layers for name, value in layer.attrib.items()}
         scale = whole(given.get("timescale")) or 1
         offset = whole(given.get("presentationTimeOffset"))
         first = whole(given.get("startNumber"), default=1)
-        lines = [one for layer in layers for one in _children(layer, "SegmentTimeline")]
+        lines = [line for layer in layers for line in _children(layer, "SegmentTimeline")]
         now = self._now - period.start
         if lines:
             end = period.lasts if period.lasts is not None else now if self._dynamic else None
@@ -275,12 +276,12 @@ class _Reader:
         if count - begin > MOST_ENTRIES:
             raise _too_many()
         for number in range(begin, count):
-            left = seconds if period.lasts is None else min(seconds, period.lasts - number * seconds)
-            yield first + number, offset + number * each, number * seconds, left
+            length = seconds if period.lasts is None else min(seconds, period.lasts - number * seconds)
+            yield first + number, offset + number * each, number * seconds, length
 
 
 def _timeline(line: etree._Element, *, end: float | None) -> Iterator[tuple[int, int]]:
-    """Time and duration of segments. An entry that repeats without end does so until the next one, or until the end."""
+    """Yield time and duration of segments. An entry that repeats without end does so until the next one, or until the end."""
     entries = list(_children(line, "S"))
     time = count = 0
     for index, entry in enumerate(entries):
@@ -305,8 +306,8 @@ def _timeline(line: etree._Element, *, end: float | None) -> Iterator[tuple[int,
 
 
 def _initialization(layers: list[etree._Element], base: str) -> Resource | None:
-    found = [one for layer in layers for one in _children(layer, "Initialization")]
-    return Resource(joined(base, found[-1].get("sourceURL") or ""), _byte_range(found[-1].get("range"))) if found else None
+    inits = [init for layer in layers for init in _children(layer, "Initialization")]
+    return Resource(joined(base, inits[-1].get("sourceURL") or ""), _byte_range(inits[-1].get("range"))) if inits else None
 
 
 def _content(adaptation: etree._Element, representation: etree._Element) -> str:
@@ -330,18 +331,18 @@ def _text_kind(adaptation: etree._Element) -> str:
 
 
 def _either(chain: list[etree._Element], name: str, default: str = "") -> str:
-    """An attribute of the lowest element that has it."""
+    """Return an attribute of the lowest element that has it."""
     return next((str(value) for element in reversed(chain) if (value := element.get(name)) is not None), default)
 
 
 def _children(element: etree._Element, name: str) -> Iterator[etree._Element]:
-    return (one for one in element if isinstance(one.tag, str) and etree.QName(one).localname == name)
+    return (child for child in element if isinstance(child.tag, str) and etree.QName(child).localname == name)
 
 
 def whole(text: str | bytes | None, *, default: int = 0) -> int:
-    """A number without a sign, of 18 digits at most."""
-    found = text.decode() if isinstance(text, bytes) else text or ""
-    return int(found) if found.isascii() and found.isdigit() and len(found) < 19 else default
+    """Parse a number without a sign, of 18 digits at most."""
+    digits = text.decode() if isinstance(text, bytes) else text or ""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else default
 
 
 def _too_many() -> Unreadable:
@@ -349,39 +350,39 @@ def _too_many() -> Unreadable:
 
 
 def _duration(text: str | None) -> float | None:
-    """Seconds."""
+    """Parse a duration in seconds."""
     if text is None:
         return None
-    found = seconds_of(text)
-    if found is None:
+    duration = seconds_of(text)
+    if duration is None:
         raise Unreadable("a duration of the MPD cannot be read")
-    return found
+    return duration
 
 
 def _moment(text: str | None) -> float | None:
-    """Seconds since 1970."""
+    """Parse a time as seconds since 1970."""
     if text is None:
         return None
-    found = moment_of(text)
-    if found is None:
+    moment = moment_of(text)
+    if moment is None:
         raise Unreadable("a time of the MPD cannot be read")
-    return found.timestamp()
+    return moment.timestamp()
 
 
 def _byte_range(text: str | None) -> Part | None:
     if text is None:
         return None
-    found = _RANGE.fullmatch(text.strip())
-    if found is None or int(found[2]) < int(found[1]):
+    match = _RANGE.fullmatch(text.strip())
+    if match is None or int(match[2]) < int(match[1]):
         raise Unreadable("a byte range of the MPD cannot be read")
-    return Part(int(found[1]), int(found[2]) - int(found[1]) + 1)
+    return Part(int(match[1]), int(match[2]) - int(match[1]) + 1)
 
 
 def _filled(template: str, *, representation: str, bandwidth: str, number: int = 0, time: int = 0) -> str:
     values = {"RepresentationID": representation, "Bandwidth": bandwidth, "Number": str(number), "Time": str(time)}
 
-    def fill(found: Match[str]) -> str:
-        return values[found[1]].zfill(int(found[2] or 0)) if found[1] else "$"
+    def fill(match: Match[str]) -> str:
+        return values[match[1]].zfill(int(match[2] or 0)) if match[1] else "$"
 
     made = _IDENTIFIER.sub(fill, template)
     if "$SubNumber" in template:

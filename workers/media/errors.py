@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class Unreadable(ValueError):
-    """Media, or a text that describes media, cannot be read. The message is a clause without a full stop, such as
-    `a box has no end`; it repeats nothing of what was read."""
+    """Raised when media, or a text that describes media, cannot be read. The message is a clause without a full stop, such as `a
+    box has no end`; it repeats nothing of what was read."""
 
     @property
     def sentence(self) -> str:
@@ -14,7 +14,8 @@ class Unreadable(ValueError):
 
 
 class Unusable(Exception):
-    """A media file cannot be used. The message is a sentence that may be shown. `final`: another try would fail too."""
+    """Raised when a media file cannot be used. The message is a sentence that may be shown. `final` is True if another attempt
+    would fail too."""
 
     def __init__(self, reason: str, *, final: bool = True) -> None:
         super().__init__(reason)

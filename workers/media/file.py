@@ -1,10 +1,10 @@
 """A media file that a step reads: probed by ffprobe, and read by ffmpeg under the same limits.
 
-What comes from outside is not believed: neither the name of a file nor what its headers say about times and sizes. Files that refer
-to others, such as playlists, are refused by their format before anything that they name is opened.
+Input is untrusted: the name of a file as well as what its headers say about times and sizes. Files that refer to others, such as
+playlists, are refused by their format before anything that they name is opened.
 
 All times count from the first picture that a decoder shows (ADR 0105): those of `frame`, `frames` and `packets`, those that `input`
-takes, and those of the frames and samples that ffmpeg then reads. A file of sound counts from its own start.
+takes, and those of the frames and samples that ffmpeg then reads. In an audio file they count from its own start.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _BEFORE_END: Final = 60.0
 _ROUNDED: Final = 0.00001
 _DISCONTINUOUS: Final = frozenset({"mpegts", "mpeg", "ogg"})
 _JUMP: Final = 10.0
-"""Seconds between two packets. ffmpeg takes as much for a clock that was set anew."""
+"""Seconds between two packets above which ffmpeg assumes that the clock was reset."""
 LARGEST_SIDE: Final = 16_384
-"""Pixels. A picture of 100,000 pixels in a row is an attack, or a mistake."""
+"""The largest width or height in pixels. A picture of 100,000 pixels in a row is an attack, or a mistake."""
 _SHOWN: Final = regex(r" pts_time:\s*(-?[\d.]+)")
 _BEFORE_KEY: Final = 0.01
 _HALF: Final = 0.0005
 _AROUND: Final = 10.0
-"""Seconds around a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
+"""Seconds around a time in which its frame is searched. The demuxer begins at the key frame before."""
 _STANDS: Final = 0.25
-"""Seconds by which sound is longer than the picture before the last picture counts as one that stands still."""
+"""Seconds of sound after the last picture above which the picture counts as frozen until the end of the sound."""
 _CLOCK: Final = regex(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
@@ -60,7 +60,7 @@ class ProgramResult(Protocol):
 
 
 class Programs(Protocol):
-    """Runs ffprobe and ffmpeg, and keeps a log: the context of a step."""
+    """Runs ffprobe and ffmpeg, and writes a log: the context of a step."""
 
     def run(self, program: str, *args: str, seconds: float) -> ProgramResult: ...
     def log(self, message: str, severity: Severity = Severity.INFO) -> None: ...
@@ -68,7 +68,8 @@ class Programs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AudioTrack:
-    """`index` is that of the stream in its file. `bit_rate` is 0, and `language` None, where the file does not say it."""
+    """An audio track. `index` is that of the stream in its file. `bit_rate` is 0, and `language` None, if the file does not state
+    them."""
 
     index: int
     bit_rate: int
@@ -77,7 +78,7 @@ class AudioTrack:
 
 @dataclass(frozen=True, slots=True)
 class VideoTrack:
-    """Its fields mean what those of `AudioTrack` mean. `width` and `height` are in pixels."""
+    """A video track. `width` and `height` are in pixels; the other fields are as in `AudioTrack`."""
 
     index: int
     width: int
@@ -86,14 +87,15 @@ class VideoTrack:
     language: str | None
 
     def rank(self) -> tuple[int, int]:
-        """The highest track is that with the most pixels, then the most bits."""
+        """Return the sort key: the highest track is that with the most pixels, then the most bits."""
         return self.width * self.height, self.bit_rate
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A coded frame: when it is shown, in seconds, and how long, 0 where the file does not say it. One that is not `shown` is only
-    there to decode others, or is before the first picture that is. It is decoded at `decoded`."""
+    """A coded frame: the time at which it is shown and its duration, in seconds; the duration is 0 if the file does not state it. A
+    frame that is not `shown` is only there to decode others, or is before the first picture that is shown. It is decoded at
+    `decoded`."""
 
     at: float
     lasts: float
@@ -104,8 +106,8 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame by its times, in seconds. `before` is the time of the frame before it, `after` that of the next one or the end of
-    this one; `key` the time of the last key frame up to it, which is decoded at `key_decoded`."""
+    """A frame by its times, in seconds. `before` is the time of the previous frame, `after` that of the next one or the end of this
+    one; `key` is the time of the last key frame up to it, which is decoded at `key_decoded`."""
 
     at: float
     before: float | None
@@ -124,8 +126,8 @@ class Frame:
 
     @property
     def seek(self) -> float:
-        """A time to seek to so that decoding begins at its key frame or before. Demuxers of transport streams look for the time at
-        which a frame is decoded, which may be long before it is shown. Some land behind the time they are given, so what is before
+        """A time to seek to so that decoding begins at its key frame or before. Demuxers of transport streams search for the time
+        at which a frame is decoded, which may be long before it is shown. Some land after the requested time, so everything before
         the frame is cut off after decoding."""
         return max(min(self.key, self.key_decoded) - _BEFORE_KEY, 0.0)
 
@@ -144,13 +146,13 @@ class Programme:
 
 
 _Times = tuple[float, float, bool, float]
-"""The time and duration of a frame, whether it is a key frame, and when it is decoded."""
+"""The time and duration of a frame, whether it is a key frame, and the time at which it is decoded."""
 
 
 @dataclass(frozen=True)
 class MediaFile:
-    """A probed file. `name` is its path below the media root, which may be shown. `programme` is the number of the one that is read
-    of a transport stream; without it that of the highest picture."""
+    """A probed file. `name` is its path below the media root, which may be shown. `programme` is the number of the programme of a
+    transport stream that is read; without it, that of the highest picture."""
 
     programs: Programs
     path: Path
@@ -158,11 +160,11 @@ class MediaFile:
     probed: dict[str, Any] = field(repr=False)
     programme: int | None = None
     early: float = 0.0
-    """Seconds before the first picture from which times count: for a step that shows something there."""
+    """Seconds before the first picture from which times count, for a step that shows something there."""
 
     def input(self, seek: float = 0.0, *, used: Collection[int] | None = None) -> tuple[str, ...]:
-        """The file as an input of ffmpeg, from a time on. Times of frames then count from there. What begins before the first
-        picture has negative times. `used` are the streams that the command reads, if they are not the picture and the sounds."""
+        """Return the file as an input of ffmpeg, from a time on. Times of frames then count from there. Frames before the first
+        picture have negative times. `used` are the streams that the command reads, if they are not the picture and the sounds."""
         if seek > 0:
             moved: tuple[str, ...] = ("-ss", seconds(self.origin - self.began + seek))
         else:
@@ -171,21 +173,21 @@ class MediaFile:
         return (*moved, *self._as_it_is)
 
     def _zero(self, used: Collection[int] | None) -> float:
-        """The time stamp that ffmpeg makes time 0 where nothing is said: in formats whose clock may jump, the first one of the
-        tracks that it reads."""
+        """Return the time stamp that is time 0 for ffmpeg by default: in formats whose clock may jump, the first one of the tracks
+        that it reads."""
         if _DISCONTINUOUS.isdisjoint(self.formats):
             return self.began
-        read = {self.video.index, *(one.index for one in self.audios)} if used is None and self.videos else used
+        read = {self.video.index, *(audio.index for audio in self.audios)} if used is None and self.videos else used
         starts = [
             start
-            for one in self.streams
-            if (read is None or one["index"] in read) and (start := _number(one.get("start_time"))) is not None
+            for stream in self.streams
+            if (read is None or stream["index"] in read) and (start := _number(stream.get("start_time"))) is not None
         ]
         return min(starts, default=self.began)
 
     def stamped(self, seek: float = 0.0, *, lasts: float | None = None) -> tuple[str, ...]:
-        """The file as an input of ffmpeg, from a time on and for so many seconds, where frames and samples keep their time stamps:
-        those are `start` more than times here."""
+        """Return the file as an input of ffmpeg, from a time on and for so many seconds, in which frames and samples keep their
+        time stamps: those are `start` more than times here."""
         raised = self.start - self.origin
         limit = () if lasts is None else ("-t", seconds(lasts + raised))
         moved = ("-itsoffset", seconds(raised)) if raised else ()
@@ -198,74 +200,83 @@ class MediaFile:
 
     @cached_property
     def videos(self) -> tuple[VideoTrack, ...]:
-        """The tracks of pictures, without pictures that are attached to sound."""
+        """The video tracks, without pictures that are attached to sound."""
         tracks = tuple(
-            VideoTrack(_whole(one, "index"), _whole(one, "width"), _whole(one, "height"), _whole(one, "bit_rate"), _language(one))
-            for one in self.streams
-            if is_picture(one)
+            VideoTrack(
+                _whole(stream, "index"),
+                _whole(stream, "width"),
+                _whole(stream, "height"),
+                _whole(stream, "bit_rate"),
+                _language(stream),
+            )
+            for stream in self.streams
+            if is_picture(stream)
         )
-        if any(max(one.width, one.height) > LARGEST_SIDE for one in tracks):
+        if any(max(track.width, track.height) > LARGEST_SIDE for track in tracks):
             raise Unusable(f"The picture of {self.name} has more than {LARGEST_SIDE} pixels on a side.")
         return tracks
 
     @cached_property
     def audios(self) -> tuple[AudioTrack, ...]:
-        return tuple(AudioTrack(_whole(one, "index"), _whole(one, "bit_rate"), _language(one)) for one in self._streams("audio"))
+        return tuple(
+            AudioTrack(_whole(stream, "index"), _whole(stream, "bit_rate"), _language(stream)) for stream in self._streams("audio")
+        )
 
     def _streams(self, kind: str) -> list[dict[str, Any]]:
-        return [one for one in self.streams if one.get("codec_type") == kind]
+        return [stream for stream in self.streams if stream.get("codec_type") == kind]
 
     @cached_property
     def streams(self) -> tuple[dict[str, Any], ...]:
         """The tracks of the programme, as ffprobe shows them."""
-        streams = [one for one in _objects(self.probed.get("streams")) if isinstance(one.get("index"), int)]
+        streams = [stream for stream in _objects(self.probed.get("streams")) if isinstance(stream.get("index"), int)]
         chosen = self.chosen
-        return tuple(one for one in streams if chosen is None or one["index"] in chosen.tracks)
+        return tuple(stream for stream in streams if chosen is None or stream["index"] in chosen.tracks)
 
     @cached_property
     def programmes(self) -> tuple[Programme, ...]:
-        """The programmes of a transport stream, in its order. Files of one programme need not say so."""
+        """The programmes of a transport stream, in its order. Files of one programme need not state it."""
         return programmes_of(self.probed)
 
     @cached_property
     def chosen(self) -> Programme | None:
-        """The programme that is read; None where the file has no programmes."""
+        """The programme that is read; None if the file has no programmes."""
         if not self.programmes and self.programme is None:
             return None
         if self.programme is not None:
-            known = [one for one in self.programmes if one.number == self.programme]
-            if not known:
-                there = ", ".join(one.described for one in self.programmes) or "none"
+            matches = [programme for programme in self.programmes if programme.number == self.programme]
+            if not matches:
+                there = ", ".join(programme.described for programme in self.programmes) or "none"
                 raise Unusable(f"{self.name} has no programme {self.programme}; there is {there}.")
-            return known[0]
+            return matches[0]
         return highest_programme(self.probed)
 
     @property
     def video(self) -> VideoTrack:
-        """The highest one."""
+        """The highest video track."""
         if not self.videos:
             raise Unusable(f"{self.name} has no video track.")
         return max(self.videos, key=VideoTrack.rank)
 
     @property
     def is_mp4(self) -> bool:
-        """Or of its family. Its demuxer finds the key frame of each time; others may begin with another one."""
+        """True if the file is MP4 or of its family. Its demuxer finds the key frame of each time; others may begin with another
+        one."""
         return "mp4" in self.formats
 
     @property
     def formats(self) -> Sequence[str]:
-        """The names by which ffmpeg knows its container."""
+        """The names of its container in ffmpeg."""
         return str(_object(self.probed.get("format")).get("format_name")).split(",")
 
     @property
     def began(self) -> float:
-        """The first time stamp of all tracks, as the container says."""
+        """The first time stamp of all tracks, according to the container."""
         return _number(_object(self.probed.get("format")).get("start_time")) or 0.0
 
     @property
     def start(self) -> float:
-        """The time stamp of `stamped` from which times count. Time stamps are negative before a clock begins again, and pictures
-        with such ones are not handed on between filters, so they are raised."""
+        """The time stamp of `stamped` from which times count. Time stamps are negative before a clock restarts, and pictures with
+        negative ones are not passed on between filters, so they are raised."""
         wraps = self.began < 0 and not _DISCONTINUOUS.isdisjoint(self.formats)
         return self.origin + (ceil(-self.began) if wraps else 0)
 
@@ -286,14 +297,15 @@ class MediaFile:
         return round(float(shown[1]) - self.early, 6)
 
     def frame(self, at: float, *, what: str) -> Frame:
-        """The frame that is shown at a time: the last one that begins up to then. A time past the end fails; `what` names it."""
+        """Return the frame that is shown at a time: the last one that begins up to then. A time past the end fails; `what` names
+        the time."""
         return self._shown(self._frames((at,)), at, what=what)
 
     def frames(self, first: float, last: float, *, what: tuple[str, str]) -> tuple[Frame, Frame]:
-        """Find the frames at two times with one look. The later one is judged first."""
-        found = self._frames((first, last))
-        later = self._shown(found, last, what=what[1])
-        return self._shown(found, first, what=what[0]), later
+        """Return the frames at two times with one search. The later one is judged first."""
+        frames = self._frames((first, last))
+        later = self._shown(frames, last, what=what[1])
+        return self._shown(frames, first, what=what[0]), later
 
     def _shown(self, frames: Sequence[_Times], at: float, *, what: str) -> Frame:
         shown = [index for index, (time, *_) in enumerate(frames) if time <= at + _HALF]
@@ -307,31 +319,32 @@ class MediaFile:
         after = frames[index + 1][0] if index + 1 < len(frames) else time + lasts
         if at > after + _HALF:
             raise Unusable(self._past_end(what))
-        keys = [(one, when) for one, _, key, when in frames[: index + 1] if key]
+        keys = [(key_time, when) for key_time, _, key, when in frames[: index + 1] if key]
         return Frame(time, before, after, *(keys[-1] if keys else (time, decoded)))
 
     def _frames(self, times: Sequence[float]) -> list[_Times]:
-        """The frames around these times, which rise, in the order in which they are shown."""
+        """Return the frames around these ascending times, in the order in which they are shown."""
         around = [(at - _AROUND, at + _AROUND) for at in times]
         packets = self.packets(*(around if around[0][1] < around[-1][0] else [(around[0][0], around[-1][1])]))
-        frames = {_times_of(one) for one in packets if one.shown}  # two intervals may begin at one key frame
+        frames = {_times_of(packet) for packet in packets if packet.shown}  # two intervals may begin at the same key frame
         last = max(frames, default=None)
         if last is None or last[0] + last[1] > times[-1] + _HALF or not _DISCONTINUOUS.isdisjoint(self.formats):
             return sorted(frames)
-        return self._held(frames, times[-1])
+        return self._with_frozen_end(frames, times[-1])
 
-    def _held(self, frames: set[_Times], at: float) -> list[_Times]:
-        """Look for the next frame of a picture that stands still to the end of the file. The last frame stands until the sound
+    def _with_frozen_end(self, frames: set[_Times], at: float) -> list[_Times]:
+        """Search for the next frame of a picture that is frozen until the end of the file. The last frame is shown until the sound
         ends."""
-        found = sorted(frames | {_times_of(one) for one in self.packets((max(at, 0.0), inf)) if one.shown})
-        time, lasts, key, decoded = found[-1]
-        ends = max((until for one in self._streams("audio") if (until := self.track_times(one)[1]) is not None), default=0.0)
+        sorted_frames = sorted(frames | {_times_of(packet) for packet in self.packets((max(at, 0.0), inf)) if packet.shown})
+        time, lasts, key, decoded = sorted_frames[-1]
+        ends = max((until for track in self._streams("audio") if (until := self.track_times(track)[1]) is not None), default=0.0)
         if time <= at + _HALF and ends - (time + lasts) > _STANDS:
-            found[-1] = (time, ends - time, key, decoded)
-        return found
+            sorted_frames[-1] = (time, ends - time, key, decoded)
+        return sorted_frames
 
     def track_times(self, stream: Mapping[str, Any]) -> tuple[float | None, float | None]:
-        """When a track begins and ends, by its own header. Only those of MP4 and Matroska say how long each track is."""
+        """Return the begin and the end of a track, according to its own header. Only the headers of MP4 and Matroska state the
+        length of each track."""
         begins = _number(stream.get("start_time"))
         if begins is None:
             return None, None
@@ -346,48 +359,48 @@ class MediaFile:
         return begins - self.origin, None if ends is None else ends - self.origin
 
     def _past_end(self, what: str) -> str:
-        """Explain why there is no frame at a time: behind a jump of the clock none can be looked up."""
-        if not _DISCONTINUOUS.isdisjoint(self.formats) and (found := jumps(self)):
-            at, jump = found[0]
+        """Explain why there is no frame at a time: after a jump of the clock none can be looked up."""
+        if not _DISCONTINUOUS.isdisjoint(self.formats) and (clock_jumps := jumps(self)):
+            at, jump = clock_jumps[0]
             return (
-                f"The clock of {self.name} jumps by {jump:.1f} s at {at:.1f} s, and what is behind that cannot be looked up. A "
-                "film that vod_ingest makes of it can be used instead."
+                f"The clock of {self.name} jumps by {jump:.1f} s at {at:.1f} s, and what is after that cannot be looked up. A "
+                "film that vod_ingest makes from it can be used instead."
             )
         return f"{what} is past the end of {self.name}."
 
     def packets(self, *intervals: tuple[float, float]) -> list[Packet]:
-        """List the packets of the video in each interval, from the key frame before it, in the order in which they are decoded. The
-        intervals rise and do not overlap; the last one may be endless."""
+        """Return the packets of the video in each interval, from the key frame before it, in the order in which they are decoded.
+        The intervals are ascending and do not overlap; the last one may be endless."""
         entries = "packet=pts_time,dts_time,duration_time,flags"
         show = ("-select_streams", str(self.video.index), "-show_entries", entries, "-of", "json")
         read = ("-read_intervals", ",".join(self._interval(begin, end) for begin, end in intervals))
         packets = _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets"))
-        return [self._packet(one, time) for one in packets if (time := _number(one.get("pts_time"))) is not None]
+        return [self._packet(packet, time) for packet in packets if (time := _number(packet.get("pts_time"))) is not None]
 
-    def _packet(self, told: dict[str, Any], time: float) -> Packet:
-        at, flags, decoded = time - self.origin, str(told.get("flags")), _number(told.get("dts_time"))
+    def _packet(self, fields: dict[str, Any], time: float) -> Packet:
+        at, flags, decoded = time - self.origin, str(fields.get("flags")), _number(fields.get("dts_time"))
         return Packet(
             at=at,
-            lasts=_number(told.get("duration_time")) or 0.0,
+            lasts=_number(fields.get("duration_time")) or 0.0,
             key="K" in flags,
             shown="D" not in flags and at >= -_HALF,
             decoded=at if decoded is None else decoded - self.origin,
         )
 
     def last_of(self, tracks: Sequence[int], *, near: float) -> float:
-        """When the last packet of these tracks ends, of those that begin shortly before a time or later."""
+        """Return the end of the last packet of these tracks, among those that begin shortly before a time or later."""
         last = 0.0
         for index in tracks:
             show = ("-select_streams", str(index), "-show_entries", "packet=pts_time,duration_time", "-of", "json")
             read = ("-read_intervals", f"{seconds(max(self.origin + near - _BEFORE_END, 0.0))}%")
-            for one in _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets")):
-                time = _number(one.get("pts_time"))
+            for packet in _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets")):
+                time = _number(packet.get("pts_time"))
                 if time is not None:
-                    last = max(last, time + (_number(one.get("duration_time")) or 0.0) - self.origin)
+                    last = max(last, time + (_number(packet.get("duration_time")) or 0.0) - self.origin)
         return last
 
     def _interval(self, begin: float, end: float) -> str:
-        first = min(self.began, 0.0)  # who seeks to the start may miss frames of an edit list
+        first = min(self.began, 0.0)  # a seek to the start may miss frames of an edit list
         since = seconds(max(self.origin + begin, first)) if begin > 0 else ""
         return f"{since}%{'' if end == inf else seconds(self.origin + end)}"
 
@@ -399,38 +412,39 @@ def _times_of(packet: Packet) -> _Times:
 def probe_at(
     programs: Programs, path: Path, *, name: str, show: tuple[str, ...] = ALL_OF_IT, programme: int | None = None
 ) -> MediaFile:
-    """`name` is what the file is called where its path may not be shown. What cannot be read fails for good, with the reason."""
+    """Probe a file. `name` replaces its path, which may not be shown. An unreadable file fails permanently, with the reason."""
     if not path.is_file():
         raise Unusable(f"There is no file {name}.")
     return MediaFile(programs, path, name, _asked(programs, path, *show, "-of", "json", name=name), programme)
 
 
 def jumps(file: MediaFile) -> list[tuple[float, float]]:
-    """When the clock of the picture jumps, in seconds without the jumps, and by how much. All of the file is read."""
+    """Return the times at which the clock of the picture jumps, in seconds without the jumps, and the size of each jump. The whole
+    file is read."""
     show = ("-select_streams", str(file.video.index), "-show_entries", "packet=dts_time,duration_time", "-of", "csv=p=0")
     ended = file.programs.run("ffprobe", "-v", "error", *_LIMITS, *show, "-i", f"file:{file.path}", seconds=_LONG)
-    found: list[tuple[float, float]] = []
+    clock_jumps: list[tuple[float, float]] = []
     before, moved = None, 0.0
     for line in ended.output.decode(errors="replace").splitlines():
-        time, lasts = (_number(one) for one in (*line.split(","), "", "")[:2])
+        time, lasts = (_number(text) for text in (*line.split(","), "", "")[:2])
         if time is None:
             continue
         if before is not None and abs(jump := time - before) > _JUMP:
-            found.append((before - moved - file.origin, jump))
+            clock_jumps.append((before - moved - file.origin, jump))
             moved += jump
         before = time + (lasts or 0.0)
-    return found
+    return clock_jumps
 
 
 def complaint(ended: ProgramResult, path: Path, *, name: str, program: str) -> str:
-    """The last line of its errors, without paths of this machine."""
+    """Return the last line of its errors, without paths of this machine."""
     lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
     last = lines[-1] if lines else f"it ended with status {ended.status}"
     return f"{program}: {last.replace(f'file:{path}', name).replace(str(path), name)}"
 
 
 def seconds(time: float) -> str:
-    """Write a time as ffmpeg reads it."""
+    """Format a time for ffmpeg."""
     return f"{time:.6f}"
 
 
@@ -441,38 +455,38 @@ def _asked(programs: Programs, path: Path, *arguments: str, name: str) -> dict[s
     if ended.status != 0:
         raise Unusable(complaint(ended, path, name=name, program="ffprobe"), final=ended.status > 0)
     try:
-        found = json.loads(ended.output)
+        document = json.loads(ended.output)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise Unusable("ffprobe did not answer in JSON, or with too much of it.")
-    return found
+    return document
 
 
 def programmes_of(probed: Mapping[str, Any]) -> tuple[Programme, ...]:
-    """List the programmes of a transport stream, in its order, from what ffprobe says of it."""
+    """Return the programmes of a transport stream, in its order, from the output of ffprobe."""
     return tuple(
         Programme(
-            _whole(one, "program_num"),
-            str(_object(one.get("tags")).get("service_name", "")),
-            frozenset(_whole(stream, "index") for stream in _objects(one.get("streams"))),
+            _whole(programme, "program_num"),
+            str(_object(programme.get("tags")).get("service_name", "")),
+            frozenset(_whole(stream, "index") for stream in _objects(programme.get("streams"))),
         )
-        for one in _objects(probed.get("programs"))
+        for programme in _objects(probed.get("programs"))
     )
 
 
 def highest_programme(probed: Mapping[str, Any]) -> Programme | None:
-    """The programme with the highest picture; None where there are no programmes."""
-    ranks = {_whole(one, "index"): rank_of(one) for one in _objects(probed.get("streams")) if is_picture(one)}
+    """Return the programme with the highest picture; None if there are no programmes."""
+    ranks = {_whole(stream, "index"): rank_of(stream) for stream in _objects(probed.get("streams")) if is_picture(stream)}
     return max(
         programmes_of(probed),
-        key=lambda one: max((ranks[index] for index in one.tracks if index in ranks), default=(-1, -1)),
+        key=lambda programme: max((ranks[index] for index in programme.tracks if index in ranks), default=(-1, -1)),
         default=None,
     )
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -480,12 +494,12 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def is_picture(stream: Mapping[str, Any]) -> bool:
-    """True if the stream is a picture that is not attached to sound."""
+    """Return True if the stream is a picture that is not attached to sound."""
     return stream.get("codec_type") == "video" and not _object(stream.get("disposition")).get("attached_pic")
 
 
 def rank_of(stream: Mapping[str, Any]) -> tuple[int, int]:
-    """The highest picture is that with the most pixels, then the most bits."""
+    """Return the sort key of a picture: the highest is that with the most pixels, then the most bits."""
     return _whole(stream, "width") * _whole(stream, "height"), _whole(stream, "bit_rate")
 
 

@@ -1,4 +1,5 @@
-"""CMAF as it comes: a stream of bytes is cut into an initialization section and fragments, whatever pieces it arrives in."""
+"""A stream of CMAF as it arrives: the bytes are cut into an initialization section and fragments, regardless of the pieces in which
+they arrive."""
 
 from __future__ import annotations
 
@@ -9,39 +10,40 @@ from typing import Final, Literal
 from workers.media.boxes import LONGEST_HEAD, has_head, head
 from workers.media.errors import Unreadable
 
-_MOST_HELD: Final = 1024 * 1024
-"""Bytes of a box that is kept until all of it is there."""
-_KEPT: Final = (b"ftyp", b"moov", b"moof")
+_MOST_BUFFERED: Final = 1024 * 1024
+"""The largest size in bytes of a box that is buffered until it is complete."""
+_BUFFERED: Final = (b"ftyp", b"moov", b"moof")
 _IGNORED: Final = (b"styp", b"sidx", b"prft", b"free", b"skip", b"mfra", b"emsg", b"uuid", b"ssix", b"pdin", b"meta")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`init` is a whole initialization section, `moof` a whole box. `data` belongs to the `mdat` after it, which `done` ends."""
+    """A part of the stream. `init` is a whole initialization section, `moof` a whole box. `data` belongs to the `mdat` after it,
+    which `done` ends."""
 
     kind: Literal["init", "moof", "data", "done"]
     data: bytes = b""
 
 
 class FragmentStream:
-    """Takes bytes, gives what they are. Raises `Unreadable` for what is not fragmented MP4."""
+    """Takes bytes, and yields pieces. Anything but fragmented MP4 raises `Unreadable`."""
 
     def __init__(self, *, most: int) -> None:
         self._most = most
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._type = b""
-        self._left = 0
-        """Bytes of the present box that are still to come, where it is not held."""
+        self._remaining = 0
+        """The number of bytes of the current box that are still to arrive."""
         self._box = bytearray()
         self._ftyp = b""
         self._moof = False
         self.final = False
-        """Whether the encoder has said that nothing comes after it: by a box `mfra`, as DASH-IF's ingest has it."""
+        """True if the encoder has said that nothing follows: by a box `mfra`, as in DASH-IF's ingest."""
 
     def take(self, data: bytes) -> Iterator[Piece]:
-        self._held += data
-        while self._held:
-            if self._left:
+        self._buffer += data
+        while self._buffer:
+            if self._remaining:
                 yield from self._passed_on()
                 continue
             if not self._begins():
@@ -49,43 +51,43 @@ class FragmentStream:
 
     @property
     def clean(self) -> bool:
-        """Whether it may end here."""
-        return not self._held and not self._left and not self._moof
+        """True if the stream may end here."""
+        return not self._buffer and not self._remaining and not self._moof
 
     def _passed_on(self) -> Iterator[Piece]:
-        taken = bytes(self._held[: self._left])
-        del self._held[: self._left]
-        self._left -= len(taken)
+        taken = bytes(self._buffer[: self._remaining])
+        del self._buffer[: self._remaining]
+        self._remaining -= len(taken)
         if self._type == b"mdat":
             yield Piece("data", taken)
-            if not self._left:
+            if not self._remaining:
                 self._moof = False
                 yield Piece("done")
-        elif self._type in _KEPT:
+        elif self._type in _BUFFERED:
             self._box += taken
-            if not self._left:
-                yield from self._kept()
+            if not self._remaining:
+                yield from self._whole_box()
 
     def _begins(self) -> bool:
-        """Whether the head of the next box is there."""
-        if not has_head(self._held):
+        """Start the next box. Return False if its head is not complete."""
+        if not has_head(self._buffer):
             return False
-        size, kind, _ = head(bytes(self._held[:LONGEST_HEAD]))
+        size, kind, _ = head(bytes(self._buffer[:LONGEST_HEAD]))
         if kind == b"mdat":
             if not self._moof or size > self._most:
                 raise Unreadable("there is media data outside a fragment, or too much of it")
-        elif kind in _KEPT or kind in _IGNORED:
-            if size > _MOST_HELD:
+        elif kind in _BUFFERED or kind in _IGNORED:
+            if size > _MOST_BUFFERED:
                 raise Unreadable("a box is too large")
             if self._moof:
                 raise Unreadable("a fragment has no media data")
         else:
-            raise Unreadable("a box is of no type that a live stream has")
-        self._type, self._left, self._box = kind, size, bytearray()
+            raise Unreadable("a box has a type that live streams do not have")
+        self._type, self._remaining, self._box = kind, size, bytearray()
         self.final = self.final or kind == b"mfra"
         return True
 
-    def _kept(self) -> Iterator[Piece]:
+    def _whole_box(self) -> Iterator[Piece]:
         box = bytes(self._box)
         self._box = bytearray()
         match self._type:

@@ -1,4 +1,5 @@
-"""Fragmented MP4: what an initialization section and the fragments after it say. ISO/IEC 14496-12, 8.8; CMAF, ISO/IEC 23000-19."""
+"""Fragmented MP4: the data of an initialization section and of the fragments after it. ISO/IEC 14496-12, 8.8; CMAF, ISO/IEC
+23000-19."""
 
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ from workers.media.errors import Unreadable
 NOT_SYNC: Final = 0x10000
 """The flag of a sample that needs others to be decoded."""
 MOST_SAMPLES: Final = 100_000
-"""The most samples of one `trun`."""
+"""The largest number of samples of one `trun`."""
 MOST_TRACKS: Final = 8
 _MOST_IN_FILE: Final = 100_000
-"""Boxes on the top level of a file."""
+"""The largest number of boxes on the top level of a file."""
 _LONGEST: Final = 600.0
 _PER_SAMPLE: Final = (0x100, 0x200, 0x400, 0x800)
 """The flags of a `trun` that mean that each sample has a duration, a size, flags or an offset: four bytes each, in this order."""
 
 
 class Defaults(NamedTuple):
-    """The values of samples that give none of their own. `number` is that of the track."""
+    """The values of samples that have none of their own. `number` is that of the track."""
 
     number: int = 0
     duration: int = 0
@@ -57,26 +58,27 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """An initialization section. Of several tracks the first video, else the first, is the one that segments are counted by."""
+    """An initialization section. Of several tracks, the first video, or else the first track, is the one that segments are counted
+    by."""
 
     media: tuple[Media, ...]
 
     @property
     def main(self) -> Media:
-        return next((one for one in self.media if one.kind == "video"), self.media[0])
+        return next((track for track in self.media if track.kind == "video"), self.media[0])
 
     @property
     def codecs(self) -> str:
-        return ",".join(one.codec for one in self.media)
+        return ",".join(media.codec for media in self.media)
 
     @property
     def kinds(self) -> frozenset[str]:
-        return frozenset(one.kind for one in self.media)
+        return frozenset(media.kind for media in self.media)
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """The times of the main track's samples, in its timescale. `sync`: it can be decoded from its first sample on."""
+    """The times of the main track's samples, in its timescale. `sync` is True if it can be decoded from its first sample on."""
 
     time: int
     lasts: int
@@ -84,16 +86,16 @@ class Fragment:
 
 
 def read_init(data: bytes) -> Init:
-    """Read the header of a file that begins with `ftyp` and `moov`. Raises `Unreadable`."""
+    """Parse the header of a file that begins with `ftyp` and `moov`. Raise `Unreadable`."""
     moov = needed(memoryview(data), b"moov")
-    found = [_trex(one.body) for one in boxes(child(moov, b"mvex") or memoryview(b"")) if one.kind == b"trex"]
-    defaults = {one.number: one for one in found}
+    values = [_trex(box.body) for box in boxes(child(moov, b"mvex") or memoryview(b"")) if box.kind == b"trex"]
+    defaults = {value.number: value for value in values}
     if not defaults:
         raise Unreadable("it is not fragmented (no mvex)")
     media = [
-        _media(one.body, number=_track_number(needed(one.body, b"tkhd")), defaults=defaults)
-        for one in boxes(moov)
-        if one.kind == b"trak"
+        _media(box.body, number=_track_number(needed(box.body, b"tkhd")), defaults=defaults)
+        for box in boxes(moov)
+        if box.kind == b"trak"
     ]
     if not 1 <= len(media) <= MOST_TRACKS:
         raise Unreadable("it has no track, or too many")
@@ -156,18 +158,18 @@ def _trex(body: memoryview) -> Defaults:
 
 
 def read_fragment(moof: memoryview, init: Init) -> Fragment:
-    """Read the body of a `moof`. Raises `Unreadable`."""
+    """Parse the body of a `moof`. Raise `Unreadable`."""
     main = init.main
-    for one in boxes(moof):
-        if one.kind == b"traf":
-            defaults = read_defaults(needed(one.body, b"tfhd"), main.defaults)
+    for box in boxes(moof):
+        if box.kind == b"traf":
+            defaults = read_defaults(needed(box.body, b"tfhd"), main.defaults)
             if defaults.number == main.number:
-                return _fragment(one.body, main, defaults)
+                return _fragment(box.body, main, defaults)
     raise Unreadable("a fragment has nothing of the main track")
 
 
 def read_defaults(tfhd: memoryview, usual: Defaults) -> Defaults:
-    """`usual` are those of the track."""
+    """Return the defaults of a fragment. `usual` are those of the track."""
     fields = Fields(tfhd)
     present = fields.whole(4)
     number = fields.whole(4)
@@ -187,7 +189,7 @@ def _fragment(traf: memoryview, main: Media, defaults: Defaults) -> Fragment:
 
 
 def read_time(tfdt: memoryview) -> int:
-    """When the fragment is decoded, in ticks."""
+    """Return the time at which the fragment is decoded, in ticks."""
     fields = Fields(tfdt)
     version = fields.whole(1)
     fields.skip(3)
@@ -195,9 +197,8 @@ def read_time(tfdt: memoryview) -> int:
 
 
 class Run:
-    """The samples of a `trun`. What it costs is bounded by the bytes that are there, not by the samples that are claimed.
-
-    `offset` is where the first of them begins, from the start of the `moof` on; None: where the run before ends."""
+    """The samples of a `trun`. The work is bounded by the number of bytes, not by the samples that are claimed. `offset` is that of
+    the first sample from the start of the `moof`; None if it begins at the end of the previous run."""
 
     def __init__(self, body: memoryview) -> None:
         fields = Fields(body)
@@ -207,28 +208,29 @@ class Run:
             raise Unreadable("a fragment has no samples, or too many")
         self.offset = fields.whole(4, signed=True) if present & 0x01 else None
         self._first = fields.whole(4) if present & 0x04 else None
-        self._told = [bool(present & flag) for flag in _PER_SAMPLE]
-        self._table = fields.take(self.count * 4 * sum(self._told))
+        self._given = [bool(present & flag) for flag in _PER_SAMPLE]
+        self._table = fields.take(self.count * 4 * sum(self._given))
 
     def lasts(self, defaults: Defaults) -> int:
         """Return the duration of the run in ticks."""
-        if not self._told[0]:
+        if not self._given[0]:
             return self.count * defaults.duration
-        words = sum(self._told)
+        words = sum(self._given)
         return sum(value[0] for value in iter_unpack(f">I{4 * (words - 1)}x", self._table))
 
     def first_flags(self, defaults: Defaults) -> int:
         if self._first is not None:
             return self._first
-        place = 4 * sum(self._told[:2])
-        return int.from_bytes(self._table[place : place + 4], "big") if self._told[2] else defaults.flags
+        place = 4 * sum(self._given[:2])
+        return int.from_bytes(self._table[place : place + 4], "big") if self._given[2] else defaults.flags
 
     def samples(self, defaults: Defaults) -> Iterator[tuple[int, int, int, int]]:
-        """Duration, size, flags and, from the time at which it is decoded, the shift of the time at which it is shown, of each."""
+        """Yield the duration, the size, the flags and the shift of each sample, from the time at which it is decoded to the time at
+        which it is shown."""
         usual = (defaults.duration, defaults.size, defaults.flags, 0)
-        codes = "".join("i" if number == 3 else "I" for number, told in enumerate(self._told) if told)
+        codes = "".join("i" if number == 3 else "I" for number, given in enumerate(self._given) if given)
         table = iter_unpack(f">{codes}", self._table) if codes else repeat((), self.count)
-        picked = [sum(self._told[:number]) if told else None for number, told in enumerate(self._told)]
+        picked = [sum(self._given[:number]) if given else None for number, given in enumerate(self._given)]
         for number, values in enumerate(table):
             duration, size, flags, shift = (
                 other if place is None else values[place] for place, other in zip(picked, usual, strict=True)
@@ -237,30 +239,31 @@ class Run:
 
 
 def read_runs(traf: memoryview) -> list[Run]:
-    """Read all runs of a track. Raises `Unreadable` if there is none."""
-    runs = [Run(one.body) for one in boxes(traf) if one.kind == b"trun"]
+    """Parse all runs of a track. Raise `Unreadable` if there is none."""
+    runs = [Run(box.body) for box in boxes(traf) if box.kind == b"trun"]
     if not runs:
         raise Unreadable("a fragment has no samples, or lasts too long")
     return runs
 
 
 def read_fragments(data: Sequence[memoryview], init: Init) -> Fragment:
-    """Read several fragments as a single fragment."""
-    found = [read_fragment(one, init) for one in data]
-    if not found:
+    """Parse several fragments as a single fragment."""
+    fragments = [read_fragment(moof, init) for moof in data]
+    if not fragments:
         raise Unreadable("it has no fragment")
-    return Fragment(found[0].time, sum(one.lasts for one in found), found[0].sync)
+    return Fragment(fragments[0].time, sum(fragment.lasts for fragment in fragments), fragments[0].sync)
 
 
 def read_moofs(file: Path, *, most: int) -> list[memoryview]:
-    """The bodies of the `moof` boxes of a segment, each of at most `most` bytes. Media data is passed over. Raises `Unreadable`."""
+    """Return the bodies of the `moof` boxes of a segment, each of at most `most` bytes. Media data is skipped. Raise
+    `Unreadable`."""
     if not file.stat().st_size:
         return []
     with file.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as data:
-        found = [one for one in places(data, most=_MOST_IN_FILE) if one.kind == b"moof"]
-        if any(one.end - one.at > most for one in found):
+        moofs = [place for place in places(data, most=_MOST_IN_FILE) if place.kind == b"moof"]
+        if any(place.end - place.at > most for place in moofs):
             raise Unreadable("a box is too large")
-        return [memoryview(data[one.begins : one.end]) for one in found]
+        return [memoryview(data[place.begins : place.end]) for place in moofs]
 
 
 class Subsegment(NamedTuple):
@@ -273,8 +276,8 @@ class Subsegment(NamedTuple):
 
 
 def read_index(data: bytes, *, begins: int) -> list[Subsegment]:
-    """List the subsegments of the first `sidx` box. `begins` is where `data` lies in its file. Raises `Unreadable`."""
-    place = next((one for one in places(data, most=_MOST_IN_FILE) if one.kind == b"sidx"), None)
+    """Return the subsegments of the first `sidx` box. `begins` is the offset of `data` in its file. Raise `Unreadable`."""
+    place = next((box for box in places(data, most=_MOST_IN_FILE) if box.kind == b"sidx"), None)
     if place is None:
         raise Unreadable("it has no index of its segments (sidx)")
     fields = Fields(memoryview(data)[place.begins : place.end])
@@ -287,10 +290,10 @@ def read_index(data: bytes, *, begins: int) -> list[Subsegment]:
     if not scale:
         raise Unreadable("its index of segments has no timescale")
     first += begins + place.end
-    found = []
+    subsegments = []
     for size, lasts, _ in iter_unpack(">III", fields.take(12 * count)):
         if size >> 31:
             raise Unreadable("its index refers to other indexes")
-        found.append(Subsegment(first, size, time / scale, lasts / scale))
+        subsegments.append(Subsegment(first, size, time / scale, lasts / scale))
         first, time = first + size, time + lasts
-    return found
+    return subsegments

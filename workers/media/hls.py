@@ -1,6 +1,7 @@
-"""HLS playlists (RFC 8216): one reader, in a time and a memory that the size of the text bounds, and what writers share.
+"""HLS playlists (RFC 8216): one reader, whose time and memory are bounded by the size of the text, and functions for writers.
 
-The reader judges nothing but the form: what of a playlist is supported, and how much of it, its callers decide."""
+The reader checks only the form: its callers decide what of a playlist is supported, and how much of it.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +16,20 @@ from workers.media.errors import Unreadable
 from workers.media.resources import Part
 
 BEGIN: Final = "#EXTM3U"
-UNTOLD: Final = -1.0
+UNKNOWN_DURATION: Final = -1.0
 LONGEST_LINE: Final = 16_384
-"""Characters of a line that is read: a tag with attributes, or an address. Other tags may be longer."""
+"""The largest number of characters of a line that is parsed: a tag with attributes, or an address. Other tags may be longer."""
 MOST_LINES: Final = 500_000
 _MOST_ATTRIBUTES: Final = 1024 * 1024
-"""Characters of all tags with attributes: they take far longer to read than entries do."""
+"""The largest number of characters of all tags with attributes: they take far longer to parse than entries do."""
 _ATTRIBUTE: Final = regex(r'\s*([A-Z0-9-]{1,64})=(?:"([^"]*)"|([^",\s]*))\s*(?:,|$)')
 _LATEST: Final = 32_503_680_000.0
-"""The year 3000. Durations are added to what is told."""
+"""The year 3000. Durations are added to the stated times."""
 _WHOLE: Final = regex(r"[0-9]{1,18}")
 _SECONDS: Final = regex(r"[0-9]{1,9}(?:\.[0-9]{0,18})?")
 _RANGE: Final = regex(r"([0-9]{1,18})(?:@([0-9]{1,18}))?")
 _OF_ENTRY: Final = ("#EXTINF:", "#EXT-X-PROGRAM-DATE-TIME:", "#EXT-X-DISCONTINUITY", "#EXT-X-GAP", "#EXT-X-BYTERANGE:")
-"""Tags of one entry. Where that is left out they are, too."""
+"""Tags of one entry. They are skipped if the entry is."""
 
 
 class Init(NamedTuple):
@@ -39,7 +40,7 @@ class Init(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A rendition of the picture. `audio` is the group of its sounds; empty where it has them itself."""
+    """A rendition of the picture. `audio` is the group of its sounds; empty if it contains them."""
 
     uri: str
     bandwidth: int
@@ -50,7 +51,7 @@ class Variant(NamedTuple):
 
 
 class Rendition(NamedTuple):
-    """A rendition that EXT-X-MEDIA declares, such as a sound. `uri` is empty where it is in the same segments as the picture."""
+    """A rendition that EXT-X-MEDIA declares, such as a sound. `uri` is empty if it is in the same segments as the picture."""
 
     type: str
     group: str
@@ -63,8 +64,8 @@ class Rendition(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A segment. `uri` is as it is written. `lasts` is `UNTOLD` where its duration is missing, or is no number of seconds. `time`
-    is seconds since 1970, where the playlist says it for this segment; `absent` is what EXT-X-GAP tells."""
+    """A segment. `uri` is as it is written. `lasts` is `UNKNOWN_DURATION` if its duration is missing or not a number of seconds.
+    `time` is in seconds since 1970, if the playlist states it for this segment; `absent` is True after EXT-X-GAP."""
 
     sequence: int
     uri: str
@@ -78,8 +79,8 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Playlist:
-    """`entries` are those of a media playlist, `variants` and `renditions` those of a master playlist. `target` is None where it is
-    not told, or is no number of seconds."""
+    """A parsed playlist. `entries` are those of a media playlist, `variants` and `renditions` those of a master playlist. `target`
+    is None if it is missing or not a number of seconds."""
 
     master: bool
     variants: Sequence[Variant] = ()
@@ -92,7 +93,7 @@ class Playlist:
 
 
 def text_of(body: bytes) -> str:
-    """Raises `Unreadable`."""
+    """Decode a playlist. Raise `Unreadable`."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -100,14 +101,14 @@ def text_of(body: bytes) -> str:
 
 
 def read(text: str, *, most: int, newest: int | None = None) -> Playlist:
-    """Read a playlist of at most `most` entries or renditions. With `newest`, older entries than so many are only counted. Raises
-    `Unreadable`."""
+    """Parse a playlist of at most `most` entries or renditions. With `newest`, only so many of the last entries are parsed, and
+    older ones are counted. Raise `Unreadable`."""
     return _Reader(most).read(lines_of(text), newest=newest)
 
 
 def lines_of(text: str) -> list[str]:
-    """List the lines that are not empty, without the first. A line ends with LF or CRLF, never with another sign that Unicode takes
-    for the end of a line: titles may have them. Raises `Unreadable`."""
+    """Return the lines that are not empty, without the first. A line ends with LF or CRLF, never with another character that
+    Unicode treats as the end of a line: titles may have them. Raise `Unreadable`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") > MOST_LINES:
         raise Unreadable(f"it has more than {MOST_LINES} lines")
@@ -132,11 +133,11 @@ class _Reader:
         self._init: Init | None = None
         self._keyed = self._mapped = ""
         self._behind: tuple[str, int] | None = None
-        """The file and the place where the part before ended: the next may begin there without saying so."""
+        """The file and the offset at which the previous part ended: the next one may begin there without stating it."""
         self._begin()
 
     def _begin(self) -> None:
-        self._lasts = UNTOLD
+        self._lasts = UNKNOWN_DURATION
         self._range = ""
         self._breaks = self._absent = False
         self._time: float | None = None
@@ -171,7 +172,7 @@ class _Reader:
         match name:
             case "#EXTINF":
                 lasts = seconds(value.partition(",")[0])
-                self._lasts = UNTOLD if lasts is None else lasts
+                self._lasts = UNKNOWN_DURATION if lasts is None else lasts
             case "#EXT-X-BYTERANGE":
                 self._range = value
             case "#EXT-X-DISCONTINUITY":
@@ -218,23 +219,23 @@ class _Reader:
         self._begin()
 
     def _part(self, uri: str) -> Part:
-        found = _RANGE.fullmatch(self._range.strip())
-        if found is None:
-            raise Unreadable("a byte range of it cannot be read")
+        match = _RANGE.fullmatch(self._range.strip())
+        if match is None:
+            raise Unreadable("a byte range in it cannot be read")
         behind = self._behind[1] if self._behind is not None and self._behind[0] == uri else None
-        begins = int(found[2]) if found[2] else behind
+        begins = int(match[2]) if match[2] else behind
         if begins is None:
-            raise Unreadable("a byte range of it does not say where it begins")
-        self._behind = uri, begins + int(found[1])
-        return Part(begins, int(found[1]))
+            raise Unreadable("a byte range in it does not say where it begins")
+        self._behind = uri, begins + int(match[1])
+        return Part(begins, int(match[1]))
 
     def _map(self, given: dict[str, str]) -> None:
         if not given.get("URI"):
             raise Unreadable("it names no file for its initialization section (EXT-X-MAP)")
-        found = _RANGE.fullmatch(given.get("BYTERANGE", "").strip())
-        if found is None and "BYTERANGE" in given:
-            raise Unreadable("a byte range of it cannot be read")
-        self._init = Init(given["URI"], Part(int(found[2] or 0), int(found[1])) if found is not None else None)
+        match = _RANGE.fullmatch(given.get("BYTERANGE", "").strip())
+        if match is None and "BYTERANGE" in given:
+            raise Unreadable("a byte range in it cannot be read")
+        self._init = Init(given["URI"], Part(int(match[2] or 0), int(match[1])) if match is not None else None)
 
     def _rendition(self, given: dict[str, str]) -> None:
         if len(self._renditions) >= self._most:
@@ -259,53 +260,53 @@ class _Reader:
         return attributes(line)
 
     def _number(self, text: str) -> int:
-        found = whole(text)
-        if found is None:
-            raise Unreadable("a number of it cannot be read")
-        return found
+        number = whole(text)
+        if number is None:
+            raise Unreadable("a number in it cannot be read")
+        return number
 
     def _too_many(self) -> Unreadable:
         return Unreadable(f"it has more than {self._most} entries")
 
 
 def attributes(line: str) -> dict[str, str]:
-    """Read the attributes of a tag, without quotes. What is no attribute is left out, up to the next comma. Raises `Unreadable`."""
+    """Parse the attributes of a tag, without quotes. Anything else is skipped up to the next comma. Raise `Unreadable`."""
     text = within(line).partition(":")[2]
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     at = 0
     while at < len(text):
-        found = _ATTRIBUTE.match(text, at)
-        if found is not None:
-            said[found[1]] = found[2] if found[2] is not None else found[3]
-        after = found.end() if found is not None else text.find(",", at) + 1
+        match = _ATTRIBUTE.match(text, at)
+        if match is not None:
+            values[match[1]] = match[2] if match[2] is not None else match[3]
+        after = match.end() if match is not None else text.find(",", at) + 1
         at = after if after > at else len(text)
-    return said
+    return values
 
 
 def within(line: str) -> str:
-    """The line. Raises `Unreadable`."""
+    """Return the line. Raise `Unreadable` if it is too long."""
     if len(line) > LONGEST_LINE:
         raise Unreadable(f"a line of it is longer than {LONGEST_LINE} characters")
     return line
 
 
 def whole(text: str) -> int | None:
-    """A number without a sign, of 18 digits at most. None: it is none."""
+    """Parse a number without a sign, of 18 digits at most. Return None for other text."""
     return int(text) if _WHOLE.fullmatch(text.strip()) else None
 
 
 def seconds(text: str) -> float | None:
-    """Read a number of seconds, or return None for other text."""
+    """Parse a number of seconds. Return None for other text."""
     return float(text) if _SECONDS.fullmatch(text.strip()) else None
 
 
 def time_of_day(text: str) -> float | None:
-    """Seconds since 1970. None: it cannot be read, or is not between 1970 and 3000."""
+    """Parse a time as seconds since 1970. Return None if it cannot be read, or is not between 1970 and 3000."""
     moment = moment_of(text)
-    told = -1.0 if moment is None else moment.timestamp()
-    return told if 0 <= told < _LATEST else None
+    time = -1.0 if moment is None else moment.timestamp()
+    return time if 0 <= time < _LATEST else None
 
 
 def date_time(moment: float) -> str:
-    """Write seconds since 1970 as EXT-X-PROGRAM-DATE-TIME does."""
+    """Format seconds since 1970 as EXT-X-PROGRAM-DATE-TIME does."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,6 +1,6 @@
 """Measures the loudness of sound by EBU R 128 and ITU-R BS.1770 with the meter of ffmpeg.
 
-A meter begins anew when the form of the sound changes: sound is brought to one form before it.
+A meter restarts when the form of the sound changes: sound must be converted to a single form before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 SOFTEST: Final = -65.0
-"""LUFS. What is softer counts as silence: nothing but noise would become loud."""
+"""The loudness in LUFS below which sound counts as silence: otherwise noise would be amplified."""
 _INTEGRATED: Final = "lavfi.r128.I"
 _MOMENTARY: Final = "lavfi.r128.M"
 _SHORT_TERM: Final = "lavfi.r128.S"
@@ -35,15 +35,15 @@ class Loudness:
 
 
 def meter(file: str, *, peaks: bool = False) -> str:
-    """The filter that writes to a file of the folder of ffmpeg what `read_meter` reads. `peaks` measures all that `Loudness`
-    has, which takes longer."""
+    """Return the filter that writes the values for `read_meter` to a file in the folder of ffmpeg. With `peaks` it measures all
+    values of `Loudness`, which takes longer."""
     if peaks:
         return f"ebur128=metadata=1:peak=true,ametadata=mode=print:file={file}"
     return f"ebur128=metadata=1,ametadata=mode=print:key={_INTEGRATED}:file={file}"
 
 
 def read_meter(file: Path) -> Loudness:
-    """Read what the meter has written. The values are None if no sound reached it."""
+    """Parse the output of the meter. The values are None if no sound reached it."""
     last: dict[str, float] = {}
     largest: dict[str, float] = {}
     with suppress(FileNotFoundError), file.open() as lines:

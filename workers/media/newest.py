@@ -1,6 +1,6 @@
-"""The latest time of a live manifest: where the last segment that it lists ends. RFC 8216 and ISO/IEC 23009-1.
+"""The latest time of a live manifest: the end of the last segment that it lists. RFC 8216 and ISO/IEC 23009-1.
 
-Encrypted streams are read as well: nothing but times is looked at.
+Encrypted streams are supported as well, because only times are read.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _TIME: Final = "#EXT-X-PROGRAM-DATE-TIME:"
 _LASTS: Final = re.compile(r"(?m)^#EXTINF:\s*(\d{1,9}(?:\.\d{1,18})?)")
 _VARIANT: Final = "#EXT-X-STREAM-INF:"
 _TAGS_OF_A_SEGMENT: Final = 20
-"""Lines before a time that are looked at for the duration of its segment."""
+"""The number of lines before a time in which the duration of its segment is searched."""
 _TIMELINES: Final = 4
-"""Those of one period end at about the same time."""
+"""The number of timelines of a period that are read; they end at about the same time."""
 _MOST_ENTRIES: Final = 30_000
 _MOST_PERIODS: Final = 2_000
 _MOST_TEMPLATES: Final = 16
-"""Of one element; a manifest has one."""
+"""The largest number of templates of one element; a manifest has one."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Newest(NamedTuple):
-    """`ended`: the manifest says that nothing more will come."""
+    """The latest time. `ended` is True if the manifest says that nothing more will follow."""
 
     at: datetime
     ended: bool
@@ -44,7 +44,7 @@ def is_playlist(body: bytes) -> bool:
 
 
 def variant(body: bytes, url: str) -> str | None:
-    """The first playlist of a master playlist; None for a media playlist. Raises `Unreadable`."""
+    """Return the first playlist of a master playlist; None for a media playlist. Raise `Unreadable`."""
     text = _text(body)
     begins = text.find(_VARIANT)
     if begins < 0:
@@ -58,19 +58,19 @@ def variant(body: bytes, url: str) -> str | None:
 
 
 def newest_in_playlist(body: bytes) -> Newest:
-    """Raises `Unreadable`, also for a playlist without EXT-X-PROGRAM-DATE-TIME."""
+    """Return the latest time of a playlist. Raise `Unreadable`, also for a playlist without EXT-X-PROGRAM-DATE-TIME."""
     text = _text(body)
     begins = text.rfind(_TIME)
     line = text[begins + len(_TIME) :].partition("\n")[0] if begins >= 0 else ""
     since = moment_of(line)
     if since is None:
         raise Unreadable("its playlist tells no time (EXT-X-PROGRAM-DATE-TIME)")
-    lasts = sum(float(found[1]) for found in _LASTS.finditer(text, _first_tag(text, begins)))
+    lasts = sum(float(match[1]) for match in _LASTS.finditer(text, _first_tag(text, begins)))
     return Newest(_later(since, lasts), "\n#EXT-X-ENDLIST" in text)
 
 
 def _first_tag(text: str, at: int) -> int:
-    """Where the tags of the segment begin that the tag at `at` belongs to: its duration may stand before it."""
+    """Return the position of the first tag of the segment that the tag at `at` belongs to: its duration may be before that tag."""
     for _ in range(_TAGS_OF_A_SEGMENT):
         before = text.rfind("\n", 0, max(at - 1, 0)) + 1
         if before >= at or not text.startswith("#EXT", before):
@@ -80,7 +80,7 @@ def _first_tag(text: str, at: int) -> int:
 
 
 def newest_in_mpd(body: bytes) -> Newest:
-    """Raises `Unreadable`, also for an MPD that does not list its segments with their times."""
+    """Return the latest time of an MPD. Raise `Unreadable`, also for an MPD that does not list its segments with their times."""
     root = manifest_root(body)
     zero = moment_of(root.get("availabilityStartTime") or "") or (_EPOCH if root.get("type") != "dynamic" else None)
     ends = next((ends for period, start in reversed(_periods(root)) if (ends := _timeline_ends(period, start))), ())
@@ -90,19 +90,19 @@ def newest_in_mpd(body: bytes) -> Newest:
 
 
 def _periods(root: etree._Element) -> list[tuple[etree._Element, float]]:
-    """Each with its start, in seconds. One that does not say when it begins is left out."""
-    found = []
+    """Return each period with its start, in seconds. A period without a known start is skipped."""
+    periods = []
     after: float | None = 0.0
     for count, period in enumerate(root.iterchildren("{*}Period")):
         if count >= _MOST_PERIODS:
             raise Unreadable(f"its manifest has more than {_MOST_PERIODS} periods")
-        said = seconds_of(period.get("start") or "-")
-        start = after if said is None else said
+        stated = seconds_of(period.get("start") or "-")
+        start = after if stated is None else stated
         lasts = seconds_of(period.get("duration") or "-")
         after = None if start is None or lasts is None else start + lasts
         if start is not None:
-            found.append((period, start))
-    return found
+            periods.append((period, start))
+    return periods
 
 
 def _timeline_ends(period: etree._Element, start: float) -> list[float]:
@@ -116,7 +116,7 @@ def _timeline_ends(period: etree._Element, start: float) -> list[float]:
 
 
 def _end(line: etree._Element) -> int | None:
-    """In units of the timeline. None: an entry repeats without end, so the manifest does not say."""
+    """Return the end in units of the timeline; None if an entry repeats without end, so the manifest does not state it."""
     if len(line) > _MOST_ENTRIES:
         raise Unreadable(f"its manifest lists more than {_MOST_ENTRIES} segments")
     lasts = 0
@@ -131,12 +131,12 @@ def _end(line: etree._Element) -> int | None:
 
 
 def _given(line: etree._Element, name: str) -> str | None:
-    """An attribute of the template or list that a timeline is in, or of one that it is inherited from."""
+    """Return an attribute of the template or list that a timeline is in, or of one that it is inherited from."""
     parent = line.getparent()
     holder = parent
     while holder is not None:
-        for one in (parent, *islice(holder.iterchildren("{*}SegmentTemplate", "{*}SegmentList"), _MOST_TEMPLATES)):
-            if one is not None and (value := one.get(name)) is not None:
+        for element in (parent, *islice(holder.iterchildren("{*}SegmentTemplate", "{*}SegmentList"), _MOST_TEMPLATES)):
+            if element is not None and (value := element.get(name)) is not None:
                 return str(value)
         holder = holder.getparent()
     return None

@@ -1,4 +1,4 @@
-"""Reads the lists that the muxers framecrc and framehash of ffmpeg write: a line for each packet or frame of a track."""
+"""Parses the lists that the muxers framecrc and framehash of ffmpeg write: a line for each packet or frame of a track."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _FIELDS: Final = 6
 class ListedPacket(NamedTuple):
     """A packet or frame of a list.
 
-    `at` is when it is shown and `lasts` how long, in seconds; `size` is in bytes. `remarks` hold data beside it, such as new
-    parameters of its codec.
+    `at` is the time at which it is shown and `lasts` its duration, in seconds; `size` is in bytes. `remarks` hold further data,
+    such as new parameters of its codec.
     """
 
     at: float
@@ -24,7 +24,7 @@ class ListedPacket(NamedTuple):
 
 
 class PacketList:
-    """Reads a list line by line, while ffmpeg writes it or later."""
+    """Parses a list line by line, while ffmpeg writes it or later."""
 
     def __init__(self) -> None:
         self._above, self._below = 1, 1

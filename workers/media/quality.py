@@ -1,7 +1,8 @@
-"""The quality of a film: what is measured of its picture and its sound in one pass of ffmpeg, and what a profile says of it. Pure.
+"""The quality of a film: the measures of its picture and its sound from one pass of ffmpeg, and the verdict of a profile. These are
+pure functions.
 
-Filters write what they find to files of ffmpeg's folder. A profile has limits; what is beyond one is a reason, which makes the film
-`warn` or `fail`. All times are in seconds from the first picture.
+Filters write their results to files in ffmpeg's folder. A profile has limits; a measure beyond a limit is a reason, which makes the
+film `warn` or `fail`. All times are in seconds from the first picture.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from workers.media.loudness import Loudness, meter, read_meter
 from workers.media.packet_list import listed_packets
 
 LARGEST_PROFILE: Final = 65_536
-"""Bytes of a file with a profile."""
+"""The largest size in bytes of a file with a profile."""
 PICTURE: Final = "picture.txt"
 LEVELS: Final = "levels.txt"
 FRAMES: Final = "frames.txt"
@@ -32,7 +33,7 @@ _BLACK: Final = 0.5
 _STILL: Final = 2.0
 _SILENT: Final = 1.0
 _STEADY: Final = 0.9
-"""A film has a rate if at least this share of its frames has the same distance."""
+"""The share of frames with the same distance that gives a film a rate."""
 _LONGEST_GAP: Final = 1.0
 """Seconds between two frames of a film without a rate."""
 _MOST_LISTED: Final = 100
@@ -62,26 +63,26 @@ _Seconds = Annotated[float, Field(ge=0, le=86_400)]
 
 
 class Profile(BaseModel):
-    """The limits of a house. None is no limit. What is beyond one of `warns` is a warning, anything else a failure. `keep_private`:
-    a film that fails does not become public."""
+    """The limits of a house. None means no limit. A measure beyond a limit in `warns` is a warning, beyond any other a failure.
+    `keep_private` is True if a film that fails does not become public."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     loudness: Annotated[float, Field(ge=-70, le=0)] | None = Field(None, description="Integrated loudness, in LUFS.")
-    tolerance: Annotated[float, Field(ge=0, le=20)] = Field(1.0, description="How far from it, in LU.")
+    tolerance: Annotated[float, Field(ge=0, le=20)] = Field(1.0, description="Tolerance of the loudness, in LU.")
     true_peak: Annotated[float, Field(ge=-60, le=20)] | None = Field(None, description="The largest true peak, in dBTP.")
-    black_begin: _Seconds | None = Field(3.0, description="Seconds of black at the begin.")
-    black: _Seconds | None = Field(5.0, description="Seconds of black in one piece after the begin and before the end.")
-    freeze: _Seconds | None = Field(20.0, description="Seconds in which the picture stands still.")
-    silence: _Seconds | None = Field(10.0, description="Seconds of silence in one piece.")
-    missing: _Seconds | None = Field(0.5, description="Seconds for which frames are missing, in all.")
+    black_begin: _Seconds | None = Field(3.0, description="Seconds of black at the beginning.")
+    black: _Seconds | None = Field(5.0, description="Seconds of continuous black after the beginning and before the end.")
+    freeze: _Seconds | None = Field(20.0, description="Seconds for which the picture is frozen.")
+    silence: _Seconds | None = Field(10.0, description="Seconds of continuous silence.")
+    missing: _Seconds | None = Field(0.5, description="Seconds for which frames are missing, in total.")
     decoding: Annotated[int, Field(ge=0)] | None = Field(0, description="Errors of the decoders.")
     levels: Annotated[float, Field(ge=0, le=1)] | None = Field(0.05, description="Share of pixels outside of the limited range.")
     warns: tuple[Check, ...] = Field(
         (Check.FREEZE, Check.SILENCE, Check.LEVELS, Check.COLOURS), description="The checks that only warn."
     )
-    keep_private: bool = Field(False, description="Whether a film that fails does not become public.")
+    keep_private: bool = Field(False, description="True if a film that fails does not become public.")
 
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -104,7 +105,8 @@ class Span(BaseModel):
 
 
 class PictureMeasures(BaseModel):
-    """`missing` are gaps between frames, `levels` the share of pixels outside of the limited range, in a frame of each second."""
+    """The measures of a picture. `missing` are gaps between frames, `levels` is the share of pixels outside of the limited range,
+    in a frame of each second."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -122,7 +124,8 @@ class PictureMeasures(BaseModel):
 
 
 class SoundMeasures(BaseModel):
-    """Loudness in LUFS, `range` in LU, `true_peak` in dBTP. None: it is silent or too short."""
+    """The measures of an audio track: loudness in LUFS, `range` in LU, `true_peak` in dBTP. They are None if it is silent or too
+    short."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -138,7 +141,7 @@ class SoundMeasures(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why a film does not pass."""
+    """The reason for which a film does not pass."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -162,16 +165,16 @@ class Report(BaseModel):
 
 
 def picture_filters(source: str) -> str:
-    """A graph for the picture `source`, a label: `[frames]` has its frames, and `[levels]` one of each second. What is found is
-    written to `PICTURE` and `LEVELS`. It remembers, so the picture must have one form."""
-    found = f"blackdetect=d={_BLACK}:pic_th=0.98:pix_th=0.10,freezedetect=n=-60dB:d={_STILL},metadata=mode=print:file={PICTURE}"
+    """Return a graph for the picture `source`, a label: `[frames]` has its frames, and `[levels]` one frame of each second. The
+    results are written to `PICTURE` and `LEVELS`. The graph has a memory, so the picture must have a single form."""
+    detectors = f"blackdetect=d={_BLACK}:pic_th=0.98:pix_th=0.10,freezedetect=n=-60dB:d={_STILL},metadata=mode=print:file={PICTURE}"
     second = "select='isnan(prev_selected_t)+gte(t-prev_selected_t,1)'"
     levels = f"{second},signalstats=stat=brng,metadata=mode=print:key=lavfi.signalstats.BRNG:file={LEVELS}"
-    return f"[{source}]split[all][some];[all]{found},scale=2:2:flags=neighbor[frames];[some]{levels}[levels]"
+    return f"[{source}]split[all][some];[all]{detectors},scale=2:2:flags=neighbor[frames];[some]{levels}[levels]"
 
 
 def sound_filters(track: int) -> str:
-    """The filters for an audio track that has one form. What is found is written to its file."""
+    """Return the filters for an audio track in a single form. The results are written to its file."""
     return f"{SOUND_LINE},silencedetect=n=-60dB:d={_SILENT},{meter(sound_file(track), peaks=True)}"
 
 
@@ -180,20 +183,22 @@ def sound_file(track: int) -> str:
 
 
 def read_picture(folder: Path, *, colours: Colours) -> PictureMeasures | None:
-    """Read the measures of the picture. None means that nothing of it could be decoded."""
+    """Parse the measures of the picture; None if nothing of it could be decoded."""
     times, lasts = _frame_times(folder / FRAMES)
     if not times:
         return None
     end = times[-1] + lasts
-    found = folder / PICTURE
-    black = _spans(found, "lavfi.black_start", "lavfi.black_end", end=end, least=_BLACK)
-    still = _spans(found, "lavfi.freezedetect.freeze_start", "lavfi.freezedetect.freeze_end", end=end, least=_STILL)
+    file = folder / PICTURE
+    black = _spans(file, "lavfi.black_start", "lavfi.black_end", end=end, least=_BLACK)
+    still = _spans(file, "lavfi.freezedetect.freeze_start", "lavfi.freezedetect.freeze_end", end=end, least=_STILL)
     shares = [float(value) for _, value in _values(folder / LEVELS) if isfinite(float(value))]
     return PictureMeasures(
         frames=len(times),
         duration=round(end, 3),
         black=_rounded_spans(black),
-        freeze=_rounded_spans([one for one in still if not any(_covers(other, one) for other in black)]),
+        freeze=_rounded_spans(
+            [still_span for still_span in still if not any(_covers(black_span, still_span) for black_span in black)]
+        ),
         missing=_rounded_spans(_gaps(times)),
         levels=None if not shares else round(sum(shares) / len(shares), 6),
         matrix=colours.matrix if colours.yuv else "rgb",
@@ -205,7 +210,7 @@ def read_picture(folder: Path, *, colours: Colours) -> PictureMeasures | None:
 
 
 def read_sound(folder: Path, track: int, *, end: float, language: str, channels: int) -> SoundMeasures:
-    """Read the measures of an audio track. `end` is how long the picture lasts."""
+    """Parse the measures of an audio track. `end` is the length of the picture."""
     file = folder / sound_file(track)
     loud = read_meter(file)
     silent = _spans(file, "lavfi.silence_start", "lavfi.silence_end", end=end, least=_SILENT)
@@ -216,14 +221,14 @@ def read_sound(folder: Path, track: int, *, end: float, language: str, channels:
 def judge(
     file: str, profile: Profile, *, picture: PictureMeasures, sounds: Sequence[SoundMeasures], decoding_errors: int
 ) -> Report:
-    """The verdict is that of the worst reason."""
-    found = (*_of_sounds(profile, sounds), *_of_picture(profile, picture), *_of_decoding(profile, decoding_errors))
+    """Return the report. Its verdict is that of the worst reason."""
+    pairs = (*_of_sounds(profile, sounds), *_of_picture(profile, picture), *_of_decoding(profile, decoding_errors))
     reasons = tuple(
         Reason(check=check, verdict=Verdict.WARN if check in profile.warns else Verdict.FAIL, message=message)
-        for check, message in found
+        for check, message in pairs
     )
     verdicts = {reason.verdict for reason in reasons}
-    verdict = next((one for one in (Verdict.FAIL, Verdict.WARN) if one in verdicts), Verdict.PASS)
+    verdict = next((candidate for candidate in (Verdict.FAIL, Verdict.WARN) if candidate in verdicts), Verdict.PASS)
     return Report(
         file=file,
         profile=profile,
@@ -235,38 +240,38 @@ def judge(
     )
 
 
-_Found = Iterator[tuple[Check, str]]
+_Findings = Iterator[tuple[Check, str]]
 
 
-def _of_sounds(profile: Profile, sounds: Sequence[SoundMeasures]) -> _Found:
+def _of_sounds(profile: Profile, sounds: Sequence[SoundMeasures]) -> _Findings:
     for sound in sounds:
-        who = f"Audio track {sound.track}" + (f" ({sound.language})" if sound.language else "")
+        name = f"Audio track {sound.track}" + (f" ({sound.language})" if sound.language else "")
         if profile.loudness is not None and sound.integrated is not None:
             off = sound.integrated - profile.loudness
             if abs(off) > profile.tolerance + 0.05:
                 wanted = f"{profile.loudness:g} LUFS ± {profile.tolerance:g} LU"
                 yield (
                     Check.LOUDNESS,
-                    f"{who} is {'too loud' if off > 0 else 'too soft'}: {sound.integrated:.1f} LUFS, and not {wanted}.",
+                    f"{name} is {'too loud' if off > 0 else 'too soft'}: {sound.integrated:.1f} LUFS, and not {wanted}.",
                 )
         if profile.true_peak is not None and sound.true_peak is not None and sound.true_peak > profile.true_peak + 0.05:
-            yield Check.TRUE_PEAK, f"{who} has a true peak of {sound.true_peak:.1f} dBTP, above {profile.true_peak:g} dBTP."
+            yield Check.TRUE_PEAK, f"{name} has a true peak of {sound.true_peak:.1f} dBTP, above {profile.true_peak:g} dBTP."
         if profile.silence is not None:
-            yield from _each(Check.SILENCE, f"{who} is silent", sound.silence, most=profile.silence)
+            yield from _each(Check.SILENCE, f"{name} is silent", sound.silence, most=profile.silence)
 
 
-def _of_picture(profile: Profile, picture: PictureMeasures) -> _Found:
-    first = [one for one in picture.black if one.begin <= _BLACK]
-    within = [one for one in picture.black if one not in first and one.end < picture.duration - _BLACK]
+def _of_picture(profile: Profile, picture: PictureMeasures) -> _Findings:
+    first = [span for span in picture.black if span.begin <= _BLACK]
+    within = [span for span in picture.black if span not in first and span.end < picture.duration - _BLACK]
     if profile.black_begin is not None:
         yield from _each(Check.BLACK, "The picture is black", first, most=profile.black_begin)
     if profile.black is not None:
         yield from _each(Check.BLACK, "The picture is black", within, most=profile.black)
     if profile.freeze is not None:
         yield from _each(Check.FREEZE, "The picture stands still", picture.freeze, most=profile.freeze)
-    lost = sum(one.lasts for one in picture.missing)
+    lost = sum(span.lasts for span in picture.missing)
     if profile.missing is not None and picture.missing and lost > profile.missing:
-        at = ", ".join(f"{one.begin:.2f} s" for one in picture.missing[:5])
+        at = ", ".join(f"{span.begin:.2f} s" for span in picture.missing[:5])
         yield Check.MISSING, f"Frames are missing for {lost:.2f} s, at {at}{' and more' if len(picture.missing) > 5 else ''}."
     if profile.levels is not None and picture.levels is not None and not picture.full_range and picture.levels > profile.levels:
         yield (
@@ -277,15 +282,15 @@ def _of_picture(profile: Profile, picture: PictureMeasures) -> _Found:
         yield Check.COLOURS, "The picture does not name its matrix and its range; players guess them."
 
 
-def _of_decoding(profile: Profile, errors: int) -> _Found:
+def _of_decoding(profile: Profile, errors: int) -> _Findings:
     if profile.decoding is not None and errors > profile.decoding:
         yield Check.DECODING, f"The decoders found {errors} error{'' if errors == 1 else 's'}."
 
 
-def _each(check: Check, what: str, spans: Sequence[Span], *, most: float) -> _Found:
-    for one in spans:
-        if one.lasts > most + 0.001:
-            yield check, f"{what} for {one.lasts:.1f} s from {one.begin:.1f} s on; at most {most:g} s are allowed."
+def _each(check: Check, what: str, spans: Sequence[Span], *, most: float) -> _Findings:
+    for span in spans:
+        if span.lasts > most + 0.001:
+            yield check, f"{what} for {span.lasts:.1f} s from {span.begin:.1f} s on; at most {most:g} s are allowed."
 
 
 def _values(file: Path, *names: str) -> Iterator[tuple[str, str]]:
@@ -299,22 +304,22 @@ def _values(file: Path, *names: str) -> Iterator[tuple[str, str]]:
 
 
 def _spans(file: Path, begin: str, end_name: str, *, end: float, least: float) -> list[Span]:
-    """Read spans from a file of a detector. A span that has begun and not ended lasts until `end`."""
-    found: list[Span] = []
+    """Parse spans from the file of a detector. A span that has begun and not ended lasts until `end`."""
+    spans: list[Span] = []
     began: float | None = None
     for name, value in _values(file, begin, end_name):
         if name == begin:
             began = float(value) if began is None else began
         elif began is not None:
-            found.append(Span(begin=began, end=float(value)))
+            spans.append(Span(begin=began, end=float(value)))
             began = None
     if began is not None and end > began:
-        found.append(Span(begin=began, end=end))
-    return [one for one in found if one.lasts >= least - 0.001][:_MOST_LISTED]
+        spans.append(Span(begin=began, end=end))
+    return [span for span in spans if span.lasts >= least - 0.001][:_MOST_LISTED]
 
 
 def _frame_times(file: Path) -> tuple[list[float], float]:
-    """When the frames are shown, by the list of ffmpeg's framecrc, and how long the last one lasts."""
+    """Return the times of the frames from the list of ffmpeg's framecrc, and the duration of the last frame."""
     times: list[float] = []
     lasts = 0.0
     with suppress(FileNotFoundError), file.open() as lines:
@@ -325,12 +330,13 @@ def _frame_times(file: Path) -> tuple[list[float], float]:
 
 
 def _gaps(times: Sequence[float]) -> list[Span]:
-    """List where frames are missing. In a film with a rate that is a distance half as long again, else one from a second on."""
+    """Return the spans in which frames are missing: in a film with a rate, distances half as long again; in others, those of a
+    second or more."""
     between = [after - before for before, after in pairwise(times)]
     if not between:
         return []
     usual = median(between)
-    steady = sum(abs(one - usual) <= max(usual * 0.1, 0.002) for one in between) >= _STEADY * len(between)
+    steady = sum(abs(distance - usual) <= max(usual * 0.1, 0.002) for distance in between) >= _STEADY * len(between)
     longest = usual * 1.5 + 0.001 if steady else _LONGEST_GAP
     gaps = [Span(begin=before + usual, end=after) for before, after in pairwise(times) if after - before > longest]
     return gaps[:_MOST_LISTED]
@@ -342,7 +348,7 @@ def _covers(black: Span, still: Span) -> bool:
 
 
 def _rounded_spans(spans: Sequence[Span]) -> tuple[Span, ...]:
-    return tuple(Span(begin=round(max(one.begin, 0.0), 3), end=round(one.end, 3)) for one in spans)
+    return tuple(Span(begin=round(max(span.begin, 0.0), 3), end=round(span.end, 3)) for span in spans)
 
 
 def _rounded(value: float | None) -> float | None:

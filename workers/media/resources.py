@@ -1,4 +1,4 @@
-"""The resource of a stream that one request gets: a file, or a range of its bytes."""
+"""The resource that one request of a stream fetches: a file, or a range of its bytes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Resource:
 
 
 def joined(base: str, url: str) -> str:
-    """An address, which may be relative to that of the text that has it. Raises `Unreadable`."""
+    """Resolve an address, which may be relative to that of the text that contains it. Raise `Unreadable`."""
     try:
         return urljoin(base, url)
     except ValueError:
-        raise Unreadable("an address of it cannot be read") from None
+        raise Unreadable("an address in it cannot be read") from None

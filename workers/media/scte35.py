@@ -1,6 +1,6 @@
 """The binary form of a splice: `splice_info_section` with a `splice_insert`. SCTE 35, 9.6 and 9.7.3.
 
-A splice says when a programme is left, or returned to, on the clock of 90 kHz that time stamps of media count on.
+A splice marks where a programme is left, or returned to, on the clock of 90 kHz that time stamps of media use.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ _INSERT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """`out`: the programme is left, else it is returned to. `at` is on the time line of the programme, in seconds, and `shift` how
-    much later that is than in the media: what was inserted before it. `duration` of the break, in seconds, or None."""
+    """A splice. `out` is True if the programme is left, and False if it is returned to. `at` is on the time line of the programme,
+    in seconds; `shift` is the difference to the time in the media: the length of what was inserted before it. `duration` is that of
+    the break in seconds, or None."""
 
     event: int
     out: bool
@@ -36,7 +37,7 @@ class Splice:
         return section + crc32(section).to_bytes(4, "big")
 
     def _insert(self) -> bytes:
-        """Of the whole programme, at a time. The return is told by a splice of its own."""
+        """Return the command, for the whole programme, at a time. The return is a separate splice."""
         lasts = self.duration is not None
         head = self.event.to_bytes(4, "big") + bytes([0x7F, self.out << 7 | 1 << 6 | lasts << 5 | 0x0F])
         time = (1 << 39 | 0x3F << 33 | _ticks(self.at) % _WRAP).to_bytes(5, "big")
@@ -45,7 +46,8 @@ class Splice:
 
 
 def crc32(data: bytes) -> int:
-    """Of MPEG-2 (ISO/IEC 13818-1, annex A), which `zlib` does not have: not reflected, and not inverted at the end."""
+    """Return the CRC-32 of MPEG-2 (ISO/IEC 13818-1, annex A), which `zlib` does not have: not reflected, and not inverted at the
+    end."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte << 24

@@ -1,9 +1,9 @@
-"""The description of a source: its programme, its tracks, when each begins and ends, what it looks and sounds like.
+"""The description of a source: its programme, its tracks, their begins and ends, and their formats.
 
-Every step that reads media asks for it: `source(file)` for a probed file (`workers.media.file.probe_at`). It is what the headers of
-the file say, and costs no decoding but that of the first picture, from which all times count. What they do not say, and whether it
-is true, is seen while the file is read: `workers.media.changes` finds parameters that change in the middle, `workers.media.tracks`
-compares what was made with what was read.
+Every step that reads media uses it: `source(file)` for a probed file (`workers.media.file.probe_at`). It comes from the headers of
+the file, and costs no decoding but that of the first picture, from which all times count. Anything else is detected while the file
+is read: `workers.media.changes` finds parameters that change in the middle, `workers.media.tracks` compares what was made with what
+was read.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ MOST_TRACKS: Final = 64
 MOST_SOUNDS: Final = 8
 LEAST_SIDE: Final = 16
 MOST_PIXELS: Final = 8192 * 8192
-"""The most pixels of a picture, which is decoded into memory."""
+"""The largest number of pixels of a picture, which is decoded into memory."""
 _INTERLACED: Final = frozenset({"tt", "bb", "tb", "bt"})
 _LANGUAGE: Final = regex(r"[a-z]{3}")
 _NO_LANGUAGE: Final = frozenset({"und", "mis", "zxx"})
 _LOST: Final = 0.02
 _UNDECLARED: Final = frozenset({"mpegts", "mpeg", "h264", "hevc", "h261", "h263", "m4v", "mpegvideo", "vc1", "obu", "vvc"})
-"""Formats that do not say how long they are. What ffprobe says is estimated from their first and last time stamps."""
+"""Formats that do not state their length. ffprobe estimates it from their first and last time stamps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The picture as it is shown: turned as its track says, with square pixels. `index` is that of its stream. `begins` and
-    `ends` are what the header of the track says of its packets, None where it says nothing."""
+    """The picture as it is shown: turned as its track says, with square pixels. `index` is that of its stream. `begins` and `ends`
+    are those of its packets according to the header of the track, None if it does not state them."""
 
     index: int
     codec: str
@@ -45,7 +45,7 @@ class Picture:
     square: bool = True
     """True if the pixels of the track are square."""
     turned: int = 0
-    """The degrees by which players must turn the picture, as the track says."""
+    """The degrees by which players must turn the picture, according to the track."""
     colours: Colours = FILM
     pixels: str = ""
     """The pixel format."""
@@ -63,9 +63,9 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """An audio track. `language` has the three letters of ISO 639-2, or none; `name` is its title. `marks` are the dispositions
-    that are set, such as `default`, `comment` and `visual_impaired`. `begins` and `ends` are what its header says, None where
-    it says nothing."""
+    """An audio track. `language` has the three letters of ISO 639-2, or is empty; `name` is its title. `marks` are the dispositions
+    that are set, such as `default`, `comment` and `visual_impaired`. `begins` and `ends` are those in its header, None if it does
+    not state them."""
 
     index: int
     codec: str
@@ -92,9 +92,9 @@ class Subtitle:
 
 @dataclass(frozen=True)
 class Source:
-    """`lasts` is how long the file is said to be, 0 where nothing is known; `declared` is whether its headers say so, else it is
-    estimated. `others` are the indexes of tracks that are neither picture nor sound here. `programme` is None where the file
-    has none."""
+    """A described file. `lasts` is its stated length, 0 if it is unknown; `declared` is True if its headers state it, otherwise it
+    is estimated. `others` are the indexes of tracks that are neither picture nor sound here. `programme` is None if the file has
+    none."""
 
     file: MediaFile
     picture: Picture
@@ -115,49 +115,50 @@ class Source:
 
 
 def source(file: MediaFile, *, most_sounds: int = MOST_SOUNDS) -> Source:
-    """The first `most_sounds` audio tracks are used. Fails for good for what cannot be packaged, with the reason. The log says
-    which programme is read where there are several."""
+    """Describe a file. The first `most_sounds` audio tracks are used. A file that cannot be packaged fails permanently, with the
+    reason. If there are several programmes, the log names the one that is read."""
     if len(streams := _objects(file.probed.get("streams", ()))) > MOST_TRACKS:
         raise Unusable(f"{file.name} has {len(streams)} tracks; at most {MOST_TRACKS} are read.")
     if file.chosen is not None and len(file.programmes) > 1:
-        others = ", ".join(one.described for one in file.programmes if one != file.chosen)
+        others = ", ".join(programme.described for programme in file.programmes if programme != file.chosen)
         file.programs.log(f"{file.name} has {len(file.programmes)} programmes: {file.chosen.described} is read, not {others}.")
     picture = picture_of(file)
     if min(picture.width, picture.height) < LEAST_SIDE:
         raise Unusable(f"The picture of {file.name} has less than {LEAST_SIDE} pixels on a side.")
-    sounds = tuple(_sound(file, one) for one in file.streams if _known(one, "audio"))
+    sounds = tuple(_sound(file, stream) for stream in file.streams if _is_supported(stream, "audio"))
     if len(sounds) > most_sounds:
         file.programs.log(f"{file.name} has {len(sounds)} audio tracks; the first {most_sounds} are used.")
-    used = {picture.index, *(one.index for one in sounds[:most_sounds])}
+    used = {picture.index, *(sound.index for sound in sounds[:most_sounds])}
     return Source(
         file,
         picture,
         sounds[:most_sounds],
         lasts(file),
-        tuple(_subtitle(one) for one in file.streams if _known(one, "subtitle")),
-        tuple(one["index"] for one in file.streams if one["index"] not in used),
+        tuple(_subtitle(stream) for stream in file.streams if _is_supported(stream, "subtitle")),
+        tuple(stream["index"] for stream in file.streams if stream["index"] not in used),
         _UNDECLARED.isdisjoint(file.formats),
     )
 
 
 def lasts(file: MediaFile) -> float:
-    """Return the length that a file gives for itself, in seconds."""
+    """Return the length that a file states, in seconds."""
     return _number(_object(file.probed.get("format")).get("duration")) or 0.0
 
 
 def picture_of(file: MediaFile, track: VideoTrack | None = None) -> Picture:
-    """The highest picture of the programme, or another one. Fails for good for what cannot be decoded here, with the reason."""
+    """Return the highest picture of the programme, or another one. A picture that cannot be decoded here fails permanently, with
+    the reason."""
     track = track or file.video
-    stream = next(one for one in file.streams if one["index"] == track.index)
+    stream = next(stream for stream in file.streams if stream["index"] == track.index)
     width, height = track.width, track.height
     if width * height > MOST_PIXELS:
         raise Unusable(f"The picture of {file.name} has more than {MOST_PIXELS} pixels.")
     shape = _shape(stream)
     width = max(round(width * shape), 1)
     details = _objects(stream.get("side_data_list", ()))
-    if any(one.get("dv_profile") == 5 for one in details):
-        raise Unusable(f"{file.name} is in Dolby Vision profile 5, which needs a decoder of its own.")
-    turned = next((one["rotation"] for one in details if isinstance(one.get("rotation"), int)), 0)
+    if any(entry.get("dv_profile") == 5 for entry in details):
+        raise Unusable(f"{file.name} is in Dolby Vision profile 5, which needs a special decoder.")
+    turned = next((entry["rotation"] for entry in details if isinstance(entry.get("rotation"), int)), 0)
     if turned % 180 == 90:
         width, height = height, width
     begins, ends = file.track_times(stream)
@@ -171,7 +172,7 @@ def picture_of(file: MediaFile, track: VideoTrack | None = None) -> Picture:
         square=shape == 1,
         turned=turned,
         colours=Colours.of(stream),
-        pixels=_said(stream, "pix_fmt"),
+        pixels=_text(stream, "pix_fmt"),
         begins=begins,
         ends=ends,
     )
@@ -185,7 +186,7 @@ def _sound(file: MediaFile, stream: Mapping[str, Any]) -> Sound:
         codec=str(stream.get("codec_name")),
         channels=channels if isinstance(channels, int) and channels > 0 else 2,
         language=_language(stream),
-        layout=_said(stream, "channel_layout"),
+        layout=_text(stream, "channel_layout"),
         rate=int(rate) if (rate := str(stream.get("sample_rate"))).isdecimal() else 0,
         name=_name(stream),
         marks=_marks(stream),
@@ -198,13 +199,13 @@ def _subtitle(stream: Mapping[str, Any]) -> Subtitle:
     return Subtitle(int(stream["index"]), str(stream.get("codec_name")), _language(stream), _name(stream), _marks(stream))
 
 
-def _known(stream: Mapping[str, Any], kind: str) -> bool:
+def _is_supported(stream: Mapping[str, Any], kind: str) -> bool:
     return stream.get("codec_type") == kind and stream.get("codec_name") not in (None, "unknown")
 
 
 def _shape(stream: Mapping[str, Any]) -> Fraction:
-    """Width of a pixel in its heights. One that would make the picture more than four times as wide, or as narrow, is an error of
-    the file."""
+    """Return the width of a pixel divided by its height. A value that would make the picture more than four times as wide, or as
+    narrow, is an error of the file."""
     across, _, down = str(stream.get("sample_aspect_ratio")).partition(":")
     if not (across.isdecimal() and down.isdecimal() and int(across) and int(down)):
         return Fraction(1)
@@ -226,7 +227,7 @@ def _language(stream: Mapping[str, Any]) -> str:
 
 def _name(stream: Mapping[str, Any]) -> str:
     """Return the name that an editor gave to a track. Matroska has a title; MP4 a name, or a handler, which most programs fill with
-    their own."""
+    their own name."""
     tags = _tags(stream)
     return str(tags.get("title") or tags.get("name") or "")
 
@@ -239,13 +240,13 @@ def _tags(stream: Mapping[str, Any]) -> dict[str, Any]:
     return {name.lower(): value for name, value in _object(stream.get("tags")).items()}
 
 
-def _said(stream: Mapping[str, Any], name: str) -> str:
+def _text(stream: Mapping[str, Any], name: str) -> str:
     value = stream.get(name)
     return value if isinstance(value, str) and value != "unknown" else ""
 
 
 def _objects(value: Iterable[object]) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)]
+    return [entry for entry in value if isinstance(entry, dict)]
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""The headers that pictures and sounds of a transport stream begin with: what a decoder must know, and where that changes.
+"""The headers with which pictures and sounds of a transport stream begin: the parameters for a decoder, and the places where they
+change.
 
-Nothing is decoded, and packets within a picture are passed over.
+Nothing is decoded, and packets within a picture are skipped.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Final
 from workers.media.transport_stream import PACKET
 
 WRAP: Final = 2**33 / 90_000
-"""Seconds after which time stamps of MPEG-TS begin again."""
+"""Seconds after which time stamps of MPEG-TS restart."""
 _SEEN: Final = 3
-"""Packets of a picture in which its headers are looked for."""
+"""The number of packets of a picture in which its headers are searched."""
 _BEGINS: Final = re.compile(rb"[\x40-\x7f\xc0-\xff]")
 """The second byte of a packet in which a picture or some sound begins."""
 _HEADERS: Final[Mapping[int, re.Pattern[bytes]]] = {
@@ -30,9 +31,9 @@ _SOUNDS: Final = frozenset({0x03, 0x04, 0x06, 0x0F, 0x81, 0x87})
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A place in a segment from which on a track has other headers. `after` is how many seconds after its first picture that is,
-    `place` how many bytes after its beginning. `rest` is what is there and after it, with the tables of the stream: a stream of its
-    own."""
+    """A place in a segment from which on a track has other headers. `after` is the time in seconds after its first picture, `place`
+    the number of bytes after its beginning. `rest` is everything from there on, with the tables of the stream: a complete stream.
+    """
 
     track: str
     headers: bytes
@@ -42,14 +43,15 @@ class Sign:
 
 
 class Headers:
-    """The headers of each track of a transport stream, as its segments go by."""
+    """The headers of each track of a transport stream, as its segments are read."""
 
     def __init__(self) -> None:
         self._tracks: dict[int, tuple[str, int]] = {}
         self._last: dict[str, bytes] = {}
 
     def signs(self, data: bytes) -> Iterator[Sign]:
-        """Yield where the headers of a track in a segment differ from those before. The first headers of a track are no change."""
+        """Yield the places where the headers of a track in a segment differ from those before. The first headers of a track are no
+        change."""
         tables, begins = self._tables(data), None
         for place, name, kind, body in self._begun(data):
             stamp = _stamp(body)
@@ -64,9 +66,9 @@ class Headers:
                 yield Sign(name, headers, late, place, tables + data[place:])
 
     def _begun(self, data: bytes) -> Iterator[tuple[int, str, int, bytes]]:
-        """Yield where each picture and sound begins, its track, its type and its first bytes."""
-        for found in _BEGINS.finditer(data[1::PACKET]):
-            place = found.start() * PACKET
+        """Yield the place of each picture and sound, its track, its type and its first bytes."""
+        for match in _BEGINS.finditer(data[1::PACKET]):
+            place = match.start() * PACKET
             name, kind = self._tracks.get(_pid(data, place), ("", 0))
             if name:
                 body = _body(data, place, pid=_pid(data, place), packets=_SEEN if name == "v" else 1)
@@ -74,7 +76,7 @@ class Headers:
                     yield place, name, kind, body
 
     def _tables(self, data: bytes) -> bytes:
-        """The packets of the first tables, from which the tracks are known."""
+        """Return the packets of the first tables, and read the tracks from them."""
         programmes = b""
         for place in range(0, len(data) - PACKET + 1, PACKET):
             if not data[place + 1] & 0x40:
@@ -99,14 +101,14 @@ def _payload(packet: bytes) -> bytes:
 
 
 def _body(data: bytes, place: int, *, pid: int, packets: int) -> bytes:
-    """Return what begins in a packet, up to the end of the given number of packets."""
-    body, left = _payload(data[place : place + PACKET]), packets - 1
+    """Return the data that begin in a packet, up to the end of the given number of packets."""
+    body, remaining = _payload(data[place : place + PACKET]), packets - 1
     for other in range(place + PACKET, min(place + 100 * PACKET, len(data)), PACKET):
-        if not left or (_pid(data, other) == pid and data[other + 1] & 0x40):
+        if not remaining or (_pid(data, other) == pid and data[other + 1] & 0x40):
             break
         if _pid(data, other) == pid:
             body += _payload(data[other : other + PACKET])
-            left -= 1
+            remaining -= 1
     return body
 
 
@@ -121,7 +123,7 @@ def _map_pid(packet: bytes) -> int:
 
 
 def _listed(payload: bytes) -> Iterator[tuple[int, tuple[str, int]]]:
-    """The packet identifiers of the first picture and of all sounds of a programme."""
+    """Yield the packet identifiers of the first picture and of all sounds of a programme."""
     table = payload[1 + payload[0] :] if payload else b""
     if len(table) < 12:
         return
@@ -142,8 +144,8 @@ def _listed(payload: bytes) -> Iterator[tuple[int, tuple[str, int]]]:
 def _headers(kind: int, data: bytes) -> bytes | None:
     """Return the headers that a decoder needs; None if the data do not begin with them."""
     if kind in _HEADERS:
-        found = _HEADERS[kind].search(data)
-        return found[1] if found is not None else None
+        match = _HEADERS[kind].search(data)
+        return match[1] if match is not None else None
     if len(data) < 7:
         return None
     if data[:2] == b"\x0b\x77":  # ETSI TS 102 366: rate, and coding of the channels

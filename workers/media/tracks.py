@@ -1,4 +1,4 @@
-"""Compares each track of a source with itself: what was read, what was decoded and what was made of it.
+"""Compares each track of a source with itself: what was read, what was decoded and what was made from it.
 
 While a step reads a source, ffmpeg lists the packets of each track (`Listing`) and the times of its decoded frames
 (`FormedTracks`). All times count from the first picture. Nothing is read or decoded for the comparison alone.
@@ -20,7 +20,7 @@ from workers.media.packet_list import listed_packets
 from workers.media.source import Source
 
 LEAST: Final = 1.0
-"""In seconds. A shorter hole is not logged and is no reason to fail."""
+"""Seconds. A shorter hole is not logged and is no reason to fail."""
 _SHARE: Final = 0.02
 """A track may lack this share of the length that its header gives."""
 _MOST_LINES: Final = 20
@@ -30,7 +30,7 @@ _NEW_PARAMETERS: Final = "New Extradata"
 
 @dataclass(frozen=True)
 class Track:
-    """The frames or packets of a track. `times` rise; `last` is how long the last one lasts."""
+    """The frames or packets of a track. `times` are ascending; `last` is the duration of the last one."""
 
     times: Sequence[float] = ()
     last: float = 0.0
@@ -53,7 +53,7 @@ class Track:
                 yield before, after
 
     def lacks(self, other: Track) -> list[tuple[float, float]]:
-        """List the intervals longer than `LEAST` in which the other track has something and this one has nothing."""
+        """Return the intervals longer than `LEAST` in which the other track has something and this one has nothing."""
         lost: list[tuple[float, float]] = []
         for begin, end in self.gaps(until=other.ends):
             first, after = bisect_left(other.times, begin + _EDGE), bisect_left(other.times, end - _EDGE)
@@ -66,7 +66,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lists the packets of a track while ffmpeg reads it, in a file of the folder."""
+    """Lists the packets of a track in a file of the folder while ffmpeg reads it."""
 
     stream: int
     folder: Path
@@ -94,8 +94,8 @@ class Listing:
 
 
 def decoded(file: Path, *, rate: int = 0) -> Track:
-    """Read the file that `FormedTracks.times` wrote, and delete it. It has times, and for sound with a `rate` numbers of samples,
-    too."""
+    """Read the file that `FormedTracks.times` wrote, and delete it. It has times, and for sound with a `rate` also numbers of
+    samples."""
     times: list[float] = []
     last = 0.0
     with file.open() as lines:
@@ -112,7 +112,7 @@ def decoded(file: Path, *, rate: int = 0) -> Track:
 
 @dataclass
 class Notes:
-    """Writes to the log what is odd about tracks, with times. Each instance writes its first lines and leaves out the rest."""
+    """Writes irregularities of tracks to the log, with times. Each instance writes its first lines and drops the rest."""
 
     file: MediaFile
     severity: Severity = Severity.WARN
@@ -123,12 +123,12 @@ class Notes:
         if self._lines <= _MOST_LINES:
             self.file.programs.log(sentence, self.severity)
         elif self._lines == _MOST_LINES + 1:
-            self.file.programs.log(f"There is more of this kind in {self.file.name}; it is left out here.", self.severity)
+            self.file.programs.log(f"There are more such entries for {self.file.name}; they are not logged.", self.severity)
 
 
 def log_oddities(source: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
-    """Log which tracks of a source begin late, end early or have holes, and where its clock jumps. Fails for a file that is
-    shorter than its headers say."""
+    """Log which tracks of a source begin late, end early or have holes, and where its clock jumps. Fail if a file is shorter than
+    its headers say."""
     file = source.file
     check_whole(source, picture=picture, sounds=sounds)
     names = [name for name, _ in sound_names(source, sounds)]
@@ -136,7 +136,7 @@ def log_oddities(source: Source, *, picture: Track, sounds: Sequence[Track]) -> 
     ends = max((track.ends for track in (picture, *sounds)), default=0.0)
     if not source.declared and source.lasts - ends > max(LEAST, source.lasts * _SHARE):
         for moment, jump in jumps(file):
-            notes.add(f"The clock of {file.name} jumps by {jump:.1f} s at {moment:.1f} s; the film goes on without a break.")
+            notes.add(f"The clock of {file.name} jumps by {jump:.1f} s at {moment:.1f} s; the film continues without a break.")
     earliest = min((sound.begins for sound in sounds if sound.times), default=0.0)
     if earliest < -LEAST:
         notes.add(f"The sound of {file.name} begins {-earliest:.1f} s before the first picture that can be shown.")
@@ -162,15 +162,15 @@ def log_damage(source: Source, *, read: Track, shown: Track, name: str) -> None:
 
 
 def check_made(source: Source, *, shown: Track, made: Track, name: str) -> None:
-    """Fails where what was made lacks what was decoded."""
+    """Fail if the output lacks what was decoded."""
     if lost := made.lacks(shown):
         begin, end = lost[0]
-        raise Unusable(f"{name} of {source.file.name} from {begin:.1f} s to {end:.1f} s is not in what was made of it.")
+        raise Unusable(f"{name} of {source.file.name} from {begin:.1f} s to {end:.1f} s is missing in the result.")
 
 
 def check_whole(source: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
     """Fail if the source is only the beginning of a file, whose headers are those of the whole file. A track is compared with its
-    own header, if it has one; else all tracks with the length of the file, which may be that of a track that is not used."""
+    own header, if it has one; otherwise all tracks with the length of the file, which may be that of a track that is not used."""
     if not source.declared:
         return
     tracks = [(source.picture.ends, picture), *((sound.ends, track) for sound, track in zip(source.sounds, sounds, strict=True))]
@@ -179,13 +179,13 @@ def check_whole(source: Source, *, picture: Track, sounds: Sequence[Track]) -> N
             raise _not_whole(source, ends, track.ends)
     if any(ends is not None for ends, _ in tracks):
         return
-    longest, said = max(track.ends for _, track in tracks), source.lasts - (source.file.origin - source.file.began)
-    if short(said, longest) and short(said, source.file.last_of(source.others, near=said)):
-        raise _not_whole(source, said, longest)
+    longest, stated = max(track.ends for _, track in tracks), source.lasts - (source.file.origin - source.file.began)
+    if short(stated, longest) and short(stated, source.file.last_of(source.others, near=stated)):
+        raise _not_whole(source, stated, longest)
 
 
-def short(said: float, ends: float) -> bool:
-    return said - ends > max(LEAST, said * _SHARE)
+def short(stated: float, ends: float) -> bool:
+    return stated - ends > max(LEAST, stated * _SHARE)
 
 
 def sound_names(source: Source, sounds: Sequence[Track]) -> list[tuple[str, Track]]:
@@ -194,5 +194,5 @@ def sound_names(source: Source, sounds: Sequence[Track]) -> list[tuple[str, Trac
     return [("The sound" if alone else f"Sound track {number}", track) for number, track in enumerate(sounds, 1)]
 
 
-def _not_whole(source: Source, said: float, ends: float) -> Unusable:
-    return Unusable(f"{source.file.name} says that it lasts {said:.1f} s and ends after {ends:.1f} s: it is not whole.")
+def _not_whole(source: Source, stated: float, ends: float) -> Unusable:
+    return Unusable(f"{source.file.name} says that it lasts {stated:.1f} s and ends after {ends:.1f} s: it is not whole.")

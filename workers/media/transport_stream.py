@@ -10,11 +10,11 @@ _SYNC: Final = b"\x47"
 
 
 def begins_packets(data: bytes | mmap) -> bool:
-    """True if the data begin like packets. Their number does not matter."""
+    """Return True if the data begin like packets. Their number does not matter."""
     return data[:1] == _SYNC
 
 
 def is_packets(data: bytes | mmap) -> bool:
-    """True if the data are a whole number of packets, and at least one."""
+    """Return True if the data are a whole number of packets, and at least one."""
     syncs = data[::PACKET]
     return bool(syncs) and not len(data) % PACKET and syncs == _SYNC * len(syncs)

@@ -1,7 +1,8 @@
 """The reasons of failures, in the log of the Event that they are about: the handler of a consumer.
 
-Whatever puts an Event, or an asset, a publication or infrastructure of one, into a failed state is a domain event. Each of them
-becomes an entry of the log store here, in the transaction of the checkpoint: once, whoever appended the event and however often.
+Each change of an Event, or of an asset, a publication or infrastructure of one, to a failed state is a domain event. Each of these
+events becomes an entry of the log store here, in the transaction of the checkpoint: exactly once, whoever appended the event and
+however often it is read.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TRIGGERED: Final = (Trigger.JOB, Trigger.COMPOSE)
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What failed, for which reason, and the Event that it is about."""
+    """A failure: what failed, the reason, and the Event that it is about."""
 
     event_id: str
     what: str
@@ -71,7 +72,7 @@ def _of_partial(event: Any, root: ProvisionInfo) -> _Failure | None:
 
 
 def _of_release(event: Any, root: ProvisionInfo) -> _Failure | None:
-    """After a reset nothing shows it any more."""
+    """Return a failure if the termination after a reset failed: no state shows it after that."""
     return (
         _Failure(str(root.event_id), "The infrastructure was not terminated after the reset", event.reason) if event.left else None
     )
@@ -81,8 +82,8 @@ def _of_quality(event: media_event.QualityMeasured, root: MediaEvent) -> _Failur
     quality = event.quality
     if quality is None or not quality.withholds:
         return None
-    reason = " ".join(one.message for one in quality.reasons if one.verdict is QualityVerdict.FAIL)
-    return _Failure(root.key, f"The film does not become public: it fails by {quality.profile}", reason, Level.WARN)
+    text = " ".join(reason.message for reason in quality.reasons if reason.verdict is QualityVerdict.FAIL)
+    return _Failure(root.key, f"The film does not become public: it fails by {quality.profile}", text, Level.WARN)
 
 
 _READ: Final[Mapping[str, Callable[[Any, Any], _Failure | None]]] = {
@@ -103,7 +104,7 @@ _TOPICS: Final = {
 
 
 class FailureNotes:
-    """`logbook` takes the entries."""
+    """The handler that writes the entries to `logbook`."""
 
     kinds: Final = frozenset({Asset.KIND, Composition.KIND, MediaEvent.KIND, ProvisionInfo.KIND, Publication.KIND})
 
@@ -113,14 +114,14 @@ class FailureNotes:
         self._mapper = mapper
 
     async def begin(self, position: int) -> None:
-        """Nothing is kept in memory."""
+        """Do nothing: no state is in memory."""
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[Note] | None:
         notes = []
         for write in writes([record for record in records if record.topic in _TOPICS]):
             read = [(record, self._read(record)) for record in write]
             for record, event in read:
-                failure = await self._failure(record, event, beside=[other for _, other in read])
+                failure = await self._failure(record, event, same_write=[other for _, other in read])
                 if failure is not None:
                     reason = clean_line(masked(failure.reason or _UNKNOWN))
                     notes.append(Note(failure.level, f"{failure.what}: {reason}", failure.event_id, record.recorded_at))
@@ -130,23 +131,24 @@ class FailureNotes:
         await self._logbook.insert(connection, effects)
 
     def wrote(self, effects: Sequence[Note]) -> None:
-        """Nobody waits for it."""
+        """Do nothing: there is no worker to wake."""
 
-    async def _failure(self, record: LoggedEvent, event: DomainEvent, *, beside: Sequence[DomainEvent]) -> _Failure | None:
+    async def _failure(self, record: LoggedEvent, event: DomainEvent, *, same_write: Sequence[DomainEvent]) -> _Failure | None:
         if isinstance(event, media_event.StateChanged):
-            return await self._of_state(record, event, beside) if event.state in FAILED else None
+            return await self._of_state(record, event, same_write) if event.state in FAILED else None
         if isinstance(event, media_event.VodJobEnded):
-            return _of_job(record, event.vod_job, beside)
+            return _of_job(record, event.vod_job, same_write)
         understood = _READ.get(record.topic)
         root = None if understood is None else await self._root(record)
         return None if understood is None or root is None else understood(event, root)
 
-    async def _of_state(self, record: LoggedEvent, event: media_event.StateChanged, beside: Sequence[DomainEvent]) -> _Failure:
-        """A playlist says why no film is made of it; else the job does that has ended."""
+    async def _of_state(self, record: LoggedEvent, event: media_event.StateChanged, same_write: Sequence[DomainEvent]) -> _Failure:
+        """Return the failure of an Event. A playlist gives the reason if no film is made of it; otherwise the job that has ended
+        does."""
         what = f"The Event is {event.state.name}"
         if event.trigger not in _TRIGGERED:
             return _Failure(record.key, what, _BY_CLIENT)
-        composed = next(_all(beside, composition.GenerationFailed), None)
+        composed = next(_all(same_write, composition.GenerationFailed), None)
         root = await self._root(record)
         job = root.details.vod_job if isinstance(root, MediaEvent) else None
         if composed is not None:
@@ -160,12 +162,14 @@ class FailureNotes:
         return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
 
 
-def _of_job(record: LoggedEvent, job: VodJob, beside: Sequence[DomainEvent]) -> _Failure | None:
-    """Of an Event that keeps its state, such as one that is on demand already. The job of a playlist that is replaced or removed is
-    broken off, and has not failed."""
+def _of_job(record: LoggedEvent, job: VodJob, same_write: Sequence[DomainEvent]) -> _Failure | None:
+    """Return the failure of a job if its Event keeps its state, such as an Event that is already on demand. The job of a playlist
+    that is replaced or removed is cancelled, and has not failed."""
     failed = job.ended is VodJobEnd.FAILED or (job.ended is VodJobEnd.BROKEN and job.workflow is not VodWorkflow.COMPOSE)
-    told = any(change.state in FAILED for change in _all(beside, media_event.StateChanged))
-    return _Failure(record.key, _named(job)[0].upper() + _named(job)[1:], job.reason or _BROKEN) if failed and not told else None
+    reported = any(change.state in FAILED for change in _all(same_write, media_event.StateChanged))
+    return (
+        _Failure(record.key, _named(job)[0].upper() + _named(job)[1:], job.reason or _BROKEN) if failed and not reported else None
+    )
 
 
 def _named(job: VodJob) -> str:

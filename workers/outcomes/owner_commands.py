@@ -1,4 +1,4 @@
-"""Carries out an order of outcomes: executes the command that an outcome of a job is to its owner."""
+"""Carries out an order of outcomes: executes the command that reports an outcome of a job to its owner."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from domain.kernel.stream_name import StreamName
 from projections.effects.orders import Order
 
 OwnerCommand = Callable[[str, JobOutcome], Command[Any] | Plan]
-"""Makes the command that an outcome is to the owner with this key, or a plan where others change along with it. All of them keep
-quiet when it is repeated."""
+"""Makes the command for an outcome to the owner with this key, or a plan if other aggregates change along with it. All of them do
+nothing when repeated."""
 
 Followup = Callable[[str, JobOutcome, Invocation], Awaitable[None]]
-"""What is done after the owner with this key was told of an outcome. It is done again where the order is repeated."""
+"""An action after the owner with this key was notified of an outcome. It is repeated if the order is repeated."""
 
 NO_FOLLOWUPS: Final[Mapping[str, Followup]] = MappingProxyType({})
 
 
 class OwnerCommands:
-    """`owners` and `followups` are by the kinds of the aggregates. An order for a kind without an owner here waits for a process
-    that knows it."""
+    """Reports outcomes to owners. `owners` and `followups` are by the kinds of the aggregates. An order for a kind without an owner
+    here waits for a process that supports it."""
 
     def __init__(
         self, executor: Executor, *, owners: Mapping[str, OwnerCommand], followups: Mapping[str, Followup] = NO_FOLLOWUPS
@@ -36,11 +36,11 @@ class OwnerCommands:
     async def carry_out(self, order: Order, invocation: Invocation) -> None:
         owner = StreamName.read(order.target)
         outcome = JobOutcome.model_validate_json(order.body)
-        wanted = self._owners[owner.kind](owner.key, outcome)
-        if isinstance(wanted, Plan):
-            await self._executor.execute(_as_is(wanted), invocation=invocation)
+        command = self._owners[owner.kind](owner.key, outcome)
+        if isinstance(command, Plan):
+            await self._executor.execute(_as_is(command), invocation=invocation)
         else:
-            await self._executor.execute(wanted, invocation=invocation)
+            await self._executor.execute(command, invocation=invocation)
         if owner.kind in self._followups:
             await self._followups[owner.kind](owner.key, outcome, invocation)
 

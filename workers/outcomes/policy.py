@@ -1,4 +1,5 @@
-"""What the end of a job means to its owner: the handler of the consumer. One order for each outcome of a job with an owner."""
+"""The effect of the end of a job on its owner: the handler of the consumer. It writes one order for each outcome of a job with an
+owner."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _WITHOUT_OWNER: Final = 8 * MIB
 
 
 class OutcomeOrders(OrderHandler):
-    """A job keeps the owner that it was accepted with, so which jobs have none is true at every position of the log."""
+    """The handler that orders reports of outcomes. A job keeps the owner that it was accepted with, so the jobs without an owner
+    are the same at every position of the log."""
 
     CONSUMER: ClassVar[str] = CONSUMER
     kinds: ClassVar[frozenset[str]] = frozenset({Job.KIND})
@@ -33,26 +35,26 @@ class OutcomeOrders(OrderHandler):
         self._without_owner: LRUCache[str, str] = LRUCache(most, getsizeof=getsizeof)
 
     async def begin(self, position: int) -> None:
-        """After a restore of the database another job may have the number of one that is gone."""
+        """Clear the cache: after a restore of the database another job may have the number of a lost one."""
         self._without_owner.clear()
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
-        found = [(record, self._read(record)) for record in records if record.topic in TOPICS]
-        for record, event in found:
+        read = [(record, self._read(record)) for record in records if record.topic in TOPICS]
+        for record, event in read:
             if isinstance(event, Accepted) and event.submission.owner is None:
                 self._note_ownerless(record.stream)
-        wanted = {record.stream for record, _ in found if record.stream not in self._without_owner}
+        wanted = {record.stream for record, _ in read if record.stream not in self._without_owner}
         jobs = await self._streams.as_of(wanted, records[-1].position)
         orders = []
-        for record, event in found:
+        for record, event in read:
             job = jobs.get(record.stream)
             if not isinstance(job, Job):
                 continue
             if job.submission.owner is None:
                 self._note_ownerless(record.stream)
-            elif (told := outcome(event, job)) is not None:
-                known = {"version": record.version, "content_id": job.submission.content_id}
-                body = told.model_copy(update=known).model_dump_json()
+            elif (result := outcome(event, job)) is not None:
+                details = {"version": record.version, "content_id": job.submission.content_id}
+                body = result.model_copy(update=details).model_dump_json()
                 orders.append(NewOrder(record.position, job.submission.owner, body, record.event_id, job.transaction_id))
         return orders or None
 

@@ -1,6 +1,6 @@
-"""Callbacks of services that provision, which sign them. One is only a reason to ask earlier.
+"""Callbacks of services that provision, which sign them. A callback is only a reason to ask the service earlier.
 
-docs/reference/provisioning-service.md#callbacks.
+See docs/reference/provisioning-service.md#callbacks.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from workers.deliveries.signature import signatures
 
 CHANNEL: Final = "medialedger_provision"
 _AGE: Final = 300.0
-"""Seconds by which the time of a callback may differ from ours."""
+"""Seconds by which the time of a callback may differ from the clock of this machine."""
 _LONGEST: Final = 200
 
 SigningKey = Callable[[str], bytes]
-"""The key with which the service of this template signs; empty where there is none. Reads a file."""
+"""Returns the key with which the service of this template signs; empty if there is none. It reads a file."""
 
 
 class ServiceCallbacks:
-    """Checks them, and notifies those who provision, of whichever process."""
+    """Checks callbacks, and notifies the processes that provision."""
 
     def __init__(self, database: Database, signing_key: SigningKey, *, clock: Clock) -> None:
         self._database = database
@@ -34,22 +34,22 @@ class ServiceCallbacks:
         self._clock = clock
 
     async def take(self, template: str, infrastructure: str, *, message: str, timestamp: str, signature: str, body: bytes) -> bool:
-        """Whether the service has signed it, by Standard Webhooks."""
+        """Accept a callback, and return True, if the service has signed it by Standard Webhooks."""
         key = await asyncio.to_thread(self._signing_key, template)
         if not key or max(map(len, (infrastructure, message, timestamp))) > _LONGEST:
             return False
         with suppress(ValueError):
             if abs(self._clock().timestamp() - int(timestamp)) > _AGE:
                 return False
-            wanted = signatures([key], body, message=message, timestamp=int(timestamp)).encode()
-            if any(hmac.compare_digest(wanted, one.encode()) for one in signature.split(" ")[:10]):
+            expected = signatures([key], body, message=message, timestamp=int(timestamp)).encode()
+            if any(hmac.compare_digest(expected, candidate.encode()) for candidate in signature.split(" ")[:10]):
                 await self._database.row("SELECT pg_notify(%s, %s)", (CHANNEL, infrastructure))
                 return True
         return False
 
 
 class CallbackListener(BackgroundTask):
-    """Hears of them where infrastructure is provisioned. What is told is not to be believed."""
+    """Receives the notifications of callbacks in processes that provision. Their content is not trusted."""
 
     WHAT: ClassVar[str] = "listener to callbacks of provisioning"
 

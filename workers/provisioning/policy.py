@@ -1,7 +1,7 @@
-"""What the states of Events mean to their infrastructure: the handler of the consumer. ADR 0058.
+"""The effect of the states of Events on their infrastructure: the handler of the consumer. See ADR 0058.
 
 An Event that enters a state whose rule selects types of resources no longer needs these. The order names the request that was valid
-then, so that one which is carried out late ends nothing that was requested since.
+then, so that an order which is carried out late ends nothing that was requested since.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOPICS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC
 
 
 class EndingOrder(BaseModel):
-    """The types of the resources that are to go, and the request that asked for them."""
+    """The types of the resources to release, and the request that asked for them."""
 
     event_id: UUID
     select: tuple[str, ...]
@@ -36,7 +36,7 @@ class EndingOrder(BaseModel):
 
 
 class ProvisioningOrders(OrderHandler):
-    """Events whose state selects resources that they no longer need."""
+    """Orders for Events whose state selects resources that they no longer need."""
 
     CONSUMER: ClassVar[str] = CONSUMER
     kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND})
@@ -44,10 +44,10 @@ class ProvisioningOrders(OrderHandler):
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
         entered = [(record, self._state(record)) for record in records if record.topic in _TOPICS]
         streams = {_provision_of(record) for record, _ in entered}
-        known = await self._streams.as_of(streams, records[-1].position) if streams else {}
+        provisions = await self._streams.as_of(streams, records[-1].position) if streams else {}
         orders = []
         for record, state in entered:
-            if _provision_of(record) not in known:
+            if _provision_of(record) not in provisions:
                 continue
             info = (await self._streams.as_of({_provision_of(record)}, record.position)).get(_provision_of(record))
             if isinstance(info, ProvisionInfo) and info.plan is not None and (select := info.plan.selected_in(state.name)):
@@ -61,7 +61,7 @@ class ProvisioningOrders(OrderHandler):
 
 
 class EndingOrders:
-    """Carries them out."""
+    """Carries out the orders to release resources."""
 
     def __init__(self, handlers: ProvisionHandlers) -> None:
         self._handlers = handlers

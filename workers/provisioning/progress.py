@@ -1,4 +1,4 @@
-"""Progress of a run in the log store: one entry about each Event that waits for it."""
+"""The progress of a run in the log store: one entry about each Event that waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class RunProgress:
-    """An entry that cannot be stored does not stop the run."""
+    """Writes progress entries about these subjects. An entry that cannot be stored does not stop the run."""
 
     def __init__(self, logbook: Logbook, subjects: Sequence[str]) -> None:
         self._logbook = logbook
@@ -26,4 +26,4 @@ class RunProgress:
             try:
                 await self._logbook.note(level, message, subject=subject)
             except Unavailable as fault:
-                _log.warning("%s (of %s; not in the log store: %s)", message, subject, fault)
+                _log.warning("%s (about %s; not in the log store: %s)", message, subject, fault)

@@ -1,8 +1,8 @@
 """The reconciler of infrastructure: brings about what the Events that share an infrastructure key want now.
 
-It is driven by what is desired, not by single requests: two Events of one key can never destroy each other's infrastructure, and
-the last one always does. Each key belongs to one member at a time, by a lease. The ends of a run go back as commands with the
-numbers of the runs that the Events wait for; where an Event has asked for something else meanwhile, its number is another one.
+It is driven by the desired state, not by single requests: two Events of one key can never destroy each other's infrastructure, and
+the last one always does. Each key belongs to one member at a time, by a lease. The ends of a run are reported as commands with the
+numbers of the runs that the Events wait for; if an Event has requested something else meanwhile, its number has changed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from workers.provisioning.progress import RunProgress
 CONSUMER: Final = "provisioner"
 SHARDS: Final = 32
 _TIDY_EVERY: Final = 3600.0
-"""Seconds."""
+"""Seconds between two removals of local state."""
 _PAUSE: Final = 2.0
-"""Seconds after a fault until the same key is tried again."""
+"""Seconds after a fault until the same key is retried."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Run:
-    """What is under way for one key. `seen` tells what its Events wanted then, `epoch` is that of the lease."""
+    """The run in progress for a key. `seen` is what its Events wanted when it was checked last, `epoch` is that of the lease."""
 
     seen: str
     epoch: int
@@ -51,7 +51,7 @@ class _Run:
 
 
 class Reconciler(LeasedWorker):
-    """The keys of one member. `at_once`: for how many it works at a time."""
+    """The keys of one member. `at_once` is the number of keys that it works on at a time."""
 
     def __init__(
         self,
@@ -90,14 +90,14 @@ class Reconciler(LeasedWorker):
         await self._waker.sleep(POLL)
 
     async def _finish(self) -> None:
-        """Whoever takes over finds what is half done, and goes on."""
+        """Halt the runs. The next owner of the keys continues them."""
         for run in self._runs.values():
             run.halt.set()
         await self._ended(self._runs.values())
 
-    def _releasable(self, held: Assignment) -> Collection[int]:
+    def _releasable(self, assignment: Assignment) -> Collection[int]:
         busy = {shard_of(key, self._leases.shards) for key in self._runs}
-        return held.excess - busy
+        return assignment.excess - busy
 
     async def _assigned(self, assignment: Assignment) -> None:
         for key, run in self._runs.items():
@@ -105,7 +105,8 @@ class Reconciler(LeasedWorker):
                 run.halt.set()
 
     def _epoch(self, key: str, assignment: Assignment) -> int:
-        """Of our lease on the key; 0 where we have none. One that came back has another: somebody else had it meanwhile."""
+        """Return the epoch of this member's lease on the key; 0 if it has none. A lease that was lost and regained has another
+        epoch."""
         lease = assignment.leases.get(shard_of(key, self._leases.shards))
         return 0 if lease is None else lease.epoch
 
@@ -142,10 +143,10 @@ class Reconciler(LeasedWorker):
             number = await self._provisions.number()
             run.desired = wanted = desired(await self._provisions.of_key(key), number=number)
             if wanted is not None:
-                await self._tell(wanted.refused, lambda row: refusal_of(row, key), run=run)
+                await self._report(wanted.refused, lambda row: refusal_of(row, key), run=run)
                 provided = await self._provide(wanted, run)
-                if not run.halt.forbids:  # otherwise the next run, of whichever member, tells
-                    await self._tell(wanted.work, lambda row: end_for(row, provided), run=run)
+                if not run.halt.forbids:  # otherwise the next run, of any member, reports the end
+                    await self._report(wanted.work, lambda row: end_for(row, provided), run=run)
                 await self._forget(wanted, provided, run=run)
         except TRANSIENT as fault:
             _log.warning("the infrastructure %r: %s; trying again", key, fault)
@@ -170,8 +171,9 @@ class Reconciler(LeasedWorker):
         return provided
 
     async def _forget(self, wanted: Desired, provided: Provided, *, run: _Run) -> None:
-        """After the end was told: without it a further run would look for the state. So would one for an Event that has ordered
-        something else meanwhile, or whose termination had failed: for these nothing was told."""
+        """Remove the local state of a key. This is done after the end was reported: without the state another run would look for
+        it. So would a run for an Event that has ordered something else meanwhile, or whose termination has failed: for these
+        nothing was reported."""
         provisioner = self._provisioners.get(wanted.deployment)
         if provisioner is None or provided.left or provided.exists:
             return
@@ -179,7 +181,7 @@ class Reconciler(LeasedWorker):
             await provisioner.forget(wanted.key)
 
     async def _tidy(self) -> None:
-        """Forget what an earlier member of this machine has kept of keys that are over. Between two looks, so no run begins."""
+        """Forget local state of this machine for keys that are over. It runs between two checks, so no run begins meanwhile."""
         self._tidied = time.monotonic()
         for provisioner in self._provisioners.values():
             for key in await provisioner.local_keys():
@@ -188,15 +190,15 @@ class Reconciler(LeasedWorker):
                     await provisioner.forget(key)
 
     async def _is_over(self, key: str) -> bool:
-        """Whether no Event has, or may have, or waits for infrastructure of it."""
+        """Return True if no Event has, may have, or waits for infrastructure of the key."""
         return not any(row.exists or row.work is not None for row in await self._provisions.of_key(key))
 
-    async def _tell(self, rows: Sequence[ProvisionRow], end: Callable[[ProvisionRow], RunEnd], *, run: _Run) -> None:
-        """Not for a key that another member may work for."""
+    async def _report(self, rows: Sequence[ProvisionRow], end: Callable[[ProvisionRow], RunEnd], *, run: _Run) -> None:
+        """Report the end of a run to its Events, unless another member may work on the key."""
         for row in rows:
             if run.halt.forbids:
                 _log.warning(
-                    "the infrastructure %r belongs to another process now; the end of a run is not told",
+                    "the infrastructure %r belongs to another process now; the end of a run is not reported",
                     row.summary.infrastructure_key,
                 )
                 return

@@ -1,8 +1,8 @@
-"""The sealer: signs a checkpoint of the log every minute in which something was written, or after 10,000 events, and has it kept
-outside of the database. ADR 0068.
+"""The sealer: signs a checkpoint of the log every minute in which something was written, or after 10,000 events, and has it stored
+outside of the database. See ADR 0068.
 
-One member is active and the others stand by. If two were, one would wait for the other: a lock of the database lets one seal at a
-time, and each checkpoint begins where the last one ends.
+One member is active and the others stand by. If two were active, one would wait for the other: a lock of the database lets one seal
+at a time, and each checkpoint begins where the last one ends.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from workers.sealing.anchors import Anchoring
 
 CONSUMER: Final = "sealer"
 _STATEMENT: Final = 60.0
-"""Seconds for a statement of a checkpoint, and between two of them. A checkpoint has about 10,000 events, however long the log."""
+"""Seconds for a statement of a checkpoint, and between two of them. A checkpoint has about 10,000 events, however long the log is.
+"""
 _ANCHORS_REST: Final = 30.0
-"""Seconds after which a place that failed is tried again, and receivers are looked for that took a checkpoint."""
+"""Seconds after which a failed place is retried, and receivers that took a checkpoint are looked up."""
 
 _log = logging.getLogger(__name__)
 
 
 class Sealer(LeasedWorker):
-    """One member: active, or standing by."""
+    """A member of the sealer: active, or standing by."""
 
     def __init__(self, database: Database, vault: Vault, *, anchoring: Anchoring, seconds: float, leases: ShardLeases) -> None:
         super().__init__(leases, Waker())
@@ -44,7 +45,7 @@ class Sealer(LeasedWorker):
         self._seconds = seconds
         self._unanchored: str | None = None
         self._anchor_at = 0.0
-        self._untold = False
+        self._unnotified = False
 
     @property
     def _warning(self) -> str | None:
@@ -59,9 +60,9 @@ class Sealer(LeasedWorker):
         began = time.monotonic()
         sealed = is_due and await asyncio.to_thread(self._seal)
         took = time.monotonic() - began
-        self._untold = self._untold or sealed
-        if self._untold:
-            self._untold = not await notify_of_checkpoint(self._database)
+        self._unnotified = self._unnotified or sealed
+        if self._unnotified:
+            self._unnotified = not await notify_of_checkpoint(self._database)
         if sealed or time.monotonic() >= self._anchor_at:
             self._unanchored = await self._anchoring.run()
             await note_receivers(self._database)
@@ -70,14 +71,14 @@ class Sealer(LeasedWorker):
         await self._waker.sleep(took if sealed else POLL)
 
     def _seal(self) -> bool:
-        """Whether there is a new checkpoint; then there may be more to seal at once."""
+        """Seal the log. Return True if there is a new checkpoint; then there may be more to seal at once."""
         conninfo = self._database.conninfo
         try:
             with unavailable(), StoredLog.connected(conninfo, purpose="sealer", seconds=_STATEMENT) as stored:
                 sealed = seal(stored, self._vault)
         except LogDamaged as damage:
             raise OperatorNeeded(
-                f"the log does not fit at position {damage.position}: {damage.reason}; nothing is sealed until it does"
+                f"the log is damaged at position {damage.position}: {damage.reason}; nothing is sealed until it is repaired"
             ) from damage
         if sealed is None:
             return False
@@ -85,5 +86,5 @@ class Sealer(LeasedWorker):
         return True
 
     async def _assigned(self, assignment: Assignment) -> None:
-        """The member before may have ended between a checkpoint and its notifications."""
-        self._untold = self._untold or (bool(assignment.leases) and not self._assignment.leases)
+        """Notify again: the previous member may have ended between a checkpoint and its notifications."""
+        self._unnotified = self._unnotified or (bool(assignment.leases) and not self._assignment.leases)

@@ -19,8 +19,8 @@ _OK: Final = 200
 
 
 class TimeStamp:
-    """The evidence is the whole answer, which `openssl ts -verify` takes. Whether to trust the server's certificate, its reader
-    decides."""
+    """A place that time stamps checkpoints. The evidence is the whole answer, which `openssl ts -verify` accepts. Its reader
+    decides if the server's certificate is to be trusted."""
 
     kind = "timestamp"
 
@@ -47,7 +47,7 @@ class TimeStamp:
 
 
 def _check(answer: bytes, *, digest: bytes, nonce: int | None) -> None:
-    """Raises `Unavailable` unless it is a time stamp of this hash, made now."""
+    """Raise `Unavailable` unless the answer is a time stamp of this hash, made now."""
     try:
         response = decode_timestamp_response(answer)
         granted = PKIStatus(response.status) in (PKIStatus.GRANTED, PKIStatus.GRANTED_WITH_MODS)

@@ -1,1 +1,1 @@
-"""Syndication: what is published at destinations. The decisions are in the domain; here is what reaches the targets."""
+"""Syndication: publications at destinations. The decisions are in the domain; this package calls the targets."""

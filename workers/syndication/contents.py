@@ -20,12 +20,12 @@ from workers.syndication.trial import closed
 from workers.target_ports import TEXTS, PublicationOrder, PublishingTarget, TargetFailed, Targets, TextTarget
 
 SECONDS: Final = 10.0
-"""How long a call may take. The client of a request waits for it."""
+"""The longest duration of a call. The client of a request waits for it."""
 _ABILITY: Final = {TargetCall.OPEN: LIVE, TargetCall.CLOSE: LIVE}
 
 
 class TargetContents:
-    """The port `domain.publication.ports.PublishedContents`."""
+    """Calls to the targets of publications: implements `domain.publication.ports.PublishedContents`."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class TargetContents:
 
     @asynccontextmanager
     async def opened(self, publication: PublicationRow) -> AsyncIterator[tuple[PublishingTarget, PublicationOrder]]:
-        """The target of a publication, with its secrets, and what is asked for. Raises `TargetFailed`."""
+        """Open the target of a publication, with its secrets, and its order. Raise `TargetFailed`."""
         destination = await self._records.find(Destination.KIND, publication.destination_id)
         if destination is None:
-            raise TargetFailed("destination", "the destination does not exist any more")
+            raise TargetFailed("destination", "the destination no longer exists")
         order = await self._order(publication)
         target = self._targets(destination.details.target, await self._destinations.configuration(destination))
         try:
@@ -72,13 +72,13 @@ class TargetContents:
         return PublicationOrder(publication.name_at_target, publication.content_id, text.title, text.description, options)
 
 
-async def _texts_removed(target: PublishingTarget, order: PublicationOrder, details: Mapping[str, Any]) -> None:
-    """Remove the texts that went along with the film."""
+async def _remove_texts(target: PublishingTarget, order: PublicationOrder, details: Mapping[str, Any]) -> None:
+    """Remove the texts that were published with the film."""
     texts = details.get(TEXTS)
     if isinstance(texts, list) and TEXTS in target.capabilities and isinstance(target, TextTarget):
-        for one in texts:
-            if isinstance(one, Mapping):
-                await target.remove_text(order, one)
+        for text in texts:
+            if isinstance(text, Mapping):
+                await target.remove_text(order, text)
 
 
 async def _called(
@@ -94,7 +94,7 @@ async def _called(
         case TargetCall.UPDATE:
             await target.update(order, details or {})
         case TargetCall.DELETE:
-            await _texts_removed(target, order, details or {})
+            await _remove_texts(target, order, details or {})
             await target.delete(order, details)
         case TargetCall.OPEN:
             return (await live_face(target).open_live(order, details)).details

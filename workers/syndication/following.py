@@ -1,4 +1,5 @@
-"""Live publications follow their Event: those that wait start with it if it says so, and those that are pushed end with it."""
+"""Keeps live publications in step with their Event: those that wait start with it if it says so, and those that are pushed end with
+it."""
 
 from __future__ import annotations
 
@@ -23,19 +24,20 @@ from workers.target_ports import TargetFailed
 
 GOING_LIVE: Final = "going_live"
 ON_AIR: Final = "on_air"
-"""Names of orders: start what waits with an Event, and see whether the Event of a started publication is still on the air."""
+"""The names of the orders: start the publications that wait for an Event, and check if the Event of a started publication is still
+on the air."""
 OVER: Final = "the Event has ended"
-_GOING_ON: Final = LIVE | {EventState.SUSPENDED, EventState.LIVE_STARTING, EventState.LIVE_STOPPING}
+_CONTINUING: Final = LIVE | {EventState.SUSPENDED, EventState.LIVE_STARTING, EventState.LIVE_STOPPING}
 _AT_ONCE: Final = 25
 
 
 def is_over(state: EventState) -> bool:
-    """Whether nothing of an Event in this state is pushed any more."""
-    return state not in _GOING_ON
+    """Return True if nothing of an Event in this state is pushed any more."""
+    return state not in _CONTINUING
 
 
 class EventFollowing:
-    """Carries out the orders about Events. Each decides by what the Event is now."""
+    """Carries out the orders about Events. Each decides by the current state of the Event."""
 
     def __init__(
         self,
@@ -53,12 +55,12 @@ class EventFollowing:
         self._notes = notes
 
     async def end(self, order: Order, invocation: Invocation) -> None:
-        """Of an Event that was stopped or deleted."""
+        """End the live publications of an Event that was stopped or deleted."""
         await self._end(UUID(StreamName.read(order.target).key), invocation)
 
     async def begin(self, order: Order, invocation: Invocation) -> None:
         """Start the publications of an Event that went on the air: those that were started ahead of it, and with
-        `autoStartPublications` all that wait. What cannot be reached is tried again as long as the Event is on the air."""
+        `autoStartPublications` all that wait. A target that cannot be reached is retried as long as the Event is on the air."""
         key = UUID(StreamName.read(order.target).key)
         event = await self._event(key)
         if event is None or event.details.state not in LIVE:
@@ -70,13 +72,13 @@ class EventFollowing:
             async with seats:
                 return await self._start(key, entry, invocation=invocation)
 
-        left = await asyncio.gather(*map(start, await self._handlers.scheduled(key, awaited=awaited)))
-        if any(left):
-            raise Unavailable(next(filter(None, left)))
+        reasons = await asyncio.gather(*map(start, await self._handlers.scheduled(key, awaited=awaited)))
+        if any(reasons):
+            raise Unavailable(next(filter(None, reasons)))
 
     async def check(self, order: Order, invocation: Invocation) -> None:
-        """Look at the Event of a publication that was started, since it may have ended at the same moment, or gone live where the
-        publication waits for that. What a streaming server pushes is shown by its target from here."""
+        """Check the Event of a started publication, since it may have ended at the same moment, or gone live if the publication
+        waits for that. If a streaming server pushes the publication, this makes its target show it."""
         publication = await self._streams.load(Publication.stream(StreamName.read(order.target).key))
         if isinstance(publication, Publication) and publication.start_awaited and not publication.withdrawn:
             await self._start_now(publication, invocation)
@@ -90,8 +92,8 @@ class EventFollowing:
         event = await self._event(key)
         if event is not None and event.details.state in LIVE:
             entry = Entry(UUID(publication.key), publication.destination_id)
-            if left := await self._start(key, entry, invocation=invocation):
-                raise Unavailable(left)
+            if reason := await self._start(key, entry, invocation=invocation):
+                raise Unavailable(reason)
 
     async def _show(self, publication: Publication, invocation: Invocation) -> None:
         row = PublicationRow.of(publication)
@@ -107,7 +109,7 @@ class EventFollowing:
         await self._executor.execute(arrival, invocation=invocation)
 
     async def _start(self, event: UUID, entry: Entry, *, invocation: Invocation) -> str:
-        """Why it is to be tried again; empty where it is not."""
+        """Start a publication. Return the reason to retry; empty if it is not to be retried."""
         try:
             await self._handlers.start(event, entry, invocation=invocation, ahead=False)
         except Unavailable as down:
@@ -126,5 +128,5 @@ class EventFollowing:
                 pass
 
     async def _event(self, key: UUID) -> MediaEvent | None:
-        found = await self._streams.load(MediaEvent.stream(key))
-        return found if isinstance(found, MediaEvent) else None
+        event = await self._streams.load(MediaEvent.stream(key))
+        return event if isinstance(event, MediaEvent) else None

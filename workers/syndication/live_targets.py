@@ -15,8 +15,8 @@ _LATE: Final = f"The target did not answer within {SECONDS:g} seconds."
 
 
 class OpenedLiveTargets:
-    """The port `workers.sessions.pushes.LiveTargets`: a destination is opened anew for each question, so that a corrected password
-    counts at once."""
+    """The targets of live publications: implements `workers.sessions.pushes.LiveTargets`. A destination is opened again for each
+    call, so that a corrected password applies at once."""
 
     def __init__(self, contents: TargetContents) -> None:
         self._contents = contents

@@ -1,4 +1,4 @@
-"""The opening of a destination for the job that uploads a publication: while the job runs, so that a corrected password counts."""
+"""Opens the destination for the job that uploads a publication, while the job runs, so that a corrected password applies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workers.target_ports import OpenedDestination, PublicationOrder, TargetFail
 
 
 class UploadOpening:
-    """Opens destinations for jobs. Nothing is opened for a job that is not the present one of its publication."""
+    """Opens destinations for jobs. Nothing is opened for a job that is not the current one of its publication."""
 
     def __init__(
         self,
@@ -31,7 +31,8 @@ class UploadOpening:
         self._vault = vault
 
     async def __call__(self, publication: UUID, *, job: int) -> OpenedDestination:
-        """Raises `TargetFailed`: the destination is not active, or the publication is gone or has another job now."""
+        """Return the opened destination. Raise `TargetFailed` if the destination is not active, or if the publication is gone or
+        has another job now."""
         row = await self._publications.find(publication)
         if row is None or row.running_job != job:
             raise TargetFailed("publication", "The publication was deleted, or another job publishes it.")

@@ -1,7 +1,8 @@
-"""What follows from destinations, publications and Events: the handler of the consumer.
+"""The actions that follow from changes of destinations, publications and Events: the handler of the consumer.
 
-The publications of a deleted destination are withdrawn in batches. What an upload that was broken off may have brought to its
-target is removed after its worker has given up. Live publications follow their Event, and their targets hear of their end."""
+The publications of a deleted destination are withdrawn in batches. Remains of an interrupted upload are removed from the target
+after its worker has given up. Live publications follow their Event, and their targets are notified of their end.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from workers.syndication.following import GOING_LIVE, ON_AIR, is_over
 
 CONSUMER: Final = "syndication"
 LONGEST_CLOSING: Final = timedelta(days=1)
-"""After which a target that cannot be told of the end of a live stream is let be."""
+"""The time after which a target that cannot be notified of the end of a live stream is given up."""
 _DELETED: Final = f"{Destination.KIND}.deleted"
 _PUBLICATIONS: Final = (events.Withdrawn, events.Started, events.StartAwaited, events.Stopped, events.Failed)
 _EVENTS: Final = (StateChanged, ForceStopped, Deleted)
@@ -39,8 +40,9 @@ _TOPICS: Final = frozenset({_DELETED, *(event.TOPIC for event in (*_PUBLICATIONS
 
 
 class SyndicationOrders(OrderHandler):
-    """Destinations that are deleted, publications that may have left something at their target or begin to be pushed, and Events
-    that go on the air or off it. What is ordered under a name of its own waits for no other order of the same aggregate."""
+    """Orders for destinations that are deleted, publications that may have left something at their target or begin to be pushed,
+    and Events that go on the air or off it. An order with its own name as the target waits for no other order of the same
+    aggregate."""
 
     CONSUMER: ClassVar[str] = CONSUMER
     kinds: ClassVar[frozenset[str]] = frozenset({Destination.KIND, Publication.KIND, MediaEvent.KIND})
@@ -50,7 +52,7 @@ class SyndicationOrders(OrderHandler):
         return orders or None
 
     def _target(self, record: LoggedEvent) -> str | None:
-        """What is to be looked at; None: nothing follows."""
+        """Return the target of the order; None if no order follows."""
         if record.topic == _DELETED:
             return record.stream
         if record.topic not in _TOPICS:
@@ -62,7 +64,7 @@ class SyndicationOrders(OrderHandler):
             case events.StartAwaited(awaited=False):
                 return None
             case events.Failed(job_version=followed) if followed:
-                return None  # of an upload
+                return None  # an upload failed
             case events.Started() | events.StartAwaited(awaited=True):
                 return f"{ON_AIR}:{key}"
             case StateChanged(state=state, previous=previous):
@@ -73,7 +75,8 @@ class SyndicationOrders(OrderHandler):
 
 
 class Removals:
-    """Carries out the orders about what is gone. `lease`: so long after a job was broken off its worker may still be uploading."""
+    """Carries out the orders about removed publications. `lease` is the time, in seconds, for which the worker of an interrupted
+    job may still be uploading."""
 
     def __init__(
         self, handlers: PublicationHandlers, live: LivePublicationHandlers, streams: Streams, *, clock: Clock, lease: float
@@ -89,7 +92,7 @@ class Removals:
             pass
 
     async def of_publication(self, order: Order, invocation: Invocation) -> None:
-        """A live stream is ended at its target before anything of it is removed there."""
+        """Clear the target of a publication. A live stream is ended at its target before anything of it is removed there."""
         publication = await self._streams.load(order.target)
         if isinstance(publication, Publication) and publication.open:
             late = self._clock() > publication.modified_on + LONGEST_CLOSING

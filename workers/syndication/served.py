@@ -26,7 +26,7 @@ MakeStreamTargets = Callable[[PushingServer], StreamTargets]
 
 
 class ChannelServers:
-    """The port `domain.publication.ports.StreamingServers`."""
+    """The streaming servers of channels: implements `domain.publication.ports.StreamingServers`."""
 
     def __init__(
         self, events: EventLookup, records: RecordLookup, *, vault: Vault, contents: TargetContents, make: MakeStreamTargets
@@ -69,7 +69,7 @@ class ChannelServers:
     ) -> TargetAnswer:
         server = None if channel_id is None else await self._of(channel_id)
         if server is None:
-            return TargetAnswer(fault="The channel has no streaming server any more.")
+            return TargetAnswer(fault="The channel no longer has a streaming server.")
         try:
             async with asyncio.timeout(SECONDS):
                 return await ask(self._make(server), server)

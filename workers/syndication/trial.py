@@ -11,14 +11,15 @@ from domain.destination.targets import Target
 from workers.target_ports import PublishingTarget, TargetFailed, Targets
 
 SECONDS: Final = 30.0
-"""How long a trial may take, with all that it writes and removes."""
+"""The longest duration of a trial, including everything that it writes and removes."""
 _CLOSE_SECONDS: Final = 5.0
 
 _log = logging.getLogger(__name__)
 
 
 class TargetTrials:
-    """The port `domain.destination.ports.TargetTrial`. `refused` has the targets that this installation does not take, and why."""
+    """Trials of targets: implements `domain.destination.ports.TargetTrial`. `refused` maps the targets that this installation does
+    not accept to the reason."""
 
     def __init__(self, targets: Targets, *, refused: Mapping[Target, str], seconds: float = SECONDS) -> None:
         self._targets = targets
@@ -43,7 +44,7 @@ class TargetTrials:
 
 
 async def closed(target: PublishingTarget) -> None:
-    """Close a target, within a bound. What it has done is done, so a failure is only noted."""
+    """Close a target within a bounded time. Its work is already done, so a failure is only logged."""
     try:
         async with asyncio.timeout(_CLOSE_SECONDS):
             await target.close()

@@ -1,11 +1,10 @@
 """The timekeeper: starts and stops Events, has their infrastructure provisioned and terminated, and films of their playlists made,
-when the schedule says so. ADR 0052.
+when the schedule says so. See ADR 0052.
 
-It sleeps until the next Event is due, until the log announces one, or for a second at most. One member is active and the others
-stand by: if two were active at once, both would find the same Events, and each would be started once all the same.
-
-Infrastructure that cannot be provisioned at its time, for want of a profile say, is told in the log store, and tried again when the
-Event changes, or after a rest.
+It sleeps until the next Event is due, until the log announces a change, or for a second at most. One member is active and the
+others stand by: if two were active at once, both would find the same Events, and each would still be started once only. If
+infrastructure cannot be provisioned at its time, for example because a profile is missing, this is written to the log store; it is
+retried when the Event changes, or after a rest.
 """
 
 from __future__ import annotations
@@ -43,16 +42,16 @@ CHANGES_TIMES: Final = frozenset(
         Composed,
     )
 )
-"""After these an Event may be due earlier than any before, or what was refused may be possible."""
+"""The topics after which an Event may be due earlier than any before, or an action that was refused may be possible."""
 _REST: Final = 0.02
 _LONG_REST: Final = 0.2
-"""Seconds until the log may wake it again. It announces changes all the time, and few of them are due at once."""
+"""Seconds until the log may wake it again. The log announces changes continuously, and few of them are due at once."""
 
 _log = logging.getLogger(__name__)
 
 
 class Timekeeper(LeasedWorker):
-    """One member: active, or standing by."""
+    """A member of the timekeeper: active, or standing by."""
 
     def __init__(
         self,
@@ -81,21 +80,21 @@ class Timekeeper(LeasedWorker):
         return self._under_way
 
     async def _turn(self) -> None:
-        """What the log announces waits for the end of a rest. What becomes due does not."""
+        """Do one round. Changes that the log announces wait for the end of a rest; Events that become due do not."""
         seconds = await self._round()
         rest = min(max(seconds, _REST), _LONG_REST)
         await asyncio.sleep(rest)
         await self._waker.sleep(max(seconds - rest, 0.0))
 
     async def _round(self) -> float:
-        """Do what is due; gives the seconds until the next round."""
+        """Do what is due, and return the seconds until the next round."""
         await self._renew()
         if not self._is_ours():
             return self._leases.lease / 5
-        found = await self._due.due(resting=self._rests.present())
-        if found:
-            await self._act(found)
-        if len(found) >= AT_ONCE:
+        due_events = await self._due.due(resting=self._rests.present())
+        if due_events:
+            await self._act(due_events)
+        if len(due_events) >= AT_ONCE:
             return 0.0
         next_in = await self._due.next_in()
         return POLL if next_in is None else min(max(next_in, 0.0), POLL)
@@ -103,74 +102,79 @@ class Timekeeper(LeasedWorker):
     def _is_ours(self) -> bool:
         return bool(self._assignment.leases) and time.monotonic() < self._assignment.until
 
-    async def _act(self, found: Collection[DueEvent]) -> None:
-        """All at once, so that one append takes them together. Where the database is away, none of them is to blame."""
-        asked, self._under_way = time.monotonic(), len(found)
+    async def _act(self, due_events: Collection[DueEvent]) -> None:
+        """Act on all Events at once, so that one append takes them together. If the database is unavailable, no Event is to
+        blame."""
+        asked, self._under_way = time.monotonic(), len(due_events)
         try:
-            ends = await asyncio.gather(*(self._act_on(one, asked=asked) for one in found), return_exceptions=True)
+            ends = await asyncio.gather(*(self._act_on(due_event, asked=asked) for due_event in due_events), return_exceptions=True)
         finally:
             self._under_way = 0
         for end in ends:
             if isinstance(end, BaseException):
                 raise end
 
-    async def _act_on(self, one: DueEvent, *, asked: float) -> None:
+    async def _act_on(self, due_event: DueEvent, *, asked: float) -> None:
         try:
-            await self._order(one)
+            await self._order(due_event)
         except Unavailable:
             raise
         except (Refused, NotFound) as refusal:
-            await self._rest(one, refusal)
+            await self._rest(due_event, refusal)
         except Conflict as fault:
-            if one.action == COMPOSE and type(fault) is Conflict:  # no lost race: another job makes files of the Event
-                await self._rest(one, fault)
+            if (
+                due_event.action == COMPOSE and type(fault) is Conflict
+            ):  # not a lost race: another job is producing files for the Event
+                await self._rest(due_event, fault)
                 return
-            _log.info("the Event %s was not changed (%s): %s; it is tried again", one.key, one.action, fault)
+            _log.info("the Event %s was not changed (%s): %s; trying again", due_event.key, due_event.action, fault)
         except Exception:
-            seconds = self._rests.begin(one.attempt)
-            _log.exception("the schedule could not %s the Event %s; it is tried again in %.0f s", one.action, one.key, seconds)
+            seconds = self._rests.begin(due_event.attempt)
+            _log.exception(
+                "the schedule could not %s the Event %s; trying again in %.0f s", due_event.action, due_event.key, seconds
+            )
         else:
-            self._metrics.reached_time(one.action, late=one.late + time.monotonic() - asked)
+            self._metrics.reached_time(due_event.action, late=due_event.late + time.monotonic() - asked)
 
-    async def _order(self, one: DueEvent) -> None:
+    async def _order(self, due_event: DueEvent) -> None:
         invocation = Invocation.by("system")
-        if one.action == PROVISION:
-            await self._provisions.provision_on_schedule(one.key, one.due, invocation=invocation)
-        elif one.action == TERMINATE:
-            await self._provisions.terminate_on_schedule(one.key, one.due, invocation=invocation)
-        elif one.action == COMPOSE:
-            await self._compositions.generate_on_schedule(one.key, one.due, invocation=invocation)
+        if due_event.action == PROVISION:
+            await self._provisions.provision_on_schedule(due_event.key, due_event.due, invocation=invocation)
+        elif due_event.action == TERMINATE:
+            await self._provisions.terminate_on_schedule(due_event.key, due_event.due, invocation=invocation)
+        elif due_event.action == COMPOSE:
+            await self._compositions.generate_on_schedule(due_event.key, due_event.due, invocation=invocation)
         else:
-            await self._executor.execute(one.command, invocation=invocation)
+            await self._executor.execute(due_event.command, invocation=invocation)
 
-    async def _rest(self, one: DueEvent, refusal: Refused | NotFound | Conflict) -> None:
-        """Told once, as long as the Event stays as it is."""
-        if self._rests.begin(one.attempt) > Rests.FIRST:
+    async def _rest(self, due_event: DueEvent, refusal: Refused | NotFound | Conflict) -> None:
+        """Postpone the attempt, and write a note once, as long as the Event stays as it is."""
+        if self._rests.begin(due_event.attempt) > Rests.FIRST:
             return
-        what = f"the schedule could not {one.action} what was due at {iso(one.due)}: {refusal}"
+        what = f"the schedule could not {due_event.action} what was due at {iso(due_event.due)}: {refusal}"
         message = f"{what}; it is tried again when the Event changes, and every few minutes"
-        await self._notes.warn(message, subject=str(one.key))
+        await self._notes.warn(message, subject=str(due_event.key))
 
 
 class Rests:
-    """Attempts that were in vain, until they are made again: each later than the last time."""
+    """The attempts that failed and rest until they are made again, each later than the last time."""
 
     FIRST: ClassVar[float] = 1.0
     LONGEST: ClassVar[float] = 300.0
 
     def __init__(self) -> None:
         self._rests: dict[str, tuple[float, float]] = {}
-        """Until when, and for how long."""
+        """The end and the duration of the rests."""
 
     def begin(self, attempt: str) -> float:
-        """Gives the seconds."""
+        """Begin a rest, and return its seconds."""
         _, before = self._rests.get(attempt, (0.0, 0.0))
         seconds = min(max(before * 2, self.FIRST), self.LONGEST)
         self._rests[attempt] = (time.monotonic() + seconds, seconds)
         return seconds
 
     def present(self) -> Collection[str]:
-        """Those that rest now. One that was not in vain again for long after its rest is forgotten."""
+        """Return the attempts that rest now. An attempt that has not failed again for long after its rest is forgotten."""
         now = time.monotonic()
         self._rests = {attempt: rest for attempt, rest in self._rests.items() if now < rest[0] + self.LONGEST}
         return [attempt for attempt, (until, _) in self._rests.items() if now < until]

@@ -1,5 +1,5 @@
-"""Finds the Event of an aggregate that belongs to one, such as a chapter point or a custom property of it: its changes are notified
-as changes of the Event.
+"""Finds the Event of an aggregate that belongs to one, such as a chapter point or a custom property of one: changes of the
+aggregate are notified as changes of the Event.
 
 Only the first domain event of such an aggregate names its owner. For later ones the aggregate is loaded as of the position before
 the batch.
@@ -18,45 +18,45 @@ from workers.webhooks.policy import Owner
 
 
 class EventResolver:
-    """Knows the owners of aggregates of these kinds. `learn` takes each domain event of them, in log order."""
+    """The owners of aggregates of these kinds. `learn` takes each of their domain events, in log order."""
 
     def __init__(self, owners: Mapping[str, Owner]) -> None:
         self._owners = owners
-        self._known: dict[str, str] = {}
+        self._owner_keys: dict[str, str] = {}
 
     @classmethod
     async def before(cls, events: Collection[DomainEvent], streams: Streams, *, owners: Mapping[str, Owner], position: int) -> Self:
-        """With the owners of these events' aggregates as of a position."""
+        """Return a resolver with the owners of these events' aggregates as of a position."""
         resolver = cls(owners)
         first = {event.originator_id for event in events if event.originator_version == 1}
         named = {event.originator_id: owner for event in events if (owner := resolver._named(event)) is not None}
         wanted = {event.originator_id for event in events} | resolver._owner_streams(named)
-        while missing := wanted - first - resolver._known.keys():
-            found = await resolver._load(missing, streams, position=position)
-            first |= missing - found.keys()
-            resolver._known |= found
-            wanted = resolver._owner_streams(found)
+        while missing := wanted - first - resolver._owner_keys.keys():
+            loaded = await resolver._load(missing, streams, position=position)
+            first |= missing - loaded.keys()
+            resolver._owner_keys |= loaded
+            wanted = resolver._owner_streams(loaded)
         return resolver
 
     def learn(self, event: DomainEvent) -> None:
-        """Take the owner that a domain event names. Call it for a whole write first: a property may come before its chapter
+        """Record the owner that a domain event names. Call it for a whole write first: a property may come before its chapter
         point."""
         owner = self._named(event)
         if owner is not None:
-            self._known[event.originator_id] = owner
+            self._owner_keys[event.originator_id] = owner
 
     def event_of(self, event: DomainEvent) -> str:
-        """The id of the Event that a domain event belongs to. Raises `LookupError` where the log does not tell it."""
-        stream, owner = event.originator_id, self._known[event.originator_id]
+        """Return the id of the Event that a domain event belongs to. Raise `LookupError` if the log does not contain it."""
+        stream, owner = event.originator_id, self._owner_keys[event.originator_id]
         while (above := self._owner_stream(stream, owner)) is not None:
-            stream, owner = above, self._known[above]
+            stream, owner = above, self._owner_keys[above]
         return owner
 
     async def _load(self, wanted: Collection[str], streams: Streams, *, position: int) -> dict[str, str]:
-        found = await streams.as_of(wanted, position)
+        roots = await streams.as_of(wanted, position)
         return {
             stream: str(getattr(root.details if isinstance(root, Record) else root, self._owners[root.KIND].field))
-            for stream, root in found.items()
+            for stream, root in roots.items()
         }
 
     def _named(self, event: DomainEvent) -> str | None:
@@ -67,6 +67,6 @@ class EventResolver:
         return {owner for stream, key in named.items() if (owner := self._owner_stream(stream, key)) is not None}
 
     def _owner_stream(self, stream: str, owner: str) -> str | None:
-        """None: the owner is an Event."""
+        """Return the stream of the owner; None if the owner is an Event."""
         kind = self._owners[StreamName.read(stream).kind].kind
         return f"{kind}:{owner}" if kind in self._owners else None

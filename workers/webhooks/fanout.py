@@ -1,8 +1,9 @@
-"""Fan-out of notifications: one delivery for each write to an Event and each webhook that existed at that time.
+"""The fan-out of notifications: one delivery for each write to an Event and each webhook that existed at that time.
 
-The handler of the consumer. A notification shows the Event as of its write, whatever comes later: Events are folded from the
-records of the feed, and loaded as of a position where they are not in the cache.
-docs/explanation/delivery.md#what-a-notification-says.
+It is the handler of the consumer. A notification shows the Event as of its write, whatever happens later: Events are folded from
+the records of the feed, and loaded as of a position if they are not in the cache.
+
+See docs/explanation/delivery.md#what-a-notification-says.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _EVENT: Final = MediaEvent.KIND
 _WEBHOOK: Final = "webhook"
 _METADATA: Final = Effect(Action.UPDATED, Change.METADATA)
 _SLICE: Final = 100
-"""Events that are folded at once to tell that a record which they show has changed."""
+"""The number of Events that are loaded at once to notify of a change of a record that they show."""
 _log = logging.getLogger(__name__)
 
 
@@ -53,7 +54,7 @@ class _Memory:
 
 @dataclass(frozen=True, slots=True)
 class _EventWrite:
-    """One write to one Event, and the webhooks to notify."""
+    """A write to an Event, and the webhooks to notify."""
 
     event_id: str
     records: Sequence[LoggedEvent]
@@ -61,8 +62,8 @@ class _EventWrite:
 
 
 class NotificationFanout(DeliveryFanout[_Memory]):
-    """`notified` says what domain events mean, by the kinds of their aggregates. `most` is the size of the cache of Events,
-    in bytes; `wake` notifies the sender of this process."""
+    """The handler that makes notifications. `notified` maps the kinds of aggregates to the meaning of their domain events. `most`
+    is the size of the cache of Events in bytes; `wake` notifies the sender of this process."""
 
     source = Source.NOTIFICATIONS
 
@@ -93,7 +94,8 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         return any(record.kind == _WEBHOOK for record in records)
 
     async def _as_of(self, position: int) -> _Memory:
-        """A webhook with an unreadable event and later ones is used as it was before it: the consumer parks them."""
+        """Return the memory as of a position. A webhook with an unreadable event and later ones is used as it was before that
+        event: the consumer parks them."""
         memory = self._blank(position)
         unread: set[str] = set()
         then = await webhooks_as_of(self._database, position)
@@ -124,26 +126,30 @@ class NotificationFanout(DeliveryFanout[_Memory]):
             for write in writes(records)
             for event_write in self._event_writes(write, memory.subscribers, owned=owned, resolver=resolver, showing=showing)
         ]
-        event_writes = [one for one in every_write if one.records[-1].kind not in self._shown_by]
-        subscribed = {one.event_id for one in event_writes if one.subscribers}
+        event_writes = [event_write for event_write in every_write if event_write.records[-1].kind not in self._shown_by]
+        subscribed = {event_write.event_id for event_write in event_writes if event_write.subscribers}
         for event_write in event_writes:
             if event_write.event_id not in subscribed:
                 memory.events.forget(event_write.event_id)
-        event_writes = [one for one in event_writes if one.event_id in subscribed]
-        await memory.events.load({one.event_id: _is_first(one.records[0]) for one in reversed(event_writes)}, position=start)
-        deliveries = [new for one in event_writes for new in self._new_deliveries(memory.events, one, owned=owned)]
+        event_writes = [event_write for event_write in event_writes if event_write.event_id in subscribed]
+        await memory.events.load(
+            {event_write.event_id: _is_first(event_write.records[0]) for event_write in reversed(event_writes)}, position=start
+        )
+        deliveries = [new for event_write in event_writes for new in self._new_deliveries(memory.events, event_write, owned=owned)]
         memory.events.tidy()
         if not showing:
             return deliveries
-        renamed = [one for one in every_write if one.records[-1].kind in self._shown_by and one.subscribers]
+        renamed = [
+            event_write for event_write in every_write if event_write.records[-1].kind in self._shown_by and event_write.subscribers
+        ]
         return sorted([*deliveries, *await self._of_shown(renamed)], key=lambda new: new.position)
 
     async def _showing(
         self, records: Sequence[LoggedEvent], *, owned: Mapping[int, DomainEvent], resolver: EventResolver
     ) -> Mapping[int, Sequence[str]]:
-        """The Events that show what a write changed of a room, a type or a category, by the position of the last such change of
-        the write."""
-        found: dict[int, Sequence[str]] = {}
+        """Return the Events that show what a write changed in a room, a type or a category, by the position of the last such change
+        of the write."""
+        events_by_position: dict[int, Sequence[str]] = {}
         for write in writes([record for record in records if record.kind in self._shown_by]):
             keys: defaultdict[str, dict[UUID, None]] = defaultdict(dict)
             for record in write:
@@ -158,24 +164,24 @@ class NotificationFanout(DeliveryFanout[_Memory]):
             for link, linked in keys.items():
                 events |= dict.fromkeys(await events_that_show(self._database, list(linked), link=link, at=last.recorded_at))
             if events:
-                found[last.position] = list(events)
-        return found
+                events_by_position[last.position] = list(events)
+        return events_by_position
 
     async def _of_shown(self, renamed: Sequence[_EventWrite]) -> list[NewDelivery]:
-        """Deliveries about Events that show what was changed. The Events are as of the change, a slice of them at a time: they are
+        """Return deliveries about Events that show what was changed. The Events are as of the change, a slice at a time: they are
         not kept in memory."""
         deliveries: list[NewDelivery] = []
         by_position: defaultdict[int, list[_EventWrite]] = defaultdict(list)
-        for one in renamed:
-            by_position[one.records[-1].position].append(one)
+        for event_write in renamed:
+            by_position[event_write.records[-1].position].append(event_write)
         for position, together in by_position.items():
             for start in range(0, len(together), _SLICE):
                 some = together[start : start + _SLICE]
-                roots = await self._streams.as_of([MediaEvent.stream(one.event_id) for one in some], position)
-                for one in some:
-                    root = roots.get(MediaEvent.stream(one.event_id))
+                roots = await self._streams.as_of([MediaEvent.stream(event_write.event_id) for event_write in some], position)
+                for event_write in some:
+                    root = roots.get(MediaEvent.stream(event_write.event_id))
                     if isinstance(root, MediaEvent) and not root.deleted:
-                        deliveries += _deliveries_of(one, payload(one.event_id, root.details, effect=_METADATA))
+                        deliveries += _deliveries_of(event_write, payload(event_write.event_id, root.details, effect=_METADATA))
         return deliveries
 
     def _event_writes(
@@ -222,8 +228,10 @@ class NotificationFanout(DeliveryFanout[_Memory]):
 def _deliveries_of(write: _EventWrite, body: str) -> list[NewDelivery]:
     last = write.records[-1]
     return [
-        NewDelivery(one.webhook, last.position, write.event_id, body, last.recorded_at, DISABLED if one.disabled else None)
-        for one in write.subscribers
+        NewDelivery(
+            subscriber.webhook, last.position, write.event_id, body, last.recorded_at, DISABLED if subscriber.disabled else None
+        )
+        for subscriber in write.subscribers
     ]
 
 

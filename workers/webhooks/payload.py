@@ -1,6 +1,6 @@
-"""The payload of a notification: docs/reference/api/webhooks.md#notification.
+"""The payload of a notification: see docs/reference/api/webhooks.md#notification.
 
-It is stored as the JSON text that is sent, so that every retry sends the same bytes. A form body is made of that text.
+It is stored as the JSON text that is sent, so that every retry sends the same bytes. A form body is made from that text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from workers.webhooks.policy import Action, Change, Effect
 
 
 def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
-    """Compact JSON. `details` are the Event's right after the write that had the effect."""
+    """Return compact JSON. `details` are those of the Event right after the write that had the effect."""
     changes = effect.changes
     return to_json(
         {
@@ -40,5 +40,5 @@ def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
 
 
 def sample() -> str:
-    """A sample, to test a receiver. No Event has its id."""
+    """Return a sample to test a receiver. No Event has its id."""
     return payload(str(UUID(int=0)), EventDetails.blank(), effect=Effect(Action.UPDATED, Change.FORCED))

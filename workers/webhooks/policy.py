@@ -1,6 +1,7 @@
-"""Flags and action of a notification, from the domain events of a write: docs/reference/api/webhooks.md#notification. Pure.
+"""The flags and the action of a notification, from the domain events of a write: see docs/reference/api/webhooks.md#notification.
+These are pure functions.
 
-What the domain events of a kind mean is said in the module of its room, `api/wiring/rooms/<room>.py`.
+The meaning of the domain events of a kind is declared in the module of its room, `api/wiring/rooms/<room>.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from domain.kernel.event import DomainEvent
 
 
 class Change(Flag):
-    """Changes of an Event, one member for each flag of the payload."""
+    """The changes of an Event, one member for each flag of the payload."""
 
     STATE = auto()
     METADATA = auto()
@@ -57,10 +58,11 @@ class Owner:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notified:
-    """What the domain events of one kind of aggregate mean to the webhooks of an Event. Without an `owner` the aggregate is the
-    Event; otherwise its owner is, or the owner of that. `actions` are by topic.
+    """The meaning of the domain events of one kind of aggregate for the webhooks of an Event. Without an `owner` the aggregate is
+    the Event; otherwise its owner is, or the owner of that. `actions` are by topic.
 
-    `shown_by` is the field of an Event that links to the aggregate, or to its owner: many Events show what changes there."""
+    `shown_by` is the field of an Event that links to the aggregate, or to its owner: many Events show what changes there.
+    """
 
     changes: Callable[[DomainEvent], Change]
     actions: Mapping[str, Action] = field(default_factory=dict)
@@ -69,7 +71,7 @@ class Notified:
 
 
 def effect(write: Iterable[DomainEvent], notified: Mapping[str, Notified]) -> Effect | None:
-    """The effect of the domain events of one write on one Event; None when they changed nothing."""
+    """Return the effect of the domain events of one write on one Event; None if they changed nothing."""
     action, changes = Action.UPDATED, NOTHING
     for event in write:
         meaning = notified[event.aggregate_kind()]

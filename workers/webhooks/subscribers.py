@@ -1,4 +1,4 @@
-"""The webhooks to notify of an Event, as of one position of the log: the system-wide ones and those of the Event.
+"""The webhooks to notify about an Event, as of one position of the log: the system-wide ones and those of the Event.
 
 They are folded from the webhooks' own domain events in log order, because a write is notified to the webhooks of its time.
 """
@@ -18,7 +18,7 @@ _BEGINS = ("registered", "restored")
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A webhook. `event` is the id of its Event; None: it is system-wide."""
+    """A webhook. `event` is the id of its Event; None if it is system-wide."""
 
     webhook: UUID
     event: str | None

@@ -106,9 +106,9 @@ def test_a_lost_worker_is_a_failure() -> None:
     lost = fact(events.TaskLeaseExpired, task=1, name="fetch", run=1, attempt=1, retry_at=RETRY)
     [first] = told(a_job(STARTED, run_of(1)), commands.ExpireLease(17, 1, 1, RETRIES))
     assert (first["status"], first["attempt"]) == ("task_failed", 1)
-    assert first["message"] == "nothing was heard of its worker; it is tried again at 2031-01-02T13:30:30.000Z"
+    assert first["message"] == "its worker gave no sign of life; it is tried again at 2031-01-02T13:30:30.000Z"
     task, job = told(a_job(STARTED, run_of(1), lost, run_of(1, run=2, attempt=2)), commands.ExpireLease(17, 1, 2, RETRIES))
-    assert (task["message"], task["attempt"]) == ("nothing was heard of its worker; it is not tried again", 2)
+    assert (task["message"], task["attempt"]) == ("its worker gave no sign of life; it is not tried again", 2)
     assert (job["status"], job["message"]) == ("failed", "the worker of the task fetch was lost 2 times in a row")
 
 

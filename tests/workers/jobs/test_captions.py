@@ -52,7 +52,7 @@ async def test_a_text_becomes_the_files_of_a_track(hosts: tuple[StepProcessPool,
     ("text", "sentence"),
     [
         ("", "The file of the captions is empty."),
-        ("<html/>", "The captions are XML, and not TTML."),
+        ("<html/>", "The captions are XML, but not TTML."),
         (
             SRT.replace("00:00:0", "01:00:0"),
             "The first cue begins at 01:00:01.000, and the film ends after 00:00:13.500: the times of the cues do not count from "

@@ -182,7 +182,7 @@ def test_a_track_goes_on_from_what_an_earlier_run_knew() -> None:
         ("#EXTINF:601,\na", "A duration of the playlist"),
         ("a", "has no duration"),
         ("#EXT-X-BYTERANGE:5\n#EXTINF:1,\na", "does not say where it begins"),
-        ("#EXT-X-BYTERANGE:x\n#EXTINF:1,\na", "byte range of it cannot be read"),
+        ("#EXT-X-BYTERANGE:x\n#EXTINF:1,\na", "byte range in it cannot be read"),
         ("#EXT-X-MAP:BYTERANGE=1", "names no file"),
         ('#EXT-X-KEY:METHOD=SAMPLE-AES,URI="k"\n#EXTINF:1,\na', "are encrypted"),
         ('#EXT-X-DEFINE:NAME="a",VALUE="b"\n#EXTINF:1,\n{$a}', "has variables"),

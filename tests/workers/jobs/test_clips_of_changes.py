@@ -147,7 +147,7 @@ async def test_a_time_behind_a_jump_of_the_clock_is_refused_with_the_reason(host
     times: dict[str, Any] = {"start": "00:00:03.000", "end": "00:00:05.000"}
     result = await hosts.run(order("make", workflow="asset_gif", name="assets/made", source="jump.ts", **times), Listener())
     assert isinstance(result, Failed)
-    assert "The clock of film/jump.ts jumps by 4996.0 s at 4.0 s, and what is behind that cannot be looked up." in result.reason
+    assert "The clock of film/jump.ts jumps by 4996.0 s at 4.0 s, and what is after that cannot be looked up." in result.reason
 
 
 async def test_a_clip_is_of_one_programme(hosts: StepProcessPool, root: Path) -> None:

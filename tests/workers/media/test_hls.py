@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.properties.bounds import bounded
 from workers.media.errors import Unreadable
-from workers.media.hls import UNTOLD, Init, Playlist, read, text_of
+from workers.media.hls import UNKNOWN_DURATION, Init, Playlist, read, text_of
 from workers.media.resources import Part
 
 
@@ -78,7 +78,14 @@ def test_what_a_segment_is_told_holds_for_it_alone() -> None:
     )
     assert [one.sequence for one in found.entries] == [7, 8, 9, 10, 11, 12]
     assert [(one.breaks, one.time, one.absent) for one in found.entries[:2]] == [(True, 5.0, True), (False, None, False)]
-    assert [one.lasts for one in found.entries] == [4.0, UNTOLD, UNTOLD, UNTOLD, UNTOLD, 4.0]
+    assert [one.lasts for one in found.entries] == [
+        4.0,
+        UNKNOWN_DURATION,
+        UNKNOWN_DURATION,
+        UNKNOWN_DURATION,
+        UNKNOWN_DURATION,
+        4.0,
+    ]
 
 
 def test_only_the_newest_entries_are_read_and_all_are_counted() -> None:

@@ -125,7 +125,7 @@ async def test_a_log_that_was_changed_is_not_sealed_and_operators_see_it(inner: 
     as_superuser(database_url, "UPDATE events SET state = state || ' '::bytea WHERE position = 1")
 
     async def fails() -> bool:
-        told = "OperatorNeeded: the log does not fit at position %: the stored bytes%"
+        told = "OperatorNeeded: the log is damaged at position %: the stored bytes%"
         return bool(await inner.database.rows("SELECT FROM consumer_members WHERE fault LIKE %s", (told,)))
 
     async with running(sealer(inner)):

@@ -152,7 +152,7 @@ async def test_one_that_was_given_up_is_not_started_again_before_its_row_says_so
     assert [row[2] for row in await rows(inner)] == ["starting"]
     seen = rounds
     await until(lambda: rounds >= seen + 3)
-    one.worker._reports.go_on()
+    one.worker._reports.resume()
     await until(world.has_told("failed"))
     assert len(one.kind.starts) == 1
     one.kind.cannot = ""
@@ -348,7 +348,7 @@ class TestTakeover:
             await one.die()
             async with member(second.database, world, name="two"):
                 await until(world.has_told("started"))
-                one.worker._reports.go_on()
+                one.worker._reports.resume()
                 await one.worker._reports.stop()
         assert world.told("failed") == []
 

@@ -1,1 +1,1 @@
-"""Captions: the data that pictures carry, and text tracks."""
+"""Captions: data in pictures, and text tracks."""

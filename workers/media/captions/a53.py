@@ -1,10 +1,11 @@
 """Captions in the data of a picture: ATSC A/53 part 4, in SEI messages of H.264 and HEVC and in user data of MPEG-2.
 
-Each access unit carries up to 31 triples: pairs of CEA-608, and bytes of CEA-708 packets. `caption_data` gives those of one access
-unit, and `CaptionFinder` notes which captions have text. Pictures are coded in another order than they are shown in: give the
-finder the triples in the order of presentation.
+Each access unit carries up to 31 triples: pairs of CEA-608, and bytes of CEA-708 packets. `caption_data` returns those of one
+access unit, and `CaptionFinder` records which captions have text. Pictures are coded in another order than they are shown in: pass
+the triples to the finder in the order of presentation.
 
-The bytes come from strangers. Nothing here raises an error because of them, and the work is bounded by their length."""
+The bytes are untrusted. Nothing here raises an error because of them, and the work is bounded by their length.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ _REGISTERED: Final = 4
 """The payload type of an SEI message with user data that are registered by ITU-T T.35."""
 _LONGEST_SEI: Final = 65_536
 _MOST_UNITS: Final = 4_096
-"""NAL units of an access unit that are looked at, and SEI messages of a unit."""
+"""The largest number of NAL units of an access unit that are examined, and of SEI messages of a unit."""
 _MOST_TRIPLES: Final = 1_024
-"""Of an access unit. A/53 allows 31."""
+"""The largest number of triples of an access unit. A/53 allows 31."""
 
 
 class Triple(NamedTuple):
-    """`type` is 0 or 1 for a pair of CEA-608 in field 1 or 2, 3 for the first two bytes of a CEA-708 packet, and 2 for its further
-    ones."""
+    """Two bytes of caption data. `type` is 0 or 1 for a pair of CEA-608 in field 1 or 2, 3 for the first two bytes of a CEA-708
+    packet, and 2 for its further bytes."""
 
     type: int
     first: int
@@ -34,7 +35,7 @@ class Triple(NamedTuple):
 
 
 class CaptionServices(NamedTuple):
-    """`channels` are those of CEA-608, `CC1` to `CC4`, and `services` those of CEA-708, 1 to 63, that had text."""
+    """The captions that had text. `channels` are those of CEA-608, `CC1` to `CC4`, and `services` those of CEA-708, 1 to 63."""
 
     channels: tuple[str, ...]
     services: tuple[int, ...]
@@ -51,20 +52,20 @@ NO_CAPTIONS: Final = CaptionServices((), ())
 
 
 def caption_data(unit: bytes, codec: str, *, length_size: int = 4) -> Sequence[Triple]:
-    """The valid triples of an access unit, in order. `codec` is `h264`, `hevc` or `mpeg2video`; for another there are none.
-    `length_size`: bytes of the length before each NAL unit, 0 where start codes are before them (Annex B)."""
+    """Return the valid triples of an access unit, in order. `codec` is `h264`, `hevc` or `mpeg2video`; for another codec there are
+    none. `length_size` is the number of bytes of the length before each NAL unit, 0 if start codes are before them (Annex B)."""
     if MARK not in unit:
         return ()
-    found: list[Triple] = []
+    triples: list[Triple] = []
     for payload in _payloads(unit, codec, length_size):
-        found += _triples(payload)
-        if len(found) >= _MOST_TRIPLES:
+        triples += _triples(payload)
+        if len(triples) >= _MOST_TRIPLES:
             break
-    return found[:_MOST_TRIPLES]
+    return triples[:_MOST_TRIPLES]
 
 
 def _payloads(unit: bytes, codec: str, length_size: int) -> Iterator[bytes]:
-    """What follows the mark, up to the end of each message."""
+    """Yield the bytes after the mark up to the end of each message."""
     if codec == "mpeg2video":
         at = unit.find(_USER_DATA)
         while at >= 0:
@@ -101,7 +102,7 @@ def _with_start_codes(unit: bytes) -> Iterator[bytes]:
 
 
 def _sei_header(nal: bytes, codec: str) -> int:
-    """Bytes of the header of a NAL unit with SEI messages, 0 for other units."""
+    """Return the size in bytes of the header of a NAL unit with SEI messages, 0 for other units."""
     if not nal:
         return 0
     if codec == "h264":
@@ -122,7 +123,7 @@ def _messages(sei: bytes) -> Iterator[bytes]:
 
 
 def _extended(sei: bytes, at: int) -> tuple[int, int]:
-    """A number that is the sum of bytes up to the first that is not 255, and where it ends."""
+    """Return a number that is the sum of bytes up to the first that is not 255, and the position after it."""
     value = 0
     while at < len(sei) and sei[at] == 0xFF:
         value += 0xFF
@@ -131,7 +132,7 @@ def _extended(sei: bytes, at: int) -> tuple[int, int]:
 
 
 def _triples(payload: bytes) -> Iterator[Triple]:
-    """Of `cc_data`: its flags and the count, a byte of no meaning, and the triples."""
+    """Yield the triples of `cc_data`, which begins with flags and the count, and an unused byte."""
     if len(payload) < 2 or not payload[0] & 0x40:
         return
     for at in range(2, min(2 + 3 * (payload[0] & 0x1F), len(payload) - 2), 3):
@@ -141,15 +142,15 @@ def _triples(payload: bytes) -> Iterator[Triple]:
 
 @dataclass
 class CaptionFinder:
-    """Notes which captions have text. What an access unit costs does not depend on what came before."""
+    """Records which captions have text. The cost of an access unit does not depend on earlier ones."""
 
     _fields: tuple[_Field, _Field] = field(default_factory=lambda: (_Field(("CC1", "CC2")), _Field(("CC3", "CC4"))))
     _packets: _Packets = field(default_factory=lambda: _Packets())
     units: int = 0
-    """Access units that were looked at."""
+    """The number of access units that were examined."""
 
     def take(self, triples: Iterable[Triple]) -> None:
-        """Those of the next access unit."""
+        """Take the triples of the next access unit."""
         self.units += 1
         for triple in triples:
             if triple.type < 2:
@@ -157,24 +158,24 @@ class CaptionFinder:
             else:
                 self._packets.take(triple)
 
-    def found(self) -> CaptionServices:
+    def services(self) -> CaptionServices:
         channels = self._fields[0].with_text | self._fields[1].with_text
         return CaptionServices(tuple(sorted(channels)), tuple(sorted(self._packets.with_text)))
 
 
 class _Field:
-    """A field of CEA-608: two channels of captions, beside two of text and the data about programmes, which are no captions."""
+    """A field of CEA-608: two channels of captions. Its two channels of text and the data about programmes are no captions."""
 
     def __init__(self, channels: tuple[str, str]) -> None:
         self._channels = channels
         self._channel = 0
         self._captions = [False, False]
-        """Whether the channel is in a mode of captions."""
+        """True if the channel is in a caption mode, for both channels."""
         self._programme_data = False
         self.with_text: set[str] = set()
 
     def take(self, first: int, second: int) -> None:
-        """A pair without its bits of parity."""
+        """Take a pair without its parity bits."""
         if 0x10 <= first < 0x20:
             self._programme_data = False
             self._channel = first >> 3 & 1
@@ -242,7 +243,7 @@ class _Packets:
 
 
 def _has_text(block: bytes) -> bool:
-    """Whether a block of a service has a character that is shown, between its commands and their parameters."""
+    """Return True if a block of a service has a visible character between its commands and their parameters."""
     at = 0
     while at < len(block):
         code = block[at]
@@ -253,6 +254,7 @@ def _has_text(block: bytes) -> bool:
 
 
 def _c0_parameters(block: bytes, at: int) -> int:
-    """Of a control code below 0x20. EXT1 (0x10) leads to a second table, whose characters are symbols and accents."""
+    """Return the number of parameters of a control code below 0x20. EXT1 (0x10) selects a second table, whose characters are
+    symbols and accents."""
     code = block[at]
     return 2 if code >= 0x18 else int(code >= 0x10)

@@ -1,4 +1,4 @@
-"""Cue: a text with the time for which it is shown. The text is clean WebVTT: what it may have, and nothing else."""
+"""Cues: texts with the time for which they are shown. A text is clean WebVTT: it has the allowed markup, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from re import compile as regex
 from typing import Final
 
 LONGEST_TEXT: Final = 5_000
-"""Characters of one cue. A screen holds some hundred."""
+"""The largest number of characters of one cue. A screen holds some hundred."""
 _STYLES: Final = frozenset({"i", "b", "u", "ruby", "rt"})
 _DEEPEST: Final = 8
 _TOKEN: Final = regex(r"<([^<>]{0,300})>|([^<]+|<)")
@@ -18,7 +18,7 @@ _TAG: Final = regex(r"<[^<>]*>")
 _NAME: Final = regex(r"(/?)\s*([A-Za-z]{1,10})")
 _ENTITY: Final = regex(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31});")
 _SILENT: Final = regex(r"<\s*(script|style)\b[^<>]*>.*?(?:<\s*/\s*\1\s*>|\Z)", 2 | 16)
-"""What an HTML page would carry out and not show. 2 | 16: in any case, and over lines."""
+"""Elements that an HTML page would execute and not show. The flags 2 | 16 ignore case and let a dot match line breaks."""
 _CONTROLS: Final = regex("[\x00-\x08\x0b-\x1f\x7f\ufeff\ufffe\uffff\ud800-\udfff]")
 _SETTING: Final = regex(
     r"(?:vertical:(?:rl|lr)|line:-?[0-9]{1,3}(?:\.[0-9]{1,3})?%?(?:,(?:start|center|end))?"
@@ -29,7 +29,7 @@ _SETTING: Final = regex(
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """`begin` and `end` are milliseconds from the first picture of the film. `text` and `settings` are those of WebVTT."""
+    """A cue. `begin` and `end` are milliseconds from the first picture of the film. `text` and `settings` are those of WebVTT."""
 
     begin: int
     end: int
@@ -38,34 +38,35 @@ class Cue:
 
     @property
     def is_blank(self) -> bool:
-        """Nothing of it would be seen."""
+        """True if nothing of the cue would be visible."""
         return not _TAG.sub("", self.text).strip()
 
 
 def in_order(cues: Iterable[Cue]) -> list[Cue]:
-    """By their begin. Cues that begin at the same time stay in the order of the file, in which players put them on the screen."""
+    """Sort cues by their begin. Cues that begin at the same time stay in the order of the file, which is the order in which players
+    place them."""
     return sorted(cues, key=lambda cue: cue.begin)
 
 
 def clean(text: str) -> str:
-    """The text of a cue of WebVTT, with italics, bold, underlines, ruby and the names of voices. All other markup is removed, with
-    the scripts and styles in it; what is left shows as text."""
+    """Return the text of a WebVTT cue with italics, bold, underlines, ruby and the names of voices. All other markup is removed,
+    with the scripts and styles in it; the rest is shown as text."""
     lines = (line.strip() for line in _marked(_CONTROLS.sub("", _SILENT.sub("", text))).splitlines())
     return "\n".join(line for line in lines if line)
 
 
 def clean_settings(settings: str) -> str:
-    """The settings of a cue that say where it is shown. Those of regions go, since the regions do."""
+    """Return the settings of a cue that place it. Settings of regions are removed, because the regions are."""
     return " ".join(setting for setting in settings.split()[:10] if _SETTING.fullmatch(setting))
 
 
 def escaped(text: str) -> str:
-    """A text that shows as it is."""
+    """Escape a text so that it is shown as it is."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _marked(text: str) -> str:
-    """With tags that are closed in the order of their opening."""
+    """Return the text with tags that are closed in the order of their opening."""
     opened: list[str] = []
     return "".join([*_tokens(text, opened), *(f"</{name}>" for name in reversed(opened))])
 
@@ -92,10 +93,10 @@ def _tokens(text: str, opened: list[str]) -> Iterator[str]:
 
 
 def _voice(tag: str) -> str:
-    """Who speaks."""
+    """Return the name of the speaker."""
     name, _, annotation = tag.partition(" ")
-    known = name == "v" or name.startswith("v.")
-    return escaped(" ".join(_ENTITY.sub(_character, annotation).split())[:100]) if known else ""
+    is_voice = name == "v" or name.startswith("v.")
+    return escaped(" ".join(_ENTITY.sub(_character, annotation).split())[:100]) if is_voice else ""
 
 
 def _character(entity: Match[str]) -> str:

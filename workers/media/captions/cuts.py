@@ -1,4 +1,4 @@
-"""Parts of captions: the cues that are shown between two times, on the time line of what was cut."""
+"""Parts of captions: the cues that are shown between two times, on the time line of the part."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 from workers.media.captions.cues import Cue
 
 _SHORTEST: Final = 40
-"""Milliseconds. What is left of a cue at the border of a cut is not seen when it is shorter."""
+"""The shortest remainder, in milliseconds, of a cue at the border of a cut that is visible."""
 
 
 def cut(cues: Iterable[Cue], *, begin: float, end: float, to: float = 0.0) -> list[Cue]:
-    """Those from `begin` until before `end`, in seconds; `begin` is moved to the time `to`."""
+    """Return the cues from `begin` until before `end`, in seconds; `begin` is moved to the time `to`."""
     first, last, moved = round(begin * 1000), round(end * 1000), round((to - begin) * 1000)
     shown = ((max(cue.begin, first), min(cue.end, last), cue) for cue in cues)
     return [

@@ -26,11 +26,12 @@ from workers.media.captions.cues import LONGEST_TEXT, Cue, clean, escaped
 from workers.media.captions.faults import UnreadableCaptions
 
 _UNENDED: Final = Fraction(10)
-"""Seconds for which a text is shown that has no end."""
+"""Seconds for which a text without an end is shown."""
 _MOST_SCC: Final = 1024 * 1024
-"""Characters: those of six hours, in which each picture has its caption data. ttconv takes time that is quadratic in them."""
+"""The largest number of characters: those of six hours in which each picture has caption data. The time that ttconv takes is
+quadratic in them."""
 _MOST_CHANGES: Final = 500
-"""Of the text of one paragraph, when parts of it have times of their own."""
+"""The largest number of changes of the text of a paragraph whose parts have their own times."""
 _LINE: Final = 6
 """The height of a line in per cent of the picture."""
 _BOTTOM: Final = 80
@@ -41,7 +42,7 @@ _ALIGNED: Final = {TextAlignType.start: "align:start", TextAlignType.end: "align
 
 
 def ttml_document(text: str) -> model.ContentDocument:
-    """Raises `UnreadableCaptions`."""
+    """Parse TTML. Raise `UnreadableCaptions`."""
     try:
         tree = parsed_xml(text.encode("utf-8", "replace") if not text.startswith("<?xml") else _without_declaration(text))
     except NotXml as fault:
@@ -49,12 +50,12 @@ def ttml_document(text: str) -> model.ContentDocument:
     except HasDoctype:
         raise UnreadableCaptions("The captions have a document type, which is refused.") from None
     root = ElementTree.fromstring(etree.tostring(tree.getroot()))  # noqa: S314 - it was parsed before, and has no document type
-    found = _read(lambda: imsc.to_model(ElementTree.ElementTree(root)), "TTML")
-    if found is None:
-        raise UnreadableCaptions("The captions are XML, and not TTML.")
+    document = _read(lambda: imsc.to_model(ElementTree.ElementTree(root)), "TTML")
+    if document is None:
+        raise UnreadableCaptions("The captions are XML, but not TTML.")
     if not any(_ends(element) for element in root.iter() if element.tag in _CONTAINERS):
-        _without_ends(found)
-    return found
+        _without_ends(document)
+    return document
 
 
 def _ends(element: ElementTree.Element) -> bool:
@@ -62,7 +63,8 @@ def _ends(element: ElementTree.Element) -> bool:
 
 
 def _without_ends(document: model.ContentDocument) -> None:
-    """ttconv lets what states no end last as long as its children, and forgets that their times count from its own begin."""
+    """Remove the ends of body and divisions. For an element without an end, ttconv uses the end of its children and ignores that
+    their times count from the begin of the element."""
     body = document.get_body()
     for element in () if body is None else body.dfs_iterator():
         if isinstance(element, model.Body | model.Div):
@@ -70,16 +72,16 @@ def _without_ends(document: model.ContentDocument) -> None:
 
 
 def scc_document(text: str) -> model.ContentDocument:
-    """Raises `UnreadableCaptions`."""
+    """Parse SCC. Raise `UnreadableCaptions`."""
     if len(text) > _MOST_SCC:
         raise UnreadableCaptions("The captions have more SCC than any film.")
-    found = _read(lambda: scc.to_model(text), "SCC")
-    assert found is not None
-    return found
+    document = _read(lambda: scc.to_model(text), "SCC")
+    assert document is not None
+    return document
 
 
 def _without_declaration(text: str) -> bytes:
-    """The text is decoded already, so its declaration of an encoding is not true any more."""
+    """Return the text without its declaration of an encoding, which no longer applies because the text is already decoded."""
     return text.partition("?>")[2].encode("utf-8", "replace")
 
 
@@ -87,13 +89,13 @@ def _read(reader: Callable[[], model.ContentDocument | None], name: str) -> mode
     logging.getLogger("ttconv").setLevel(logging.CRITICAL)  # a hostile file has a warning for each of its elements
     try:
         return reader()
-    except Exception:  # it raises whatever the file makes it stumble over
+    except Exception:  # a hostile file can make it raise anything
         raise UnreadableCaptions(f"The captions begin as {name} and cannot be read as that.") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """`align` and `line` are settings of a cue."""
+    """The style of a text. `align` is a setting of a cue."""
 
     italic: bool = False
     bold: bool = False
@@ -101,7 +103,7 @@ class _Style:
     align: str = ""
 
     def of(self, element: model.ContentElement) -> _Style:
-        """As it is inside of the element."""
+        """Return the style inside of the element."""
         style, made = element.get_style, self
         if (slant := style(StyleProperties.FontStyle)) is not None:
             made = replace(made, italic=slant is not FontStyleType.normal)
@@ -123,13 +125,13 @@ class _Style:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """From `begin` until before `end`, which is None as long as nothing ends it."""
+    """A time span from `begin` until before `end`, which is None if it does not end."""
 
     begin: Fraction
     end: Fraction | None
 
     def of(self, element: model.ContentElement) -> _Span:
-        """When the element is shown, whose times count from the begin of what it is in."""
+        """Return the span of the element, whose times count from the begin of its parent."""
         begin, end = element.get_begin(), element.get_end()
         ends = [time for time in (self.end, None if end is None else self.begin + Fraction(end)) if time is not None]
         return _Span(self.begin + Fraction(begin or 0), min(ends, default=None))
@@ -142,7 +144,7 @@ class _Piece:
 
 
 def timed_texts(document: model.ContentDocument) -> Iterator[Cue]:
-    """Raises `UnreadableCaptions`."""
+    """Yield the cues of a document. Raise `UnreadableCaptions`."""
     body = document.get_body()
     if body is not None:
         yield from _of_element(body, _Span(Fraction(0), None), (), region=None, rows=document.get_cell_resolution().rows)
@@ -160,7 +162,7 @@ def _of_element(
     region = region if own is None else own
     if isinstance(element, model.P):
         styled = around if region is None else (region, *around)
-        style = reduce(lambda style, one: style.of(one), styled, _Style())
+        style = reduce(lambda style, ancestor: style.of(ancestor), styled, _Style())
         yield from _of_paragraph(element, inside, style, place=lambda lines: _placed(region, lines, rows))
         return
     for child in element:
@@ -168,7 +170,7 @@ def _of_element(
 
 
 def _of_paragraph(paragraph: model.P, span: _Span, style: _Style, *, place: Callable[[int], str]) -> Iterator[Cue]:
-    """One cue, or one for each change where parts of it have times of their own."""
+    """Yield one cue, or one for each change if parts of the paragraph have their own times."""
     pieces = [piece for child in paragraph for piece in _pieces(child, span.of(child), style)]
     if sum(len(piece.text) for piece in pieces) > 8 * LONGEST_TEXT:
         raise UnreadableCaptions(f"A paragraph of the captions has more than {LONGEST_TEXT} characters.")
@@ -194,15 +196,15 @@ def _pieces(element: model.ContentElement, span: _Span, style: _Style) -> Iterat
     elif isinstance(element, model.Text):
         text = str(element.get_text())
         parent = element.parent()
-        kept = parent is not None and parent.get_space() is model.WhiteSpaceHandling.PRESERVE
-        yield _Piece(span, style.tagged(text if kept else _collapsed(text)))
+        preserved = parent is not None and parent.get_space() is model.WhiteSpaceHandling.PRESERVE
+        yield _Piece(span, style.tagged(text if preserved else _collapsed(text)))
     else:
         for child in element:
             yield from _pieces(child, span.of(child), style.of(element))
 
 
 def _collapsed(text: str) -> str:
-    """Blanks and breaks between words are one blank, as XML says."""
+    """Collapse blanks and line breaks between words into one blank, as XML specifies."""
     words = " ".join(text.split())
     if not words:
         return " " if text else ""
@@ -210,11 +212,11 @@ def _collapsed(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(line for one in text.splitlines() if (line := _AFTER_TAGS.sub(r"\1", " ".join(one.split()))))
+    return "\n".join(line for raw in text.splitlines() if (line := _AFTER_TAGS.sub(r"\1", " ".join(raw.split()))))
 
 
 def _placed(region: model.Region | None, lines: int, rows: int) -> str:
-    """Where the text begins, unless that is at the bottom, where players show cues anyway."""
+    """Return the setting for the position of the text, unless that is at the bottom, where players show cues by default."""
     if region is None:
         return ""
     origin, position = region.get_style(StyleProperties.Origin), region.get_style(StyleProperties.Position)
@@ -231,7 +233,7 @@ def _placed(region: model.Region | None, lines: int, rows: int) -> str:
 
 
 def _per_cent(length: LengthType | None, rows: int) -> float | None:
-    """Of the height of the picture."""
+    """Return the length in per cent of the height of the picture."""
     if length is None:
         return None
     if length.units is LengthType.Units.c:

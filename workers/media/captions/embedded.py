@@ -1,7 +1,7 @@
-"""Captions within the pictures of a whole film: which there are, and those of CEA-608 as Scenarist files.
+"""Captions within the pictures of a whole film: the list of them, and those of CEA-608 as Scenarist files.
 
-A Scenarist file (SCC) holds the pairs of one channel with their times. The readers of captions make text of it, as they do of an
-uploaded file.
+A Scenarist file (SCC) holds the pairs of one channel with their times. The readers of captions convert it to text, as they do with
+an uploaded file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from workers.media.captions.a53 import CaptionFinder, CaptionServices, Triple
 
 MOST_PAIRS: Final = 200_000
-"""Of a channel: those of more than three hours without a pause for breath."""
+"""The largest number of pairs of a channel: those of more than three hours without a pause."""
 _CHANNELS: Final = (("CC1", "CC2"), ("CC3", "CC4"))
 _HEAD: Final = "Scenarist_SCC V1.0\n"
 _RATE: Final = 30_000 / 1_001
@@ -22,15 +22,15 @@ _IN_A_MINUTE: Final = 1_798
 _HELD_BACK: Final = 32
 _MOST_IN_A_LINE: Final = 32
 _AT_ONCE: Final = frozenset({0x20, 0x25, 0x26, 0x27, 0x29, 0x2C, 0x2D, 0x2F})
-"""Control codes that change what is seen when they come. Each begins a line of its own, so that its time is exact."""
+"""Control codes that change the picture when they arrive. Each begins a separate line, so that its time is exact."""
 
 Timed = tuple[float, Sequence[Triple]]
 _Pair = tuple[float, int, int]
 
 
 class EmbeddedCaptions:
-    """What the pictures of a film carry. `pictures` are the times of the pictures in seconds with their triples, in the order in
-    which they are decoded. `truncated` are channels of which the first `MOST_PAIRS` pairs are kept."""
+    """The captions in the pictures of a film. `pictures` are the times of the pictures in seconds with their triples, in the order
+    in which they are decoded. `truncated` are channels of which only the first `MOST_PAIRS` pairs are stored."""
 
     def __init__(self, pictures: Iterable[Timed]) -> None:
         finder = CaptionFinder()
@@ -40,17 +40,17 @@ class EmbeddedCaptions:
             for triple in triples:
                 if triple.type < 2:
                     fields[triple.type].take(at, triple.first & 0x7F, triple.second & 0x7F)
-        self.services: CaptionServices = finder.found()
+        self.services: CaptionServices = finder.services()
         self._pairs = fields[0].pairs | fields[1].pairs
         self.truncated = tuple(sorted(name for name, pairs in self._pairs.items() if len(pairs) >= MOST_PAIRS))
 
     def scenarist(self, channel: str) -> str:
-        """The pairs of a channel, as those of CC1."""
+        """Return the pairs of a channel as a Scenarist file, as if they were those of CC1."""
         return scenarist(self._pairs.get(channel, ()))
 
 
 def _shown(pictures: Iterable[Timed]) -> Iterator[tuple[float, int, Sequence[Triple]]]:
-    """In the order in which they are shown. A decoder holds back at most 16 pictures."""
+    """Yield pictures in the order in which they are shown. A decoder holds back at most 16 pictures."""
     waiting: list[tuple[float, int, Sequence[Triple]]] = []
     for number, (at, triples) in enumerate(pictures):
         if not triples:
@@ -71,7 +71,7 @@ class _Split:
         self.pairs: dict[str, list[_Pair]] = {channel: [] for channel in channels}
 
     def take(self, at: float, first: int, second: int) -> None:
-        """A pair without its bits of parity. Data about programmes are left out, from their control code until the next one of
+        """Take a pair without its parity bits. Data about programmes are skipped, from their control code until the next one of
         captions."""
         if 0x10 <= first < 0x20:
             self._channel = self._channels[first >> 3 & 1]
@@ -85,8 +85,8 @@ class _Split:
 
 
 def scenarist(pairs: Iterable[_Pair]) -> str:
-    """A Scenarist file. Pairs that come one frame after another share a line, whose time is that of its first one. Pairs may come
-    faster than the format has them; those that change what is seen keep their times."""
+    """Return a Scenarist file. Pairs in consecutive frames share a line with the time of the first one. Pairs may arrive faster
+    than the format allows; those that change the picture keep their times."""
     lines: list[str] = []
     words: list[str] = []
     begun = 0
@@ -105,7 +105,7 @@ def scenarist(pairs: Iterable[_Pair]) -> str:
 
 
 def _time_code(frame: int) -> str:
-    """With dropped numbers, so that it tells real time."""
+    """Return a time code with dropped numbers, so that it matches real time."""
     tens, rest = divmod(frame, _IN_TEN_MINUTES)
     number = frame + 18 * tens + (2 * ((rest - 2) // _IN_A_MINUTE) if rest >= 2 else 0)
     second, frames = divmod(number, 30)

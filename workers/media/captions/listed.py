@@ -1,5 +1,5 @@
-"""Text tracks that the master playlist of a package lists. The playlist may be of other hands: what is not in a folder beside that
-of the package is left out."""
+"""Text tracks in the master playlist of a package. The playlist may be from another source: tracks outside of the folders next to
+that of the package are ignored."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _LANGUAGE: Final = regex(r"[A-Za-z0-9]{1,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 
 
 def listed_tracks(master: str) -> list[TextTrack]:
-    """List the text tracks of a master playlist. A playlist that cannot be read has none."""
+    """Return the text tracks of a master playlist. A playlist that cannot be read has none."""
     try:
         renditions = hls.read(master, most=_MOST_READ).renditions
     except Unreadable:
         return []
-    found: list[TextTrack] = []
-    for one in renditions:
-        place, language = _PLACE.fullmatch(one.uri), one.language or "und"
-        if one.type == "SUBTITLES" and place is not None and _LANGUAGE.fullmatch(language) and len(found) < MOST_LISTED:
-            name = one.name or language
-            found.append(TextTrack(name=name, language=language, kind=_kind(one), stem=place[2], folder=place[1]))
-    return found
+    tracks: list[TextTrack] = []
+    for rendition in renditions:
+        place, language = _PLACE.fullmatch(rendition.uri), rendition.language or "und"
+        if rendition.type == "SUBTITLES" and place is not None and _LANGUAGE.fullmatch(language) and len(tracks) < MOST_LISTED:
+            name = rendition.name or language
+            tracks.append(TextTrack(name=name, language=language, kind=_kind(rendition), stem=place[2], folder=place[1]))
+    return tracks
 
 
 def _kind(listed: hls.Rendition) -> CaptionKind:

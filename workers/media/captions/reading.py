@@ -1,7 +1,7 @@
-"""Reading captions of WebVTT, SubRip (SRT), TTML with its profiles IMSC and EBU-TT-D, and Scenarist (SCC).
+"""Reading of captions in WebVTT, SubRip (SRT), TTML with its profiles IMSC and EBU-TT-D, and Scenarist (SCC).
 
-The files come from strangers. What they may have is bounded before a library reads them, and what a library says of a file that it
-cannot read is not shown: it may hold any text. webvtt-py and ttconv do the reading: ADR 0102.
+The files are untrusted. Their content is bounded before a library reads them, and messages of a library about an unreadable file
+are not shown: they may hold any text. webvtt-py and ttconv do the parsing: see ADR 0102.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workers.media.captions.faults import UnreadableCaptions, clock
 MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_CUES: Final = 20_000
 LATEST: Final = 100 * 3600 * 1000
-"""Milliseconds. No film lasts longer."""
+"""The latest time in milliseconds. No film is longer."""
 _BOMS: Final = (
     (BOM_UTF32_LE, "utf-32"),
     (BOM_UTF32_BE, "utf-32"),
@@ -35,13 +35,13 @@ _LOOKED_AT: Final = 1000
 _PLACED: Final = regex(r"\{\\an?([1-9])\}")
 _ASS: Final = regex(r"\{\\[^{}]{0,200}\}")
 _UNNUMBERED: Final = regex(r"(\A|\n[ \t\r]{0,9}\n)(?=[0-9]{1,4}:[0-9]{1,2}:[0-9]{1,2}[,.][0-9]{1,3}[ \t]{0,9}-->)")
-"""Before a cue of SRT that has no number, which players take and the reader does not."""
+"""Matches the position before an SRT cue without a number, which players accept and the reader does not."""
 _LINES: Final = {"7": "line:0", "8": "line:0", "9": "line:0", "4": "line:50%", "5": "line:50%", "6": "line:50%"}
 
 
 @dataclass(frozen=True, slots=True)
 class Captions:
-    """The cues of a file in the order in which they begin. `remarks` are sentences about what was left out or guessed."""
+    """The cues of a file in the order of their begin. `remarks` are sentences about what was skipped or guessed."""
 
     format: str
     cues: Sequence[Cue]
@@ -49,7 +49,7 @@ class Captions:
 
 
 def read(content: bytes) -> Captions:
-    """Raises `UnreadableCaptions`."""
+    """Parse a file of captions. Raise `UnreadableCaptions`."""
     if len(content) > MOST_BYTES:
         raise UnreadableCaptions(f"The captions have more than {MOST_BYTES // 1024 // 1024} MiB.")
     remarks: list[str] = []
@@ -59,7 +59,7 @@ def read(content: bytes) -> Captions:
     name = _format(text)
     if text.count("-->") > MOST_CUES:
         raise _too_many()
-    cues = in_order(_kept(_READERS[name](text, remarks), remarks))
+    cues = in_order(_showable(_READERS[name](text, remarks), remarks))
     if not cues:
         raise UnreadableCaptions(" ".join([f"There is no cue in the captions, read as {name}.", *remarks]))
     return Captions(name, cues, remarks)
@@ -70,7 +70,8 @@ def _too_many() -> UnreadableCaptions:
 
 
 def _decoded(content: bytes, remarks: list[str]) -> str:
-    """UTF-8 unless a byte order mark, or a zero in every other byte, says otherwise. What is no UTF-8 is from Windows."""
+    """Decode a file: UTF-8 unless a byte order mark, or a zero in every other byte, says otherwise. Text that is not UTF-8 is taken
+    for Windows-1252."""
     encoding = next((name for mark, name in _BOMS if content.startswith(mark)), None) or _utf16(content)
     if encoding is None and content.lstrip().startswith(b"<?xml") and b"encoding=" in (head := content[:200]).lower():
         stated = regex(rb"encoding=[\"']([A-Za-z0-9._-]{1,40})[\"']").search(head)
@@ -99,8 +100,8 @@ def _format(text: str) -> str:
     return "TTML" if text.startswith("<") else "SRT"
 
 
-def _kept(cues: Iterator[Cue], remarks: list[str]) -> Iterator[Cue]:
-    """Those that can be shown."""
+def _showable(cues: Iterator[Cue], remarks: list[str]) -> Iterator[Cue]:
+    """Yield the cues that can be shown."""
     bad: list[Cue] = []
     for number, cue in enumerate(cues, 1):
         if number > MOST_CUES:
@@ -150,7 +151,7 @@ def _read(read: webvtt.WebVTT, text: str, remarks: list[str]) -> Iterator[Cue]:
 
 
 def _settings(raw: str, settings: str) -> str:
-    """SRT has none; its files place cues by a code of another format."""
+    """Return the settings of a cue. SRT has none; its files place cues by a code of another format."""
     placed = _PLACED.search(raw)
     return clean_settings(settings) or (_LINES.get(placed[1], "") if placed is not None else "")
 

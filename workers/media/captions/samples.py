@@ -16,7 +16,7 @@ _BOXED: Final = (b"vttc", b"vtte", b"vtta")
 
 
 class Sample(NamedTuple):
-    """`at` and `lasts` are seconds."""
+    """A sample. `at` and `lasts` are seconds."""
 
     at: float
     lasts: float
@@ -24,8 +24,8 @@ class Sample(NamedTuple):
 
 
 def read_samples(samples: Iterable[Sample]) -> Captions:
-    """The cues of a track, on its time line. Raises `UnreadableCaptions`."""
-    found: dict[Cue, None] = {}
+    """Return the cues of a track, on its time line. Raise `UnreadableCaptions`."""
+    cues: dict[Cue, None] = {}
     remarks: list[str] = []
     size = 0
     name = "WebVTT"
@@ -34,7 +34,7 @@ def read_samples(samples: Iterable[Sample]) -> Captions:
         if size > MOST_BYTES:
             raise UnreadableCaptions(f"The captions have more than {MOST_BYTES // 1024 // 1024} MiB.")
         if sample.data[4:8] in _BOXED:
-            found |= dict.fromkeys(_boxed(sample))
+            cues |= dict.fromkeys(_boxed(sample))
         elif sample.data.strip():
             try:
                 document = read(sample.data)
@@ -42,13 +42,13 @@ def read_samples(samples: Iterable[Sample]) -> Captions:
                 remarks.append(f"{fault} A part of the track is left out.")
                 continue
             name = document.format
-            found |= dict.fromkeys(document.cues)
+            cues |= dict.fromkeys(document.cues)
             remarks += document.remarks
-        if len(found) > MOST_CUES:
+        if len(cues) > MOST_CUES:
             raise UnreadableCaptions(f"The captions have more than {MOST_CUES} cues.")
-    if not found:
+    if not cues:
         raise UnreadableCaptions("There is no cue in the track.")
-    return Captions(name, _whole(in_order(found)), list(dict.fromkeys(remarks))[:10])
+    return Captions(name, _whole(in_order(cues)), list(dict.fromkeys(remarks))[:10])
 
 
 def _boxed(sample: Sample) -> Iterator[Cue]:
@@ -57,7 +57,7 @@ def _boxed(sample: Sample) -> Iterator[Cue]:
         for box in boxes(memoryview(sample.data)):
             if box.kind != b"vttc":
                 continue
-            inside = {one.kind: bytes(one.body).decode(errors="replace") for one in boxes(box.body)}
+            inside = {inner.kind: bytes(inner.body).decode(errors="replace") for inner in boxes(box.body)}
             text = clean(inside.get(b"payl", ""))
             if text and end > begin:
                 yield Cue(begin, end, text, clean_settings(inside.get(b"sttg", "")))
@@ -66,7 +66,8 @@ def _boxed(sample: Sample) -> Iterator[Cue]:
 
 
 def _whole(cues: Iterable[Cue]) -> list[Cue]:
-    """A cue over the border of two segments is in both, in two parts. The cues are in the order of their begin."""
+    """Merge the parts of cues. A cue over the border of two segments is in both, in two parts. The cues are in the order of their
+    begin."""
     merged: list[Cue] = []
     places: dict[tuple[str, str], int] = {}
     for cue in cues:

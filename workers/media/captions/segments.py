@@ -1,7 +1,8 @@
 """Captions in the pictures of one segment of a stream: fragments of MP4, or packets of a transport stream.
 
-A segment is looked at alone, so whoever looks keeps nothing in between. Captions that go on over a border are seen by their next
-command, which they have in each line."""
+A segment is examined alone, so no state is needed between segments. Captions that continue over a border are found by their next
+command, which is in each line.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +24,28 @@ _TIMED = tuple[int, Sequence[Triple]]
 
 
 def segment_captions(file: Path, init: Init | None) -> CaptionServices:
-    """`init` is None for a transport stream. What cannot be read has none: who takes the segment judges it. Fragments without any
-    are searched for the mark of captions only."""
+    """Return the captions of a segment. `init` is None for a transport stream. An unreadable segment has none: the caller judges
+    it. Fragments without captions are only searched for the mark of captions."""
     try:
         with file.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as data:
             if init is not None and data.find(MARK) < 0:
                 return NO_CAPTIONS
-            found = sorted(_of_fragments(data, init) if init is not None else _of_packets(data), key=lambda one: one[0])
+            pictures = sorted(_of_fragments(data, init) if init is not None else _of_packets(data), key=lambda picture: picture[0])
     except (Unreadable, ValueError):
         return NO_CAPTIONS
     finder = CaptionFinder()
-    for _, triples in found:
+    for _, triples in pictures:
         finder.take(triples)
-    return finder.found()
+    return finder.services()
 
 
 def _of_fragments(data: mmap, init: Init) -> Iterator[_TIMED]:
-    """Of each picture, by the time at which it is shown."""
+    """Yield the triples of each picture with the time at which it is shown."""
     main, codec = init.main, _CODECS.get(init.main.codec.partition(".")[0])
     size = (main.configuration[4] & 0x03) + 1 if codec == "h264" and len(main.configuration) > 4 else _LENGTH_SIZE
     if codec is None:
         return
-    left = len(data)
+    remaining = len(data)
     for moof in places(data, most=_MOST_FRAGMENTS):
         if moof.kind != b"moof":
             continue
@@ -59,15 +60,15 @@ def _of_fragments(data: mmap, init: Init) -> Iterator[_TIMED]:
             for run in read_runs(traf.body):
                 at = at if run.offset is None else moof.at + run.offset
                 for lasts, length, _, shift in run.samples(defaults):
-                    left -= length  # runs may claim the same bytes again
-                    if at < 0 or left < 0:
+                    remaining -= length  # several runs may claim the same bytes
+                    if at < 0 or remaining < 0:
                         return
                     yield time + shift, caption_data(data[at : at + length], codec, length_size=size)
                     time, at = time + lasts, at + length
 
 
 def _of_packets(data: mmap) -> Iterator[_TIMED]:
-    """Of each picture of the first track of pictures, by its presentation time."""
+    """Yield the triples of each picture of the first video track with its presentation time."""
     pid, unit = -1, bytearray()
     for at in range(0, len(data) - PACKET + 1, PACKET):
         packet = data[at : at + PACKET]
@@ -88,10 +89,10 @@ def _of_packets(data: mmap) -> Iterator[_TIMED]:
 
 
 def _of_unit(unit: bytes) -> _TIMED:
-    """A packet of an elementary stream with its header. Nothing says of what codec it is before its first key frame."""
+    """Return the triples of a packet of an elementary stream with its header. Its codec is unknown before the first key frame."""
     time = 0
     if len(unit) >= 14 and unit[7] & 0x80:
         stamp = unit[9:14]
         time = (stamp[0] >> 1 & 7) << 30 | stamp[1] << 22 | (stamp[2] >> 1) << 15 | stamp[3] << 7 | stamp[4] >> 1
-    found = (caption_data(unit, codec, length_size=0) for codec in ("h264", "hevc", "mpeg2video"))
-    return time, next((triples for triples in found if triples), ())
+    by_codec = (caption_data(unit, codec, length_size=0) for codec in ("h264", "hevc", "mpeg2video"))
+    return time, next((triples for triples in by_codec if triples), ())

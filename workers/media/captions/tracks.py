@@ -1,7 +1,7 @@
 """Text tracks in the packages of a film: lines of the HLS master playlist, and adaptation sets of the DASH manifest.
 
-Only these two texts change, never the picture. Each function gives the same for what it gave before, so it may run again after any
-change. A track belongs to the folder in which its files are; the tracks of other folders stay as they are.
+Only these two texts change, never the picture. Each function is idempotent, so it may run again after any change. A track belongs
+to the folder of its files; the tracks of other folders stay as they are.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ _DASH: Final = {
     CaptionKind.DESCRIPTIONS: ("description", "1"),
     CaptionKind.FORCED: ("forced-subtitle", None),
 }
-"""The role, and for whom the text is: 1 for those who see badly, 2 for those who hear badly."""
+"""The role, and the audience of the text: 1 for visually impaired people, 2 for hearing-impaired people."""
 _HLS: Final = {
     CaptionKind.CAPTIONS: "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound",
     CaptionKind.DESCRIPTIONS: "public.accessibility.describes-video",
 }
 _BANDWIDTH: Final = 1000
 _JOINING: Final = frozenset("\u200c\u200d\u200e\u200f")
-"""Signs that are not seen and belong to the spelling: of Persian and Hindi, of families of emoji, of names in two directions."""
+"""Invisible characters that belong to the spelling: of Persian and Hindi, of families of emoji, of names in two directions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextTrack:
-    """`folder` is below that of the content, `stem` the name of its files there without their endings. `language` is of BCP 47."""
+    """A text track. `folder` is below that of the content, `stem` the name of its files there without extensions. `language` is a
+    BCP 47 tag."""
 
     name: str
     language: str
@@ -51,12 +52,12 @@ class TextTrack:
 
     @property
     def file(self) -> str:
-        """Below the folder of the content: the whole text."""
+        """The path of the whole text below the folder of the content."""
         return f"{self.folder}/{self.stem}.vtt"
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All that belong to the track, what is referred to before what refers to it."""
+        """The paths of all files of the track; each file comes before those that refer to it."""
         return (self.file, f"{self.folder}/{self.stem}.segments.vtt", self.playlist)
 
     @property
@@ -65,21 +66,24 @@ class TextTrack:
 
 
 def shown_name(name: str) -> str:
-    """The name in one line, without signs that would change how the text around it is shown. Empty where nothing of it is seen."""
-    seen = "".join(one if one.isprintable() or one in _JOINING else " " if one.isspace() else "" for one in name)
-    return " ".join(seen.split()) if any(one not in _JOINING for one in seen) else ""
+    """Return the name in one line, without characters that would change how the text around it is shown. It is empty if nothing of
+    it is visible."""
+    seen = "".join(
+        character if character.isprintable() or character in _JOINING else " " if character.isspace() else "" for character in name
+    )
+    return " ".join(seen.split()) if any(character not in _JOINING for character in seen) else ""
 
 
 def track_files(track: TextTrack, cues: Sequence[Cue], *, lasts: float) -> dict[str, bytes]:
-    """The contents of the files of a track by their names below the folder of the content. `lasts` is the length of the film in
-    seconds."""
+    """Return the contents of the files of a track by their names below the folder of the content. `lasts` is the length of the film
+    in seconds."""
     segments, playlist = webvtt.segments(cues, lasts=lasts, name=f"{track.stem}.segments.vtt")
     return dict(zip(track.files, (webvtt.whole(cues).encode(), segments, playlist.encode()), strict=True))
 
 
 def in_playlist(master: str, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS, stem: str = "") -> str:
-    """The master playlist of a package, in a folder beside `folder`, with exactly these tracks of the folder, or those of its
-    tracks that have this `stem`."""
+    """Return the master playlist of a package in a folder next to `folder`, with exactly these tracks of the folder. If `stem` is
+    given, only the tracks with this stem are replaced."""
     lines = [line for line in master.splitlines() if not _is_text(line, f'"{_place(folder, stem)}')]
     others = {_attribute(line, "NAME") for line in lines if _is_text(line)}
     added = list(_media(tracks, others))
@@ -90,15 +94,16 @@ def in_playlist(master: str, tracks: Sequence[TextTrack], *, folder: str = CAPTI
 
 
 def in_manifest(manifest: bytes, tracks: Sequence[TextTrack], *, folder: str = CAPTIONS, stem: str = "") -> bytes:
-    """The DASH manifest of a package, in the same way. Raises `ValueError` for what is no manifest."""
+    """Return the DASH manifest of a package, changed as `in_playlist` changes a playlist. Raise `ValueError` if it is not a
+    manifest."""
     try:
         mpd = parsed_xml(manifest).getroot()
     except (NotXml, HasDoctype) as fault:
-        raise ValueError("it is no manifest") from fault
+        raise ValueError("it is not a manifest") from fault
     for period in mpd.findall(f"{_MPD}Period"):
-        before = [one for one in period.findall(f"{_MPD}AdaptationSet") if _is_in(one, _place(folder, stem))]
-        for one in before:
-            period.remove(one)
+        before = [adaptation for adaptation in period.findall(f"{_MPD}AdaptationSet") if _is_in(adaptation, _place(folder, stem))]
+        for adaptation in before:
+            period.remove(adaptation)
         sets = period.findall(f"{_MPD}AdaptationSet")
         at = period.index(sets[-1]) + 1 if sets else len(period)
         for track in reversed(tracks):
@@ -116,7 +121,8 @@ def _attribute(line: str, name: str) -> str:
 
 
 def _media(tracks: Sequence[TextTrack], taken: set[str]) -> Iterator[str]:
-    """Names are told apart by their kinds, and then by numbers: no two of a group may be the same."""
+    """Yield the tags of the tracks. Equal names are distinguished by their kinds, and then by numbers: names of a group must be
+    unique."""
     for track in tracks:
         plain = shown_name(track.name).replace('"', "'") or track.language
         name, number = plain, 1
@@ -133,7 +139,7 @@ def _media(tracks: Sequence[TextTrack], taken: set[str]) -> Iterator[str]:
 
 
 def _grouped(line: str, grouped: bool) -> str:
-    """A variant that says in which group its texts are, or no more."""
+    """Return the tag of a variant with the group of its texts, or without one."""
     before = _attribute(line, "SUBTITLES")
     plain = line.replace(f',SUBTITLES="{before}"', "") if before else line
     return f'{plain},SUBTITLES="{_GROUP}"' if grouped else plain
@@ -144,7 +150,7 @@ def _place(folder: str, stem: str) -> str:
 
 
 def _is_in(adaptation: etree._Element, place: str) -> bool:
-    return any((one.text or "").startswith(place) for one in adaptation.iter(f"{_MPD}BaseURL"))
+    return any((url.text or "").startswith(place) for url in adaptation.iter(f"{_MPD}BaseURL"))
 
 
 def _adaptation_set(track: TextTrack) -> etree._Element:
@@ -155,7 +161,7 @@ def _adaptation_set(track: TextTrack) -> etree._Element:
         etree.SubElement(made, f"{_MPD}Accessibility", schemeIdUri=_PURPOSES, value=purpose)
     etree.SubElement(made, f"{_MPD}Role", schemeIdUri=_ROLES, value=role)
     name = f"{track.folder}-{track.stem}"
-    identity = "".join(one if one.isalnum() and one.isascii() else "-" for one in name)
+    identity = "".join(character if character.isalnum() and character.isascii() else "-" for character in name)
     representation = etree.SubElement(made, f"{_MPD}Representation", id=identity, bandwidth=str(_BANDWIDTH))
     etree.SubElement(representation, f"{_MPD}BaseURL").text = f"../{quote(track.file)}"
     return made

@@ -1,7 +1,7 @@
 """WebVTT files: a whole one, and the segments of HLS.
 
-The segments of a track are the parts of one file, which players read by byte ranges, as they read the picture and the sound. So a
-long film with many languages does not have thousands of files.
+The segments of a track are parts of one file, which players read by byte ranges, as they read picture and sound. Therefore a long
+film with many languages does not have thousands of files.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from workers.media.captions.faults import UnreadableCaptions, clock
 
 SEGMENT_SECONDS: Final = 6
 _MOST_SHOWN: Final = 200_000
-"""Cues in all segments together."""
+"""The largest number of cues in all segments together."""
 _HEAD: Final = "WEBVTT\n"
 _MAP: Final = "X-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n"
-"""The times of cues count from the begin of the film, as those of the CMAF tracks beside them do."""
+"""The header that makes the times of cues count from the begin of the film, as those of the CMAF tracks do."""
 
 
 def whole(cues: Iterable[Cue]) -> str:
-    """One file for players of DASH, for downloads and for services."""
+    """Return one file for players of DASH, for downloads and for services."""
     return "\n".join([_HEAD, *map(_block, cues)])
 
 
 def segments(cues: Sequence[Cue], *, lasts: float, name: str) -> tuple[bytes, str]:
-    """The file `name` with all segments of a film of this length in seconds, and its media playlist. A cue that is shown over the
-    border of two segments is in both. Raises `UnreadableCaptions` for so many long cues that they would fill a disk."""
+    """Return the file `name` with all segments of a film of this length in seconds, and its media playlist. A cue that is shown
+    over the border of two segments is in both. Raise `UnreadableCaptions` if there are so many long cues that they would fill a
+    disk."""
     length = SEGMENT_SECONDS * 1000
     lasting = max(round(lasts * 1000), 1)
     count = -(-lasting // length)

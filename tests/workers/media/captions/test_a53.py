@@ -103,7 +103,7 @@ def test_channels_count_where_their_captions_have_text(triples: Sequence[Triple]
     finder = CaptionFinder()
     for triple in triples:
         finder.take([triple])
-    assert finder.found() == (channels, ())
+    assert finder.services() == (channels, ())
     assert finder.units == len(triples)
 
 
@@ -132,14 +132,14 @@ def test_services_count_where_they_have_text(blocks: list[tuple[int, bytes]], se
     finder = CaptionFinder()
     for triple in packet(*blocks):
         finder.take([triple])
-    assert finder.found() == ((), services)
+    assert finder.services() == ((), services)
 
 
 def test_a_packet_that_another_one_breaks_off_is_left_out() -> None:
     finder = CaptionFinder()
     finder.take(packet((1, b"HELLO HELLO"))[:2])
     finder.take(packet((2, b"HI")))
-    assert finder.found() == ((), (2,))
+    assert finder.services() == ((), (2,))
 
 
 @given(st.binary(max_size=400), st.sampled_from(["h264", "hevc", "mpeg2video"]), st.sampled_from([0, 1, 2, 4]))
@@ -149,14 +149,14 @@ def test_no_bytes_break_it(data: bytes, codec: str, size: int) -> None:
         whole = begin + data
         length = (len(whole) % 256**size).to_bytes(size, "big") if size else b"\x00\x00\x01"
         finder.take(caption_data(length + whole, codec, length_size=size))
-    assert all(1 <= service <= 63 for service in finder.found().services)
+    assert all(1 <= service <= 63 for service in finder.services().services)
 
 
 @given(st.lists(st.builds(Triple, st.integers(0, 3), st.integers(0, 255), st.integers(0, 255)), max_size=200))
 def test_no_triples_break_it(triples: list[Triple]) -> None:
     finder = CaptionFinder()
     finder.take(triples)
-    found = finder.found()
+    found = finder.services()
     assert set(found.channels) <= {"CC1", "CC2", "CC3", "CC4"}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from workers.jobs.workflows.capture.segments import LONGEST, MOST_ENTRIES, Resource, SourceFault, joined
 from workers.media.errors import Unreadable
-from workers.media.hls import UNTOLD, Entry, Playlist, Rendition, read, text_of
+from workers.media.hls import UNKNOWN_DURATION, Entry, Playlist, Rendition, read, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
         raise SourceFault("The segments are encrypted (EXT-X-KEY); only a clear stream is captured.", final=True)
     if found.key_frames_only:
         raise SourceFault("The playlist has key frames only.", final=True)
-    if any(one.lasts == UNTOLD for one in found.entries):
+    if any(one.lasts == UNKNOWN_DURATION for one in found.entries):
         raise SourceFault("A segment of the playlist has no duration (EXTINF), or one that is no number of seconds.", final=True)
     longest = max((one.lasts for one in found.entries), default=0.0)
     if max(longest, found.target or 0.0) > LONGEST:
