@@ -397,7 +397,7 @@ async def test_points_on_hosts_that_are_provisioned_later_are_sent_to_then(stage
     async with stage.worker():
         await stage.on_air()
         [note] = await stage.noted(1)
-        assert "host is not known" in note
+        assert "host is unknown" in note
         [row] = await SessionQueries(stage.inner.database).list()
         first = row.number
         while row.number < first + FAST.most + 3 or row.state is SessionState.STARTING:

@@ -245,7 +245,7 @@ class TestBroken:
                 executor.broken.clear()
                 await keeping.reached(UNPUBLISHED, *range(1, count + 1), 1000)
         assert len(keeping.scheduled()) == count + 1
-        assert f"the schedule could not start the Event {UUID(int=1)}; it is tried again in 1 s" in caplog.text
+        assert f"the schedule could not start the Event {UUID(int=1)}; trying again in 1 s" in caplog.text
 
     def test_each_try_waits_longer_than_the_last(self) -> None:
         rests, key = Rests(), "start 1 1"
