@@ -16,7 +16,7 @@ from bench import schedule
 from bench.ground import Ground, Served, driven, in_turns
 from bench.load import Seen
 from bench.report import Result, Table, Target, middle
-from projections.job.counts import COUNTED, KEPT
+from projections.job.counts import COUNTED, TOTALS
 from projections.job.search import JOB_SEARCH
 from projections.kernel.database import Database
 from projections.kernel.search import CONSUMER, grams
@@ -80,7 +80,7 @@ def _tell_counts(result: Result, url: str, many: int) -> None:
     seen: dict[str, list[float]] = {name: [] for name in _COUNTS}
     with psycopg.connect(url, autocommit=True) as connection:
         for _ in range(_TURNS):
-            for name, question in zip(_COUNTS, (KEPT, COUNTED), strict=True):
+            for name, question in zip(_COUNTS, (TOTALS, COUNTED), strict=True):
                 begun = monotonic()
                 connection.execute(question.encode(), {"deleted": False}).fetchall()
                 seen[name].append((monotonic() - begun) * 1000)

@@ -21,7 +21,7 @@ from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from domain.kernel.ports import Outcome
 from domain.redaction.events import Part
-from projections.audit.redactor import KEPT_KINDS, RedactionOrder, Redactor, Selection
+from projections.audit.redactor import PROTECTED_KINDS, RedactionOrder, Redactor, Selection
 
 routes = Router("", surface=AUDIT_LOG, tag="Audit")
 
@@ -79,7 +79,7 @@ class RedactionStatus(Wire):
             parts=list(order.parts),
             events=order.events,
             streams=order.streams,
-            kept=order.kept,
+            kept=order.skipped,
             reached=order.reached,
             through=order.through,
             requested_at=order.requested_at,
@@ -149,7 +149,7 @@ def _selection(body: RedactRequest, parts: Sequence[Part], catalogue: Catalogue)
         raise Malformed.at("id", "give aggregate and id together")
     if body.aggregate not in catalogue.aggregates:
         raise Malformed.at("aggregate", f"must be one of {', '.join(catalogue.aggregates)}")
-    if body.aggregate in KEPT_KINDS and Part.CONTENT in parts:
+    if body.aggregate in PROTECTED_KINDS and Part.CONTENT in parts:
         raise Refused(f"the content of a {body.aggregate.replace('_', ' ')} is needed, and cannot be erased; delete it")
     key = body.id if body.aggregate == Client.KIND else canonical(body.id)
     return Selection(stream=f"{body.aggregate}:{key}")

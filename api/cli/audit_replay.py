@@ -31,7 +31,7 @@ async def replay(args: Namespace, settings: Settings) -> int:
 
     def look(conninfo: str) -> int:
         with Replay.opened(conninfo, mapper=mapper, views=views()) as replaying:
-            return _all(replaying, args.aggregate) if stream is None else _one(replaying.one(stream))
+            return _all(replaying, args.aggregate) if stream is None else _one(replaying.of_stream(stream))
 
     async with open_database(settings) as found:
         try:
@@ -58,7 +58,7 @@ def _one(replayed: Replayed) -> int:
 
 def _all(replaying: Replay, kind: str) -> int:
     count = events = different = 0
-    for replayed in replaying.all_of(kind):
+    for replayed in replaying.of_kind(kind):
         count, events = count + 1, events + replayed.version
         if replayed.differences:
             different += 1

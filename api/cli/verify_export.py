@@ -595,11 +595,11 @@ class Replay:
     def _complete(self, commit: dict[str, Any]) -> None:
         first, last, root = commit["first"], commit["last"], bytes.fromhex(commit["root"])
         if tree(self.leaves) != root:
-            raise DoesNotFit(first, f"the bytes of the events {first} to {last} do not give the root of their commit")
+            raise DoesNotFit(first, f"the bytes of the events {first} to {last} do not match the root of their commit")
         leaf = commit_leaf(first, last - first + 1, commit["recorded_micros"], root)
         self.chain = sha256(b"\2" + self.chain + leaf).digest()
         if self.chain.hex() != commit["chain_hash"]:
-            raise DoesNotFit(first, f"the commit of the events {first} to {last} does not give its chain hash")
+            raise DoesNotFit(first, f"the commit of the events {first} to {last} does not match its chain hash")
         self.tree.add(leaf)
         self.number, self.commit = commit["commit"], None
         self._compare_kept()

@@ -77,7 +77,7 @@ class Consumer(Wire):
         return cls.model_construct(
             name=status.name,
             shards=status.shards,
-            held=status.held,
+            held=status.owned_shards,
             position=status.position,
             head=status.head,
             lag=status.lag,

@@ -174,5 +174,5 @@ async def update_flow(request: Request, id: UUID, body: UpdateFlowRequest, handl
 @routes.get("/taskengines/{id}", READ, response_model=TaskEngine)
 async def get_task_engine(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """The first configuration of a flow as one object, without its keys."""
-    flow = await records.known(FlowKind.KIND, id)
+    flow = await records.require(FlowKind.KIND, id)
     return Response(200, TaskEngine.of(first_flow(flow.details.configuration_json)), etag=flow.version, settled=True)

@@ -111,5 +111,5 @@ async def get_infrastructure_profile_by_reference(
 @routes.get("/resources/{id}", READ, response_model=list[dict[str, Any]])
 async def list_infrastructure_profile_resources(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """The resources of an infrastructure profile, as they were sent."""
-    profile = await records.known(ProfileKind.KIND, id)
+    profile = await records.require(ProfileKind.KIND, id)
     return Response(200, resources(profile.details.configuration_json), etag=profile.version, settled=True)

@@ -68,8 +68,8 @@ class ProvisionComparison(Wire):
 @routes.get("/", READ, response_model=ProvisionComparison, absent=404)
 async def compare_provision(request: Request, query: ComparisonQuery, records: RecordQueries) -> Response:
     """Compare a channel with one infrastructure profile."""
-    channel = await records.known(Channel.KIND, query.channel_id)
-    profile = await records.known(InfrastructureProfile.KIND, query.infrastructure_profile_id)
+    channel = await records.require(Channel.KIND, query.channel_id)
+    profile = await records.require(InfrastructureProfile.KIND, query.infrastructure_profile_id)
     used = resource_names(channel.details.configuration_json)
     comparison = compare(used, profile.details.configuration_json)
     return Response(200, ProvisionComparison.of(channel, profile, comparison=comparison))
@@ -80,7 +80,7 @@ async def list_provision_comparisons(
     request: Request, channel_id: UUID, query: ComparisonsQuery, records: RecordQueries
 ) -> Response:
     """Compare a channel with every infrastructure profile, by the profile's name."""
-    channel = await records.known(Channel.KIND, channel_id)
+    channel = await records.require(Channel.KIND, channel_id)
     used, parts = resource_names(channel.details.configuration_json), records.parts(InfrastructureProfile.KIND)
     return await array(_selected(channel, part, used=used, query=query) async for part in parts)
 

@@ -149,7 +149,7 @@ class Backlog:
         for consumer in consumers:
             self._parked.labels(consumer.name).set(consumer.parked)
             self._shards.labels(consumer.name).set(consumer.shards)
-            self._held.labels(consumer.name).set(consumer.held)
+            self._held.labels(consumer.name).set(consumer.owned_shards)
             if consumer.position is not None and consumer.lag is not None:
                 self._position.labels(consumer.name).set(consumer.position)
                 self._lag.labels(consumer.name).set(consumer.lag)

@@ -93,7 +93,7 @@ class UsageRecorder:
                 failed.append(one)
             elif error is not None:
                 _log.error("the usage of the content key %s was not recorded", one.key, exc_info=error)
-        await self._counts.told([one for one in due if one not in failed])
+        await self._counts.mark_recorded([one for one in due if one not in failed])
         if failed:
             await self._counts.put_back(failed)
             raise Unavailable(f"the usage of {len(failed)} content keys could not be written")

@@ -42,7 +42,7 @@ from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from projections.records.references import Links
-from projections.vault.master_keys import HeldKeys
+from projections.vault.master_keys import ProcessKeys
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN = 1.0
@@ -69,7 +69,7 @@ class Core:
     running_build: RunningBuild
     loop_delay: LoopDelay
     tracer: Tracer
-    keys: HeldKeys | None
+    keys: ProcessKeys | None
 
     @property
     def ring(self) -> KeyRing:
@@ -162,7 +162,7 @@ def core_on(
     )
     LostRaces(executor, registry)
     directory = ClientDirectory(database, clock, changes=changes)
-    keys = None if ring is None else HeldKeys(database, ring)
+    keys = None if ring is None else ProcessKeys(database, ring)
     return Core(
         database,
         registry,

@@ -66,7 +66,7 @@ class StandaloneOrigin:
         """Without a database nothing else tells that the master key is being replaced."""
         await asyncio.sleep(_LOOK_EVERY)
         if self._ring.look():
-            _log.info("took up another master key")
+            _log.info("switched to another master key")
 
     def drain(self) -> None:
         self.app.drain()

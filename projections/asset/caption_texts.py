@@ -1,4 +1,4 @@
-"""Texts of captions that clients have sent, until their jobs have read them."""
+"""Texts of captions that clients have sent, stored until their jobs have read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STORE: Final = "INSERT INTO caption_texts (id, content) VALUES (%s, %s) ON CONF
 
 
 class CaptionTexts:
-    """The port `domain.asset.ports.CaptionTexts`, and its other end in workers."""
+    """The adapter of the port `domain.asset.ports.CaptionTexts`, also used by workers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -21,14 +21,14 @@ class CaptionTexts:
         await self._database.execute(_STORE, (key, content))
 
     async def read(self, key: UUID) -> bytes | None:
-        found = await self._database.row("SELECT content FROM caption_texts WHERE id = %s", (key,))
-        return None if found is None else bytes(found[0])
+        row = await self._database.row("SELECT content FROM caption_texts WHERE id = %s", (key,))
+        return None if row is None else bytes(row[0])
 
     async def forget(self, key: UUID) -> None:
-        """Delete a text once its job has made WebVTT of it."""
+        """Delete a text once its job has converted it to WebVTT."""
         await self._database.execute("DELETE FROM caption_texts WHERE id = %s", (key,))
 
 
 async def remove_texts(database: Database, before: datetime) -> int:
-    """Texts whose jobs have failed, or were never accepted."""
+    """Remove texts whose jobs have failed, or were never accepted, and return their number."""
     return await database.execute("DELETE FROM caption_texts WHERE sent_at < %s", (before,))

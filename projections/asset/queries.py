@@ -1,4 +1,4 @@
-"""Questions about assets."""
+"""Queries of assets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SUFFIX: Final = (
 
 
 class AssetPlace(NamedTuple):
-    """A place in a list of assets: after the one with this time of creation and id, which may have been removed since."""
+    """A place in a list of assets: after the asset with this time of creation and id, which may have been removed since."""
 
     created: datetime
     id: UUID
@@ -46,58 +46,65 @@ class AssetQueries:
         self._database = database
 
     async def find(self, key: UUID) -> AssetRow | None:
-        found = await self._database.row(_COLUMNS + "WHERE id = %s AND NOT removed", (key,))
-        return _row(found) if found else None
+        row = await self._database.row(_COLUMNS + "WHERE id = %s AND NOT removed", (key,))
+        return _row(row) if row else None
 
-    async def matching(self, wanted: AssetFilter, *, limit: int, after: AssetPlace | None = None) -> Sequence[AssetRow]:
-        """A contentId is the id of an Event: any other text finds nothing. `after` leaves out the assets up to that place."""
-        content = None if wanted.content_id is None else _as_id(wanted.content_id)
-        if wanted.content_id is not None and content is None:
+    async def matching(self, selection: AssetFilter, *, limit: int, after: AssetPlace | None = None) -> Sequence[AssetRow]:
+        """Return the assets that match, at most `limit` and one more. `after` leaves out the assets up to that place.
+
+        A contentId is the id of an Event, so any other text matches nothing.
+        """
+        content = None if selection.content_id is None else _as_id(selection.content_id)
+        if selection.content_id is not None and content is None:
             return []
         conditions, parameters = where(
             [
-                ("event_id", wanted.event_id, "event_id = %(event_id)s"),
+                ("event_id", selection.event_id, "event_id = %(event_id)s"),
                 ("content_id", content, "event_id = %(content_id)s"),
-                ("job", wanted.job, "job = %(job)s"),
-                ("name", wanted.name, "name = %(name)s"),
-                ("states", bigints(list(wanted.states)) if wanted.states else None, "state = ANY(%(states)s::bigint[])"),
-                ("types", bigints(list(wanted.types or UNASKED)), "type = ANY(%(types)s::bigint[])"),
+                ("job", selection.job, "job = %(job)s"),
+                ("name", selection.name, "name = %(name)s"),
+                ("states", bigints(list(selection.states)) if selection.states else None, "state = ANY(%(states)s::bigint[])"),
+                ("types", bigints(list(selection.types or UNASKED)), "type = ANY(%(types)s::bigint[])"),
                 ("created", after and after.created, "(date_created, id) > (%(created)s, %(last)s)"),
-                ("extensions", texts([one.lower() for one in wanted.extensions]) if wanted.extensions else None, _SUFFIX),
+                (
+                    "extensions",
+                    texts([extension.lower() for extension in selection.extensions]) if selection.extensions else None,
+                    _SUFFIX,
+                ),
             ]
         )
         tail = " ORDER BY date_created, id LIMIT %(most)s"
         parameters["last"] = after and after.id
         statement = f"{_COLUMNS} WHERE {' AND '.join(['NOT removed', 'holds_path', *conditions])}{tail}"
-        return [_row(found) for found in await self._database.lists.rows(statement, {**parameters, "most": limit + 1})]
+        return [_row(row) for row in await self._database.lists.rows(statement, {**parameters, "most": limit + 1})]
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
         rows = await self._database.rows(_COLUMNS + "WHERE event_id = %s AND holds_path ORDER BY date_created, id", (event_id,))
-        return [_row(found) for found in rows]
+        return [_row(row) for row in rows]
 
     async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
-        found = await self._database.row(
+        row = await self._database.row(
             _COLUMNS + "WHERE event_id = %s AND language = %s AND kind = %s AND name = %s AND job IS NOT NULL AND holds_path "
             "AND NOT removed",
             (event_id, language, kind.value, name),
         )
-        return _row(found) if found else None
+        return _row(row) if row else None
 
     async def captions(self, event_id: UUID) -> Sequence[AssetRow]:
-        """List the captions that clients have added to an Event and that have a text, in the order in which they were added."""
+        """Return the captions that clients have added to an Event and that have a text, in the order in which they were added."""
         rows = await self._database.rows(_COLUMNS + _SHOWN_CAPTIONS, (event_id, AssetType.CAPTION))
-        return [_row(found) for found in rows]
+        return [_row(row) for row in rows]
 
     async def removed_captions(self, event_id: UUID) -> Sequence[AssetRow]:
-        """List the text tracks of the source that were removed, and not found again since."""
+        """Return the text tracks of the source that were removed and not found again since."""
         rows = await self._database.rows(_COLUMNS + _REMOVED_CAPTIONS, (event_id,))
-        return [_row(found) for found in rows]
+        return [_row(row) for row in rows]
 
     async def is_taken(self, path: str) -> bool:
         return bool(await self._database.row("SELECT FROM asset_view WHERE path = %s AND holds_path", (path,)) is not None)
 
     async def with_files_left(self, *, limit: int) -> Sequence[UUID]:
-        """Removed assets whose files are to be deleted."""
+        """Return the removed assets whose files are still to be deleted."""
         return [key for (key,) in await self._database.rows(_FILES_LEFT, (limit,))]
 
 
@@ -108,7 +115,7 @@ def _as_id(text: str) -> UUID | None:
         return None
 
 
-def _row(found: Sequence[Any]) -> AssetRow:
-    key, version, event_id, type_, state, *rest, kind = found
+def _row(columns: Sequence[Any]) -> AssetRow:
+    key, version, event_id, type_, state, *rest, kind = columns
     rest.append(None if kind is None else CaptionKind(kind))
     return AssetRow(key, version, event_id, AssetType(type_), AssetState(state), *rest)

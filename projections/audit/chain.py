@@ -1,4 +1,4 @@
-"""The chain of commits: each with its events has its place in it, and no other content has."""
+"""The chain of commits: the hash of each commit fixes its events and its place in the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from projections.log.hash_chain import chain_hash, commit_leaf, leaf, redacted_l
 
 
 class LogDamaged(Exception):
-    """What was stored is not what was committed. `position` is the first that is wrong."""
+    """Raised when stored data differs from what was committed. `position` is the first position that is wrong."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -33,7 +33,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A place in the chain: behind the event `position`, the last one of the commit `number`."""
+    """A place in the chain: behind the event `position`, the last event of the commit `number`."""
 
     position: int
     number: int
@@ -41,13 +41,13 @@ class Link:
 
 
 class Chain:
-    """Follows the commits from a place that is known, and computes their hashes again."""
+    """Follows the commits from a known place, and recomputes their hashes."""
 
     def __init__(self, start: Link) -> None:
         self.end = start
 
     def expect(self, commit: Commit) -> None:
-        """It must be the next one."""
+        """Raise `LogDamaged` unless the commit is the next one."""
         following = self.end.position + 1
         if commit.first != following:
             raise LogDamaged(following, f"there is no commit with the event at position {following}")
@@ -55,21 +55,21 @@ class Chain:
             raise LogDamaged(commit.first, f"the commit of the events {_range(commit)} is not number {self.end.number + 1}")
 
     def add(self, commit: Commit, leaves: Sequence[bytes]) -> None:
-        """`leaves` are those of all its events."""
+        """Add a commit, given the leaves of all its events. Raise `LogDamaged` if the hashes differ."""
         if root(leaves) != commit.root:
-            raise LogDamaged(commit.first, f"the stored bytes of the events {_range(commit)} do not give the root of their commit")
+            raise LogDamaged(commit.first, f"the stored bytes of the events {_range(commit)} do not match the root of their commit")
         count = commit.last - commit.first + 1
-        found = commit_leaf(first=commit.first, count=count, recorded_micros=commit.recorded_micros, root=commit.root)
-        link = chain_hash(self.end.chain_hash, leaf=found)
+        commit_hash = commit_leaf(first=commit.first, count=count, recorded_micros=commit.recorded_micros, root=commit.root)
+        link = chain_hash(self.end.chain_hash, leaf=commit_hash)
         if link != commit.chain_hash:
-            raise LogDamaged(commit.first, f"the commit of the events {_range(commit)} does not give its chain hash")
+            raise LogDamaged(commit.first, f"the commit of the events {_range(commit)} does not match its chain hash")
         self.end = Link(commit.last, commit.number, link)
 
 
 def leaf_of(columns: Sequence[Any]) -> bytes:
-    """The leaf of an event, of its columns from the stream to the hashes of its erased parts."""
+    """Return the leaf of an event from its columns, from the stream to the hashes of its erased parts."""
     stream, version, topic, event_id, metadata, state, stored_salt, metadata_hash, state_hash, *_ = columns
-    salt = stored_salt or b""  # of an edited row it may be missing
+    salt = stored_salt or b""  # it may be missing in an edited row
     if metadata_hash is None and state_hash is None:
         return leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
     return redacted_leaf(

@@ -1,4 +1,4 @@
-"""A checkpoint: what the log is up to a position, in the form of C2SP tlog-checkpoint. Pure."""
+"""A checkpoint: the state of the log up to a position, in the form of C2SP tlog-checkpoint. This module does no input or output."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ _ORIGIN: Final = "medialedger/"
 
 
 class NoCheckpoint(Exception):
-    """The text is not a checkpoint of this product."""
+    """Raised when a text is not a checkpoint of this product."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The first `commits` commits, with `events` events. `root` is that of the tree over the commits; `streams_root` that of the
-    map of all `streams`. A checkpoint that hands over to a new key names it in `next_key`, and both sign it."""
+    """The state of the log after the first `commits` commits, with `events` events.
+
+    `root` is the root of the tree over the commits; `streams_root` that of the map of all `streams`. A checkpoint that hands over
+    to a new key names it in `next_key`, and both keys sign it.
+    """
 
     log_id: UUID
     commits: int
@@ -72,7 +75,7 @@ class Checkpoint:
 
 
 def origin(log_id: UUID) -> str:
-    """The first line, and the name of the key."""
+    """Return the first line of a checkpoint, which is also the name of its key."""
     return f"{_ORIGIN}{log_id}"
 
 

@@ -1,4 +1,4 @@
-"""The keys that checkpoints are signed with. The private ones are in the vault, under the master key."""
+"""The keys that sign checkpoints. The private keys are in the vault, under the master key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SELECT (SELECT coalesce(max(number), 0) + 1 FROM checkpoint_keys), %s, reference
 
 
 class CheckpointKeys:
-    """Read and made in the transaction of a checkpoint. `name` is that of the log."""
+    """Reads and creates keys in the transaction of a checkpoint. `name` is the name of the log."""
 
     def __init__(self, stored: StoredLog, vault: Vault, *, name: str) -> None:
         self._stored = stored
@@ -36,10 +36,10 @@ class CheckpointKeys:
         self._current: SigningKey | None = None
 
     def current(self) -> SigningKey:
-        """Made for the first checkpoint. Raises `Unavailable` for one that the master key does not decrypt."""
+        """Return the key in use; the first checkpoint creates it. Raise `Unavailable` if the master key does not decrypt it."""
         if self._current is None:
-            found = self._stored.row(_LAST)
-            self._current = self.new() if found is None else self._read(*found)
+            row = self._stored.row(_LAST)
+            self._current = self.new() if row is None else self._read(*row)
         return self._current
 
     def _read(self, number: int, public: str, *secret: object) -> SigningKey:
@@ -55,7 +55,7 @@ class CheckpointKeys:
         return key
 
     def new(self) -> SigningKey:
-        """Stored with the transaction."""
+        """Create a key and store it with the transaction."""
         key = SigningKey(self._name, os.urandom(32))
         secret = self._vault.encrypt(b64encode(key.seed).decode(), owner=f"checkpoint_key:{self._name}")
         values = (secret.reference, secret.owner, secret.key_id, secret.fingerprint, secret.nonce, secret.ciphertext)
@@ -63,6 +63,6 @@ class CheckpointKeys:
         return key
 
     def checked(self, note: str) -> str:
-        """The text of a checkpoint that the key in use has signed. Raises `NoteInvalid`."""
+        """Return the text of a checkpoint that the key in use has signed. Raise `NoteInvalid` if it has not."""
         key: PublicKey = self.current().public
         return key.check(note)

@@ -1,4 +1,4 @@
-"""Stored checkpoints and what they are anchored by, and the proofs against the last one."""
+"""Stored checkpoints, their anchors, and the proofs against the last checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from projections.audit.chain import Commit, LogDamaged, leaf_of
 from projections.audit.checkpoint import Checkpoint
 from projections.audit.stored_log import StoredLog, whole
 from projections.audit.stream_heads import StreamHeads
-from projections.audit.stream_map import beside, stream_key
+from projections.audit.stream_map import sibling_hashes, stream_key
 from projections.audit.tree import Node, Tile, consistency, inclusion, node_of, tiles_of, tree_root
 from projections.log.hash_chain import path as path_in
 
@@ -34,7 +34,7 @@ FROM commits WHERE last_position > %s ORDER BY last_position LIMIT %s
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Where a checkpoint is kept. `evidence` is what came back."""
+    """A place outside the database where a checkpoint is stored. `evidence` is what that place returned."""
 
     kind: str
     place: str
@@ -57,7 +57,7 @@ class StoredCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class InclusionProof:
-    """An event is in its commit, at this place of the tree over `size` commits."""
+    """The proof that an event is in its commit, at its place in the tree over `size` commits."""
 
     position: int
     leaf: bytes
@@ -78,33 +78,35 @@ class InclusionProof:
 
 
 class Checkpoints:
-    """Reads within the caller's transaction. Blocks."""
+    """Reads checkpoints and proofs within the caller's transaction. Its methods block."""
 
     def __init__(self, stored: StoredLog) -> None:
         self._stored = stored
         self._leaves: tuple[Commit, list[bytes]] | None = None
 
     def last(self) -> StoredCheckpoint | None:
-        found = self._stored.row(_LAST)
-        return None if found is None else StoredCheckpoint(*found)
+        row = self._stored.row(_LAST)
+        return None if row is None else StoredCheckpoint(*row)
 
     def before(self, number: int, limit: int) -> list[StoredCheckpoint]:
-        """Those with lower numbers, the newest first."""
+        """Return checkpoints with lower numbers, the newest first."""
         return [StoredCheckpoint(*row) for row in self._stored.rows(_PAGE, number, limit)]
 
     def handed_over(self) -> list[StoredCheckpoint]:
-        """Those that hand over to another key."""
+        """Return the checkpoints that hand over to another key."""
         return [StoredCheckpoint(*row) for row in self._stored.rows(_HANDED_OVER)]
 
     def anchors(self, number: int) -> list[Anchor]:
         return [Anchor(*row) for row in self._stored.rows(_ANCHORS, number)]
 
     def included(self, position: int, size: int) -> InclusionProof:
-        """Of an event in the tree over the first `size` commits. Raises `ValueError` for one that is not in them, and `LogDamaged`
-        where the stored log does not give it."""
+        """Return the proof of an event in the tree over the first `size` commits.
+
+        Raise `ValueError` if the event is not in these commits, and `LogDamaged` if the stored log does not prove it.
+        """
         last = self.last()
         if last is None or position > last.content.events:
-            raise ValueError(f"no checkpoint has the event {position}")
+            raise ValueError(f"no checkpoint includes the event {position}")
         commit, leaves = self._commit(position)
         if commit.number > size:
             raise ValueError(f"the event {position} is not in the first {size} commits")
@@ -116,7 +118,7 @@ class Checkpoints:
         return self._computed(lambda node: consistency(old, size, node=node))
 
     def stream(self, name: str) -> dict[str, Any] | None:
-        """The stream in the map of the last checkpoint, with the proof of it."""
+        """Return the stream in the map of the last checkpoint with its proof; None if the map does not have it."""
         heads, key = StreamHeads(self._stored), stream_key(name)
         head = heads.head(key)
         if head is None:
@@ -126,32 +128,32 @@ class Checkpoints:
             "stream": name,
             "version": head.version,
             "hash": head.hash.hex(),
-            "beside": [hash.hex() for hash in beside(key, nodes, heads=few)],
+            "beside": [hash.hex() for hash in sibling_hashes(key, nodes, heads=few)],
         }
 
     def subtrees(self, size: int) -> list[bytes]:
-        """The roots of the complete subtrees of the tree over the first commits, the largest first."""
+        """Return the roots of the complete subtrees of the tree over the first `size` commits, the largest first."""
 
         def roots(node: Node) -> list[bytes]:
-            found, start = [], 0
+            hashes, start = [], 0
             for level in reversed(range(size.bit_length())):
                 if size >> level & 1:
-                    found.append(node(level, start >> level))
+                    hashes.append(node(level, start >> level))
                     start += 1 << level
-            return found
+            return hashes
 
         return self._computed(roots)
 
     def root(self, size: int) -> bytes:
-        """Of the tree over the first commits, from the stored tiles."""
+        """Return the root of the tree over the first `size` commits, computed from the stored tiles."""
         return self._computed(lambda node: tree_root(size, node))
 
     def tile(self, tile: Tile) -> bytes | None:
-        found = self._stored.row("SELECT hashes FROM log_tiles WHERE level = %s AND number = %s", tile.level, tile.number)
-        return None if found is None else bytes(found[0])
+        row = self._stored.row("SELECT hashes FROM log_tiles WHERE level = %s AND number = %s", tile.level, tile.number)
+        return None if row is None else bytes(row[0])
 
     def entries(self, first: int, last: int) -> list[bytes]:
-        """What the leaves of these commits are hashes of, after their 0x00."""
+        """Return the entries of these commits: the content whose hash, after a 0x00, is their leaf."""
         after = self._stored.last_commit("number < %s", first)
         return [bytes(entry) for (entry,) in self._stored.rows(_ENTRIES, after, last - first + 1)]
 
@@ -160,15 +162,15 @@ class Checkpoints:
         try:
             return what(node_of(tiles))
         except LookupError:
-            raise LogDamaged(1, "the stored tree has not all tiles") from None
+            raise LogDamaged(1, "the stored tree lacks tiles") from None
 
     def _commit(self, position: int) -> tuple[Commit, list[bytes]]:
         if self._leaves is not None and self._leaves[0].first <= position <= self._leaves[0].last:
             return self._leaves
-        found = self._stored.row(_COMMIT, position)
-        if found is None or found[2] > position:
+        row = self._stored.row(_COMMIT, position)
+        if row is None or row[2] > position:
             raise LogDamaged(position, f"there is no commit with the event at position {position}")
-        commit = Commit(*found)
+        commit = Commit(*row)
         leaves = [leaf_of(columns) for _, *columns, _, _ in self._events(commit)]
         self._leaves = commit, leaves
         return self._leaves

@@ -1,4 +1,4 @@
-"""Fills the index of the audit: which positions of the log each kind, type, actor, end user and transaction has."""
+"""Fills the index of the audit: the positions of the log by kind, type, actor, end user and transaction."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from projections.kernel.database import Database
 
 _PART: Final = 10_000
 _LOCK: Final = 0x6D6C206175646974
-"""“ml audit”. An erasure of causes changes the index in its append: it waits for a part that is inserted, and a part for it. It is
-not a lock of the table: waiting for that ends an autovacuum of the table, and holding it keeps it away."""
+"""An advisory lock, “ml audit”.
+
+An erasure of causes changes the index in its append: it waits for a part that is being inserted, and a part waits for it. A lock of
+the table would not do: waiting for one ends an autovacuum of the table, and holding it prevents one.
+"""
 _FILL: Final = f"""
 WITH reached AS MATERIALIZED (SELECT coalesce(max(position), 0) AS position FROM audit_index)
 INSERT INTO audit_index
@@ -21,7 +24,7 @@ ORDER BY e.position
 
 
 async def fill(database: Database) -> bool:
-    """Add the next part of the log. Whether there may be more."""
+    """Add the next part of the log, and return True if there may be more."""
     async with database.connection() as connection, connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         added = (await connection.execute(_FILL.encode())).rowcount

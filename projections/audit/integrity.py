@@ -1,4 +1,4 @@
-"""What is known of the log's integrity: how far it was verified in the background, its checkpoints, its keys and its partitions."""
+"""The state of the log's integrity: the progress of background verification, checkpoints, keys and partitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDER BY 1 DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How far the log was verified in the background, and what did not fit then."""
+    """The progress of a background verification, and the first damage that it found."""
 
     position: int
     verified_at: datetime
@@ -36,20 +36,21 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Integrity:
-    """`tail` follows the end of the log; `scrub` goes through all of it again and again. None: not begun."""
+    """The state of the log's integrity. `tail` follows the end of the log; `scrub` rereads all of it again and again. Either is
+    None before it has begun."""
 
     head: int
     tail: Verified | None
     scrub: Verified | None
     anchored: int | None
-    """Number of the newest checkpoint that something outside of the database keeps."""
+    """The number of the newest checkpoint that is stored outside the database."""
     keys: Sequence[str]
     partitions: Sequence[LogPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class SignedCheckpoint:
-    """A checkpoint with the ids of the keys that signed it, and where it is kept."""
+    """A checkpoint with the ids of the keys that signed it, and its anchors."""
 
     stored: StoredCheckpoint
     signed_by: Sequence[str]
@@ -57,7 +58,7 @@ class SignedCheckpoint:
 
 
 def integrity(stored: StoredLog) -> Integrity:
-    """Reads within the caller's transaction. Blocks."""
+    """Read the state within the caller's transaction. This blocks."""
     verified = {cursor: Verified(*row) for cursor, *row in stored.rows(_VERIFIED)}
     anchored = stored.row(_ANCHORED)
     return Integrity(
@@ -71,5 +72,8 @@ def integrity(stored: StoredLog) -> Integrity:
 
 
 def signed_checkpoints(checkpoints: Checkpoints, *, before: int, limit: int) -> list[SignedCheckpoint]:
-    """The newest first, below the number `before`."""
-    return [SignedCheckpoint(one, signers(one.note), checkpoints.anchors(one.number)) for one in checkpoints.before(before, limit)]
+    """Return checkpoints below the number `before`, the newest first."""
+    return [
+        SignedCheckpoint(checkpoint, signers(checkpoint.note), checkpoints.anchors(checkpoint.number))
+        for checkpoint in checkpoints.before(before, limit)
+    ]

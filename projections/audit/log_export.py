@@ -1,11 +1,11 @@
-"""The export of the log: lines of JSON that can be verified without the product. docs/explanation/the-log.md says what each holds.
+"""The export of the log: lines of JSON that can be verified without the product. docs/explanation/the-log.md describes the lines.
 
 A whole export, or a range of it, has the commits with their events, and the checkpoints. The export of one stream has its events
-with the proofs that they are in the log and that they are all. PostgreSQL makes the lines of events, a slice at a time, so an
-export of any length takes little memory and keeps no old row from VACUUM for long.
+with the proofs that they are in the log and that none is missing. PostgreSQL makes the lines of events, a slice at a time, so an
+export of any length takes little memory and does not keep old rows from VACUUM for long.
 
-For readers who are not to see them, hashes of API keys are withheld: in the place of the content of such an event stands its hash,
-as where it was erased, so the export can be verified all the same.
+Hashes of API keys can be withheld from readers that may not see them: the content of such an event is replaced by its hash, as if
+it were erased, so the export can still be verified.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EVENT: Final = f"""'{{"position":' || e.position || ',"originator_id":' || to_j
 _GONE: Final = """'","state_redaction":' || e.state_redaction"""
 _GONE_OR_WITHHELD: Final = f"""CASE WHEN e.withheld THEN '","state_withheld":true' ELSE {_GONE} END"""
 WITHHELD: Final = KeyIssued.TOPIC
-"""Its content has the hash of a key."""
+"""The topic whose content includes the hash of an API key."""
 _WITHHOLDING: Final = f"""(
     SELECT stored.position, originator_id, originator_version, topic, event_id, recorded_at, metadata, metadata_hash,
         metadata_redaction, state_redaction, withheld,
@@ -83,8 +83,10 @@ _CHECKPOINTS: Final = "SELECT number, note FROM checkpoints WHERE position BETWE
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Of which events. `after` is exclusive, `through` and the times are inclusive. With a `kind` of aggregates it cannot be
-    verified: it has holes."""
+    """The events of an export. `after` is exclusive, `through` and the times are inclusive.
+
+    An export of one `kind` of aggregates cannot be verified, since it has gaps.
+    """
 
     after: int = 0
     through: int | None = None
@@ -97,15 +99,18 @@ class Selection:
 
 
 def export_log(stored: StoredLog, selection: Selection, *, withholding: bool = False) -> Iterator[bytes]:
-    """In pieces. Blocks. Up to the end that the log has at the start. `withholding`: without hashes of API keys."""
+    """Yield the export in pieces, up to the end that the log has at the start. This blocks. With `withholding`, hashes of API keys
+    are left out."""
     return _pieces(_LogExport(stored, selection, withholding=withholding).lines())
 
 
 def export_stream(stored: StoredLog, name: str, *, withholding: bool = False) -> Iterator[bytes]:
-    """All events of a stream as of the last checkpoint. Raises `NotFound` for one that it does not know, and `Unavailable` where a
-    redaction of it is newer."""
+    """Return the export of all events of a stream as of the last checkpoint, in pieces.
+
+    Raise `NotFound` if the checkpoint does not have the stream, and `Unavailable` if a redaction of it is newer.
+    """
     lines = _StreamExport(stored, name, withholding=withholding).lines()
-    first = next(lines)  # so that it fails before it begins
+    first = next(lines)  # fails before the response begins
     return _pieces(_after(first, lines))
 
 
@@ -139,18 +144,18 @@ class _LogExport:
             end = min(end, stored.last_commit("recorded_at <= %s", selection.recorded_to))
         whole = selection.recorded_to is None and selection.through is None and self._kind is None
         self._beyond = [StoredCheckpoint(*row) for row in stored.rows(_BEYOND)] if whole else []
-        """Checkpoints of what is not there any more: nothing hides them."""
+        """Checkpoints of events that no longer exist, which the export must show."""
         self._through = end if selection.through is None else min(end, selection.through)
         self._selection = selection
 
     def lines(self) -> Iterator[bytes]:
         yield _line(self._header())
-        told = self._after - 1  # a client that was cut off may lack the checkpoint there
+        exported = self._after - 1  # a client whose connection broke may lack the checkpoint there
         for after in range(self._after, self._through, _SLICE):
             through = min(after + _SLICE, self._through)
-            checkpoints = self._checkpoints_in(told + 1, through)
+            checkpoints = self._checkpoints_in(exported + 1, through)
             yield from self._slice(after, through, checkpoints)
-            told = through
+            exported = through
         for checkpoint in self._beyond:
             yield _checkpoint_line(checkpoint, self._checkpoints)
         yield _line({"end": self._link(self._through)})
@@ -169,15 +174,15 @@ class _LogExport:
         }
 
     def _tree(self, size: int) -> list[str]:
-        """For whoever goes on from here; none where the tree does not reach so far yet."""
+        """Return the subtree roots for a reader that continues from here; an empty list if the tree does not reach that far yet."""
         last = self._checkpoints.last()
-        known = last is not None and last.content.commits >= size
-        return [hash.hex() for hash in self._checkpoints.subtrees(size)] if size and known else []
+        covered = last is not None and last.content.commits >= size
+        return [hash.hex() for hash in self._checkpoints.subtrees(size)] if size and covered else []
 
     def _link(self, position: int) -> dict[str, Any]:
-        """Behind the last commit that ends there or before."""
-        found = self._stored.row(_LINK, position)
-        link = self._stored.start() if found is None else Link(*found)
+        """Return the place behind the last commit that ends at or before the position."""
+        row = self._stored.row(_LINK, position)
+        link = self._stored.start() if row is None else Link(*row)
         return {"position": link.position, "commit": link.number, "chain_hash": link.chain_hash.hex()}
 
     def _checkpoints_in(self, first: int, last: int) -> list[StoredCheckpoint]:
@@ -186,7 +191,7 @@ class _LogExport:
         return [StoredCheckpoint(*row) for row in self._stored.rows(_CHECKPOINTS, first, last)]
 
     def _slice(self, after: int, through: int, checkpoints: Sequence[StoredCheckpoint]) -> Iterator[bytes]:
-        """Up to the end of each checkpoint, then it."""
+        """Yield the lines up to the end of each checkpoint, followed by the checkpoint."""
         for checkpoint in checkpoints:
             end = checkpoint.content.events
             if end > after:
@@ -197,14 +202,14 @@ class _LogExport:
             yield from self._copied(after, through)
 
     def _copied(self, after: int, through: int) -> Iterator[bytes]:
-        """In pieces: the lines of events, each commit's before its first one."""
+        """Yield pieces: the lines of events, with each commit before its first event."""
         commits: Iterator[tuple[int, str]] = iter(())
         if self._kind is None:
             commits = iter(self._stored.rows(_COMMITS, after, after, through, through))
         yield from _interleaved(self._events(after, through), commits)
 
     def _events(self, after: int, through: int) -> Iterator[bytes]:
-        """The rest of a slice with a state that is no text has states as bytes."""
+        """Yield the lines of events. If a state is not text, the rest of the slice has states as bytes."""
         line = b""
         try:
             for line in self._stored.copied(_filled(self._query, after=after, through=through, kind=self._kind)):
@@ -215,7 +220,8 @@ class _LogExport:
 
 
 def _interleaved(events: Iterator[bytes], commits: Iterator[tuple[int, str]]) -> Iterator[bytes]:
-    """A commit whose first event is missing stands at the end: nothing is hidden from the verifier."""
+    """Yield commits and events in order. A commit whose first event is missing comes at the end, so that nothing is hidden from the
+    verifier."""
     gathered: list[bytes] = []
     size, following = 0, next(commits, None)
     mark = _mark(following)
@@ -230,12 +236,12 @@ def _interleaved(events: Iterator[bytes], commits: Iterator[tuple[int, str]]) ->
         if size >= _PIECE:
             yield b"".join(gathered)
             gathered, size = [], 0
-    left = [*([] if following is None else [following]), *commits]
-    yield b"".join([*gathered, *(line.encode() + b"\n" for _, line in left)])
+    remaining = [*([] if following is None else [following]), *commits]
+    yield b"".join([*gathered, *(line.encode() + b"\n" for _, line in remaining)])
 
 
 def _mark(commit: tuple[int, str] | None) -> bytes:
-    """How the line of its first event begins."""
+    """Return the beginning of the line of the commit's first event."""
     return b"" if commit is None else b"%s%d," % (_BEGINS, commit[0])
 
 
@@ -250,12 +256,12 @@ class _StreamExport:
         with self._stored.transaction(one_moment=True):
             last, stream = self._checkpoints.last(), self._checkpoints.stream(self._name)
             if last is None or stream is None:
-                sentence = f"No checkpoint has the stream {self._name} yet."
+                sentence = f"No checkpoint includes the stream {self._name} yet."
                 raise NotFound("stream", self._name, sentence=sentence)
             size = last.content.commits
             redactions = self._redactions(stream["version"], last.content.events)
             yield _line({**_named(self._stored), "filter": {"stream": self._name}})
-            for checkpoint in (*(one for one in self._checkpoints.handed_over() if one.number < last.number), last):
+            for checkpoint in (*(earlier for earlier in self._checkpoints.handed_over() if earlier.number < last.number), last):
                 yield _checkpoint_line(checkpoint, self._checkpoints)
             yield _line(stream)
             for position in redactions:
@@ -271,21 +277,24 @@ class _StreamExport:
             after += len(rows)
 
     def _redactions(self, version: int, sealed: int) -> list[int]:
-        """Of the events of the stream, where they are recorded elsewhere or later than the last checkpoint."""
+        """Return the positions of the redactions of the stream's events that are recorded in other streams.
+
+        Raise `Unavailable` if one is later than the last checkpoint.
+        """
         own, named = set(), set()
         for position, *by in self._events(version):
             own.add(position)
-            named |= {one for one in by if one is not None}
-        if any(one > sealed for one in named):
+            named |= {redaction for redaction in by if redaction is not None}
+        if any(redaction > sealed for redaction in named):
             raise Unavailable("the stream was redacted since the last checkpoint; the next one has the proof", retry_after=60)
         return sorted(named - own)
 
     def _proved(self, position: int, size: int) -> bytes:
         proof = to_json(self._checkpoints.included(position, size).shown())
-        line = next(iter(self._one(position))).rstrip(b"\n")
+        line = next(iter(self._event_lines(position))).rstrip(b"\n")
         return line[:-1] + b',"proof":' + proof + b"}"
 
-    def _one(self, position: int) -> list[bytes]:
+    def _event_lines(self, position: int) -> list[bytes]:
         query = sql.SQL(self._query.replace("@POSITION@", str(position)))
         [(state,)] = self._stored.rows("SELECT state FROM events WHERE position = %s", position)
         try:
@@ -296,13 +305,13 @@ class _StreamExport:
 
 
 def _of_events(query: str, *, withholding: bool) -> str:
-    """Of the events as they are stored, or without what is withheld."""
+    """Return the query over the stored events, or over the events without withheld content."""
     gone, events = (_GONE_OR_WITHHELD, _WITHHOLDING) if withholding else (_GONE, "events")
     return query.replace("@GONE@", gone).replace("@EVENTS@", events)
 
 
 def _filled(query: str, *, after: int, through: int, kind: str | None, state: str = _TEXT) -> sql.Composable:
-    """COPY takes no parameters."""
+    """Return the query with its values filled in, because COPY takes no parameters."""
     numbers = query.replace("@STATE@", state).replace("@AFTER@", str(int(after))).replace("@THROUGH@", str(int(through)))
     if kind is None:
         return sql.SQL(numbers)
@@ -311,7 +320,7 @@ def _filled(query: str, *, after: int, through: int, kind: str | None, state: st
 
 
 def _named(stored: StoredLog) -> dict[str, Any]:
-    """Which log, and what its checkpoints are signed with."""
+    """Return the members that identify the log and the keys of its checkpoints."""
     stored.start()
     return {
         "export": FORMAT,

@@ -1,8 +1,8 @@
 """The file of a sealed partition: its commits and events as text, which can be verified without a database.
 
-Lines of JSON, compressed by gzip: a header, then each commit with its events after it. The chain hash in the header is the seal's.
-It fixes the log's id, all commits and all events; not the epoch, the time of sealing and the partition's own bounds, which are for
-people.
+The file holds lines of JSON, compressed by gzip: a header, then each commit followed by its events. The chain hash in the header is
+that of the seal. It fixes the log's id, all commits and all events, but not the epoch, the time of sealing and the partition's own
+bounds, which are for people.
 """
 
 from __future__ import annotations
@@ -32,25 +32,28 @@ from projections.log.hash_chain import genesis
 
 FORMAT: Final = "medialedger log partition 1"
 _LEVEL: Final = 6
-_TOLD: Final = 1_000
+_REPORTED: Final = 1_000
 _LONGEST_LINE: Final = 32 * 1024 * 1024
-"""Bytes; a parsed line may take thirty times its size."""
+"""The longest line in bytes. A parsed line may take thirty times its size."""
 _MOST_EVENTS: Final = 1_000_000
-"""Of one commit. Their hashes are kept until its end; one append has far fewer."""
+"""The most events of one commit. Their hashes are in memory until its end; an append has far fewer."""
 _NUMBERS: Final = ("epoch", "first_position", "last_position", "after", "after_commit", "through", "last_commit")
 _EVENT: Final = ("stream", "version", "topic", "event_id", "metadata", "state", "salt")
 _ERASED: Final = ("metadata_hash", "state_hash", "metadata_redaction", "state_redaction")
-"""Of redacted events only."""
+"""The members that only redacted events have."""
 
 
 class FileDamaged(Exception):
-    """The file cannot be read, or is not the file of a partition."""
+    """Raised when the file cannot be read, or is not the file of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line. The partition is for the positions `first_position` to `last_position`; the file has the commits that begin
-    in it, with the events after the position `after` up to `through`."""
+    """The first line of a file.
+
+    The partition covers the positions `first_position` to `last_position`; the file has the commits that begin in it, with the
+    events after the position `after` up to `through`.
+    """
 
     log_id: UUID
     epoch: int
@@ -78,20 +81,27 @@ class Header:
 
     @classmethod
     def read(cls, line: bytes) -> Header:
-        given = _object(line, 1)
-        if given.pop("format", None) != FORMAT:
+        document = _object(line, 1)
+        if document.pop("format", None) != FORMAT:
             raise FileDamaged("it is not the file of a partition of the log")
         with _readable(1):
-            hashes = {name: bytes.fromhex(given[name]) for name in ("after_chain_hash", "chain_hash")}
-            if not all(type(value) is int for name, value in given.items() if name in _NUMBERS):
+            hashes = {name: bytes.fromhex(document[name]) for name in ("after_chain_hash", "chain_hash")}
+            if not all(type(value) is int for name, value in document.items() if name in _NUMBERS):
                 raise ValueError("no position")
-            read = {**given, **hashes, "log_id": UUID(given["log_id"]), "sealed_at": datetime.fromisoformat(given["sealed_at"])}
+            read = {
+                **document,
+                **hashes,
+                "log_id": UUID(document["log_id"]),
+                "sealed_at": datetime.fromisoformat(document["sealed_at"]),
+            }
             return cls(**read)
 
 
 def export(stored: StoredLog, partition: LogPartition, *, before: Seal | None, path: Path, seen: Progress) -> Header:
-    """Write the file of a sealed partition, for its owner only; its hashes are computed again meanwhile. `before` is the seal of
-    the partition before it. The file appears when it is whole. Raises `FileExistsError` and `LogDamaged`."""
+    """Write the file of a sealed partition, readable by its owner only, and recompute its hashes meanwhile.
+
+    `before` is the seal of the previous partition. The file appears when it is complete. Raise `FileExistsError` and `LogDamaged`.
+    """
     assert partition.seal is not None, "only a sealed partition is exported"
     start, end = before.end if before is not None else stored.start(), partition.seal.end
     [log_id], [epoch] = stored.rows("SELECT log_id FROM log_identity")[0], stored.rows(EPOCH)[0]
@@ -118,7 +128,7 @@ def export(stored: StoredLog, partition: LogPartition, *, before: Seal | None, p
                 _write_commits(stored, header, file, seen=seen)
             raw.flush()
             os.fsync(raw.fileno())
-        os.link(name, path)  # fails where a file has come meanwhile
+        os.link(name, path)  # fails if a file was created in the meantime
     finally:
         os.unlink(name)
     _sync(path.parent)
@@ -169,11 +179,12 @@ def _event_line(columns: Sequence[Any]) -> bytes:
 
 
 def verify_file(path: Path, *, seen: Progress) -> tuple[Header, Sequence[int]]:
-    """Compute the hashes of a file again. Needs no database. Raises `FileDamaged` and `LogDamaged`, and OSError. The positions are
-    those of redactions of its events that come after the file: the log itself has to show them.
+    """Recompute the hashes of a file, without a database. Return its header, and the positions of redactions of its events that
+    come after the file: the log itself has to prove these.
 
-    The file is then what its header says. Whether the header is that of the log's seal, only who has kept the seal's chain hash
-    elsewhere can tell."""
+    The file is then consistent with its header. Only a chain hash of the seal that is stored elsewhere can show that the header
+    itself is genuine. Raise `FileDamaged`, `LogDamaged` and OSError.
+    """
     with path.open("rb") as raw:
         lines = _lines(raw)
         header = Header.read(next(lines, (1, b""))[1])
@@ -184,26 +195,28 @@ def verify_file(path: Path, *, seen: Progress) -> tuple[Header, Sequence[int]]:
             commit = _read_commit(line, number)
             chain.expect(commit)
             if commit.last > header.through:
-                raise LogDamaged(commit.first, "a commit goes on beyond the end of the file's header")
+                raise LogDamaged(commit.first, "a commit extends beyond the end in the file's header")
             chain.add(commit, _read_leaves(commit, lines, redactions))
-            if commit.number % _TOLD == 0:
+            if commit.number % _REPORTED == 0:
                 seen(commit.last)
         _expect_end(chain, header)
     if redactions.awaited and redactions.awaited[0] <= header.through:
-        raise LogDamaged(redactions.awaited[0], f"the event {redactions.awaited[0]} is no redaction, but others name it as theirs")
+        raise LogDamaged(
+            redactions.awaited[0], f"the event {redactions.awaited[0]} is not a redaction, but other events name it as theirs"
+        )
     return header, redactions.awaited
 
 
 def _read_commit(line: bytes, at: int) -> Commit:
-    given = _object(line, at)
+    document = _object(line, at)
     with _readable(at):
-        numbers = [given[name] for name in ("last", "commit", "first", "recorded_micros")]
-        if not all(type(value) is int and value < 1 << 63 for value in numbers) or not 1 <= given["first"] <= given["last"]:
+        numbers = [document[name] for name in ("last", "commit", "first", "recorded_micros")]
+        if not all(type(value) is int and value < 1 << 63 for value in numbers) or not 1 <= document["first"] <= document["last"]:
             raise ValueError("no commit has such positions")
-        if given["last"] - given["first"] >= _MOST_EVENTS:
+        if document["last"] - document["first"] >= _MOST_EVENTS:
             raise ValueError("no commit has so many events")
         last, number, first, recorded_micros = numbers
-        root, chain_hash = bytes.fromhex(given["root"]), bytes.fromhex(given["chain_hash"])
+        root, chain_hash = bytes.fromhex(document["root"]), bytes.fromhex(document["chain_hash"])
         return Commit(last, number, first, recorded_micros, root, chain_hash)
 
 
@@ -213,23 +226,26 @@ def _read_leaves(commit: Commit, lines: Iterator[tuple[int, bytes]], redactions:
         number, line = next(lines, (0, b""))
         if not number:
             raise LogDamaged(position, f"there is no event at position {position}")
-        given = _object(line, number)
+        document = _object(line, number)
         with _readable(number):
-            state = given["state"].encode() if "state" in given else b64decode(given["state_base64"], validate=True)
-            salt, hashes = given["salt"], [None if given.get(name) is None else bytes.fromhex(given[name]) for name in _ERASED[:2]]
+            state = document["state"].encode() if "state" in document else b64decode(document["state_base64"], validate=True)
+            salt, hashes = (
+                document["salt"],
+                [None if document.get(name) is None else bytes.fromhex(document[name]) for name in _ERASED[:2]],
+            )
             read = {
-                **given,
-                "event_id": UUID(given["event_id"]),
+                **document,
+                "event_id": UUID(document["event_id"]),
                 "state": state,
                 "salt": None if salt is None else bytes.fromhex(salt),
             }
-            columns = [*(read[name] for name in _EVENT), *hashes, *(given.get(name) for name in _ERASED[2:])]
+            columns = [*(read[name] for name in _EVENT), *hashes, *(document.get(name) for name in _ERASED[2:])]
             leaves.append(redactions.leaf(position, columns, recorded_micros=commit.recorded_micros))
     return leaves
 
 
 def _lines(raw: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """With their numbers."""
+    """Yield the lines with their numbers."""
     number = 0
     try:
         with gzip.GzipFile(fileobj=raw) as file:
@@ -244,10 +260,10 @@ def _lines(raw: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
     with _readable(number):
-        given = from_json(line)
-        if not isinstance(given, dict):
+        document = from_json(line)
+        if not isinstance(document, dict):
             raise ValueError("no object")
-        return given
+        return document
 
 
 @contextmanager
@@ -255,11 +271,11 @@ def _readable(number: int) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, struct.error):
-        raise FileDamaged(f"line {number} is not as the product writes it") from None
+        raise FileDamaged(f"line {number} does not have the product's format") from None
 
 
 def _sync(directory: Path) -> None:
-    """The name of a new file is on disk."""
+    """Write the name of a new file to disk."""
     opened = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(opened)

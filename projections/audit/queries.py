@@ -29,9 +29,9 @@ position, originator_id, originator_version, topic, event_id, recorded_at, metad
 _SCANNED = 50_000
 _STEPS = 100
 _INDEXED = 10_000_000
-"""Positions of one query of the index."""
+"""The positions that one query of the index covers."""
 _PATIENCE = 2.0
-"""Seconds after which a page ends where it is."""
+"""The number of seconds after which a page ends where it is."""
 _MOST_SCANNED = 1_000_000
 _LIFETIME = """
 SELECT
@@ -78,7 +78,7 @@ class PastState:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """When an aggregate was first recorded, and its newest version."""
+    """The time when an aggregate was first recorded, and its newest version."""
 
     since: datetime
     newest: int
@@ -86,8 +86,11 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Entries, and where the next page begins: after this position (or version, in a history), or before it in descending order.
-    None: this is the last page."""
+    """A page of entries.
+
+    The next page begins after the position `next` (a version, in a history), or before it in descending order. None marks the last
+    page.
+    """
 
     entries: Sequence[Entry]
     next: int | None
@@ -95,7 +98,7 @@ class EntryPage:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryFilter:
-    """`after` and `before` are positions and exclusive. All conditions must hold."""
+    """A filter of entries, all of whose conditions must hold. `after` and `before` are positions and exclusive."""
 
     after: int | None = None
     before: int | None = None
@@ -111,8 +114,8 @@ class EntryFilter:
 
     @property
     def searches(self) -> bool:
-        """Whether it has a condition that the order of the log does not help with."""
-        return any(one is not None for one in (self.aggregate, self.type, self.actor, self.transaction_id))
+        """True if it has a condition that the order of the log does not help with."""
+        return any(condition is not None for condition in (self.aggregate, self.type, self.actor, self.transaction_id))
 
     @property
     def direction(self) -> str:
@@ -122,9 +125,9 @@ class EntryFilter:
 class AuditQueries:
     """Reads the event log itself, so the audit is always up to date.
 
-    What has a kind, a type, an actor or a transaction is found by an index that is filled behind the log; what it lacks is read
-    from the log, `scanned` events with each query and `most_scanned` at most. A page may end before it is full; the next one goes
-    on from there.
+    Entries of a kind, type, actor or transaction are found by an index that is filled behind the log. The positions that the index
+    does not have yet are read from the log, `scanned` events with each query and at most `most_scanned`. A page may end before it
+    is full; the next page continues from there.
     """
 
     def __init__(
@@ -143,26 +146,27 @@ class AuditQueries:
         self._most_scanned = most_scanned
 
     async def entries(self, selection: EntryFilter) -> EntryPage:
-        """A page of the entries that match."""
+        """Return a page of the entries that match."""
         first, last = await self._span(selection)
         if selection.id is not None:
             entries, more = await self._of_id(selection, first, last)
             return EntryPage(entries, entries[-1].position if more else None)
-        begun, looked, found = time.monotonic(), 0, list[Entry]()
+        begun, looked, page = time.monotonic(), 0, list[Entry]()
         for low, high, indexed in await self._parts(selection, first, last):
             read = self._indexed if indexed else self._between
-            entries, more = await read(selection, low, high, limit=selection.limit - len(found))
-            found += entries
+            entries, more = await read(selection, low, high, limit=selection.limit - len(page))
+            page += entries
             if more:
-                return EntryPage(found, found[-1].position)
+                return EntryPage(page, page[-1].position)
             looked += 0 if indexed else high - low + 1
             reached = high if selection.ascending else low
             if looked >= self._most_scanned or time.monotonic() - begun > _PATIENCE:
-                return EntryPage(found, reached if (reached < last if selection.ascending else reached > first) else None)
-        return EntryPage(found, None)
+                return EntryPage(page, reached if (reached < last if selection.ascending else reached > first) else None)
+        return EntryPage(page, None)
 
     async def _parts(self, selection: EntryFilter, first: int, last: int) -> list[tuple[int, int, bool]]:
-        """Positions in parts, in the order of the page: of each the lowest and the highest one, and whether the index has it."""
+        """Return the positions in parts, in the order of the page: the lowest and the highest position of each, and True if the
+        index has it."""
         reached = 0
         if selection.searches:
             row = await self._pool.row("SELECT coalesce(max(position), 0) FROM audit_index")
@@ -172,7 +176,7 @@ class AuditQueries:
         return parts if selection.ascending else parts[::-1]
 
     async def _span(self, selection: EntryFilter) -> tuple[int, int]:
-        """The first and the last position that the filter allows."""
+        """Return the first and the last position that the filter allows."""
         first, last = (selection.after or 0) + 1, await head(self._pool)
         if selection.before is not None:
             last = min(last, selection.before - 1)
@@ -199,7 +203,7 @@ class AuditQueries:
         branches = [
             f"(SELECT position FROM audit_index WHERE {' AND '.join([*others, *actor, 'position BETWEEN %(low)s AND %(high)s'])} "
             f"ORDER BY position {selection.direction} LIMIT %(limit)s)"
-            for actor in ([one] for one in by or ["true"])
+            for actor in ([actor_condition] for actor_condition in by or ["true"])
         ]
         question = (
             f"SELECT {_COLUMNS} FROM events JOIN ({' UNION '.join(branches)}) AS found USING (position) "
@@ -220,7 +224,7 @@ class AuditQueries:
         return _first(rows, limit=limit)
 
     async def history(self, aggregate: str, key: str, *, after: int = 0, limit: int = LARGEST) -> EntryPage:
-        """The events of one aggregate after a version, oldest first."""
+        """Return the events of one aggregate after a version, the oldest first."""
         question = f"SELECT {_COLUMNS} FROM stream_events WHERE stream = stream_key(%s) AND version > %s ORDER BY version LIMIT %s"
         rows = await self._pool.rows(within_bytes(question, order="originator_version"), (f"{aggregate}:{key}", after, limit + 1))
         entries, more = _first(rows, limit=limit)
@@ -229,7 +233,7 @@ class AuditQueries:
     async def past_state(
         self, aggregate: str, key: str, *, version: int | None = None, at: datetime | None = None
     ) -> PastState | None:
-        """An aggregate at a version, at a time, or now; None if it did not exist then."""
+        """Return an aggregate at a version, at a time, or now; None if it did not exist then."""
         stream = f"{aggregate}:{key}"
         if version is None:
             version = await version_at(self._pool, stream, moment=at or datetime.max.replace(tzinfo=UTC))
@@ -240,7 +244,7 @@ class AuditQueries:
         return None if row is None or root is None else PastState(root, *row)
 
     async def steps(self, aggregate: str, key: str, *, after: int, through: int) -> AsyncIterator[tuple[Entry, AggregateRoot]]:
-        """The events of an aggregate after one version up to another, each with the aggregate as it was then."""
+        """Yield the events of an aggregate after one version up to another, each with the aggregate as of that event."""
         stream = f"{aggregate}:{key}"
         root = await self._streams.at_version(stream, after)
         question = f"SELECT {_COLUMNS} FROM stream_events WHERE stream = stream_key(%s) AND version > %s AND version <= %s"
@@ -253,28 +257,28 @@ class AuditQueries:
                 after = entry.version
 
     async def lifetime(self, aggregate: str, key: str) -> Lifetime | None:
-        """None if it never existed."""
+        """Return the lifetime of an aggregate; None if it never existed."""
         row = await self._pool.row(_LIFETIME, {"stream": f"{aggregate}:{key}"})
         return None if row is None else Lifetime(*row)
 
     async def position_at(self, at: datetime | None) -> int:
-        """The last position of the log at a time, or now."""
+        """Return the last position of the log at a time, or now."""
         return await head(self._pool) if at is None else await position_at(self._pool, at)
 
 
 def _first(rows: Sequence[Sequence[Any]], *, limit: int) -> tuple[list[Entry], bool]:
-    """The first entries of rows that were read `within_bytes`, one more than `limit`, and whether there are more."""
+    """Return the first `limit` entries of rows that were read `within_bytes`, one more than `limit`, and True if there are more."""
     entries = [_entry(row) for row in rows[:limit]]
     return entries, bool(rows) and rows[0][-1] > len(entries)
 
 
 def _parts(first: int, last: int, *, size: int) -> list[tuple[int, int]]:
-    """Positions from `first` to `last` in parts, each with its lowest and its highest one."""
+    """Return the positions from `first` to `last` in parts, each with its lowest and its highest position."""
     return [(low, min(last, low + size - 1)) for low in range(first, last + 1, size)]
 
 
 def _conditions(selection: EntryFilter) -> tuple[str, dict[str, Any]]:
-    """Between the positions `low` and `high`."""
+    """Return the conditions, between the positions `low` and `high`, and their parameters."""
     conditions, named = where(
         [
             ("kind", selection.aggregate, "split_part(originator_id, ':', 1) = %(kind)s"),

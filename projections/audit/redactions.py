@@ -1,4 +1,4 @@
-"""Whether the log says of each erased part that it was erased: a hash in the place of a part needs a later event `log.redacted`."""
+"""Checks that the log records each erasure: a hash in place of a part needs a later `log.redacted` event."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ Parts = dict[str, list[Range]]
 
 
 class Redactions:
-    """Sees all events of a log, or of a part of it, in their order."""
+    """Checks the events of a log, or of a part of it, in their order."""
 
     def __init__(self) -> None:
         self._awaited: dict[int, Parts] = {}
 
     def leaf(self, position: int, columns: Sequence[Any], *, recorded_micros: int) -> bytes:
-        """The leaf of the next event, of its columns from the stream to the positions of its redactions. Raises `LogDamaged`."""
+        """Return the leaf of the next event, from its columns from the stream to the positions of its redactions. Raise
+        `LogDamaged`."""
         stream, version, topic, event_id, metadata, state, salt, metadata_hash, state_hash, metadata_by, state_by = columns
         if metadata_hash is None and state_hash is None and not self._awaited and salt is not None:
             return leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
@@ -37,7 +38,7 @@ class Redactions:
         if state_hash is not None:
             self._await(position, _CONTENT, by=state_by, fixed=state == redacted_state(recorded_micros))
         if position in self._awaited:
-            _compare(self._awaited.pop(position), position, said(state) if topic == TOPIC and state_hash is None else {})
+            _compare(self._awaited.pop(position), position, parse_parts(state) if topic == TOPIC and state_hash is None else {})
         return leaf_of(columns)
 
     def _await(self, position: int, part: str, *, by: int | None, fixed: bool) -> None:
@@ -46,7 +47,7 @@ class Redactions:
                 position, f"the {part} of the event {position} is missing, and the log does not say that it was erased"
             )
         if not fixed:
-            raise LogDamaged(position, f"in the place of the erased {part} of the event {position} is another text")
+            raise LogDamaged(position, f"the erased {part} of the event {position} was replaced by another text")
         ranges = self._awaited.setdefault(by, {}).setdefault(part, [])
         if ranges and ranges[-1][1] == position - 1:
             ranges[-1][1] = position
@@ -54,28 +55,28 @@ class Redactions:
             ranges.append([position, position])
 
     def finish(self, look: Callable[[int], tuple[str, bytes] | None]) -> None:
-        """Look for the redactions that come after the last event seen. `look` gives topic and content of an event."""
+        """Check the redactions that come after the last event. `look` returns the topic and content of an event."""
         for position, parts in sorted(self._awaited.items()):
-            found = look(position)
-            _compare(parts, position, said(found[1]) if found is not None and found[0] == TOPIC else {})
+            event = look(position)
+            _compare(parts, position, parse_parts(event[1]) if event is not None and event[0] == TOPIC else {})
 
     @property
     def awaited(self) -> Sequence[int]:
-        """The positions of redactions that were not seen."""
+        """The positions of redactions that have not been read yet."""
         return sorted(self._awaited)
 
 
-def said(state: bytes) -> Parts:
-    """What a redaction says was erased: the positions of each part."""
+def parse_parts(state: bytes) -> Parts:
+    """Return the positions of each part that a redaction records as erased; an empty mapping if the state cannot be parsed."""
     try:
-        given = from_json(state)
-        return {str(part): [[int(first), int(last)] for first, last in given["positions"]] for part in given["parts"]}
+        document = from_json(state)
+        return {str(part): [[int(first), int(last)] for first, last in document["positions"]] for part in document["parts"]}
     except (ValueError, TypeError, KeyError):
         return {}
 
 
-def _compare(found: Parts, redaction: int, named: Parts) -> None:
-    for part, ranges in found.items():
+def _compare(erased: Parts, redaction: int, named: Parts) -> None:
+    for part, ranges in erased.items():
         allowed = sorted(named.get(part, []))
         for first, last in ranges:
             if (missing := _outside(first, last, allowed)) is not None:
@@ -86,7 +87,7 @@ def _compare(found: Parts, redaction: int, named: Parts) -> None:
 
 
 def _outside(first: int, last: int, allowed: Sequence[Range]) -> int | None:
-    """The first position of a range that is in none of the others, which are sorted."""
+    """Return the first position of a range that is in none of the other ranges, which are sorted; None if all are."""
     for low, high in allowed:
         if low <= first <= high:
             first = high + 1
@@ -96,7 +97,7 @@ def _outside(first: int, last: int, allowed: Sequence[Range]) -> int | None:
 
 
 def redacted_state(recorded_micros: int) -> bytes:
-    """The text in the place of erased content."""
+    """Return the text in place of erased content."""
     if recorded_micros < 0:
         return b""
     at = _BEGINNING + timedelta(microseconds=recorded_micros)

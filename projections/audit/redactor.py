@@ -1,7 +1,7 @@
-"""Carries out redactions: erases parts of events in appends of the log, and then what was made of them and is no view.
+"""Executes redactions: erases parts of events in appends to the log, and then the data derived from them outside the views.
 
-Every step can be repeated. One that was cut off, by a crash or a change that was faster, is done again by whoever takes the
-redaction up next: what is erased already is not found any more.
+Every step can be repeated. A step that was interrupted, by a crash or a concurrent change, is repeated by the process that
+continues the redaction: parts that are erased already are not selected any more.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from projections.log.reader import head
 from projections.log.streams import Streams
 from projections.log.write_set import WriteSets
 
-KEPT_KINDS: Final = frozenset({"client", "content_key", "provision", "log"})
-"""Without their content nobody could log in, play, or give infrastructure back. They describe no persons."""
+PROTECTED_KINDS: Final = frozenset({"client", "content_key", "provision", "log"})
+"""The kinds whose content is never erased. Without it nobody could log in, play, or release infrastructure; it does not describe
+persons."""
 _CAUSES: Final = UUID("5a1d0a53-7a39-4d0c-9d32-0d8f4a4be1b7")
 _BATCH: Final = 500
 _SCANNED: Final = 50_000
 _TRIES: Final = 4
 _CLEAN_AGAIN: Final = 60.0
-"""Seconds between two looks for what was made of erased content, while consumers are behind: each reads whole tables."""
+"""The number of seconds between two cleanings of derived data while consumers are behind. Each reads whole tables."""
 
 _FOUND: Final = """
 SELECT e.position, e.originator_id,
@@ -77,7 +78,7 @@ SELECT NOT EXISTS (
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which events: those of a stream, at positions, or caused by somebody. One of them is given."""
+    """The selected events: those of a stream, at positions, or caused by an actor. Exactly one of them is set."""
 
     stream: str | None = None
     positions: Sequence[tuple[int, int]] | None = None
@@ -88,12 +89,14 @@ class Selection:
 
     @classmethod
     def read(cls, text: str) -> Selection:
-        given = json.loads(text)
-        positions = given["positions"]
-        return cls(stream=given["stream"], actor=given["actor"], positions=positions and [(low, high) for low, high in positions])
+        document = json.loads(text)
+        positions = document["positions"]
+        return cls(
+            stream=document["stream"], actor=document["actor"], positions=positions and [(low, high) for low, high in positions]
+        )
 
     def events(self) -> tuple[str, str]:
-        """The tables and the condition, in SQL."""
+        """Return the tables and the condition, in SQL."""
         if self.stream is not None:
             return "stream_versions v JOIN events e USING (position)", "v.stream = stream_key(%(stream)s)"
         if self.positions is not None:
@@ -101,19 +104,19 @@ class Selection:
             return f"{ranges} ON e.position BETWEEN r.first AND r.last", "true"
         return "events e", "(e.metadata->>'actor' = %(actor)s OR e.metadata->>'end_user' = %(actor)s)"
 
-    def named(self) -> dict[str, Any]:
-        given = self.positions or ()
+    def parameters(self) -> dict[str, Any]:
+        ranges = self.positions or ()
         return {
             "stream": self.stream,
             "actor": self.actor,
-            "firsts": bigints([low for low, _ in given]),
-            "lasts": bigints([high for _, high in given]),
+            "firsts": bigints([low for low, _ in ranges]),
+            "lasts": bigints([high for _, high in ranges]),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class RedactionOrder:
-    """A redaction that was asked for, and how far it is. `kept` events are of streams whose work is under way."""
+    """A requested redaction and its progress. `skipped` events belong to streams whose work is in progress."""
 
     id: UUID
     reason: str
@@ -125,7 +128,7 @@ class RedactionOrder:
     reached: int
     events: int
     streams: int
-    kept: int
+    skipped: int
     requested_at: datetime
     finished_at: datetime | None
 
@@ -136,7 +139,7 @@ class RedactionOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Match:
     """An event that is to lose its content, its cause, or both."""
 
     position: int
@@ -146,8 +149,9 @@ class Found:
 
 
 @dataclass(frozen=True)
-class _ToldOfRedaction(Command[Any]):
-    """What is appended to a stream that loses content refuses nothing, and accepts that what it links to is gone."""
+class _RedactionNotice(Command[Any]):
+    """The command of the event that is appended to a stream that loses content. It refuses nothing, and accepts that linked
+    aggregates are gone."""
 
     @property
     def ignore_missing_links(self) -> bool:
@@ -155,7 +159,7 @@ class _ToldOfRedaction(Command[Any]):
 
 
 class Redactor:
-    """Asks the log for what is to go, a batch at a time."""
+    """Finds and erases the selected events, a batch at a time."""
 
     def __init__(
         self, database: Database, streams: Streams, *, appender: Appender, mapper: EventMapper, views: Views, clock: Clock
@@ -167,77 +171,77 @@ class Redactor:
         self._write_sets = WriteSets(mapper, views)
         self._clock = clock
         self._cleaned: dict[UUID, float] = {}
-        """When this process has last looked for what was made of the content, of redactions that wait for consumers."""
+        """The time when this process last erased derived data, by redaction that waits for consumers."""
 
     @cached_property
     def _topics(self) -> list[str]:
-        """Of the events whose content may go."""
-        return [topic for topic in self._mapper.catalogue.personal_topics() if topic.partition(".")[0] not in KEPT_KINDS]
+        """The topics of the events whose content may be erased."""
+        return [topic for topic in self._mapper.catalogue.personal_topics() if topic.partition(".")[0] not in PROTECTED_KINDS]
 
     async def request(self, selection: Selection, parts: Sequence[Part], *, reason: str, cause: Cause) -> RedactionOrder:
-        """Remember what is to be erased. It is not erased yet. The same request gives the same order."""
+        """Store a request for a redaction, and return it. Nothing is erased yet. The same request results in the same order."""
         key, through = cause.command_id, await head(self._database)
         values = (key, reason, list(parts), selection.text(), cause.actor, cause.correlation_id, through)
         await self._database.execute(_REQUEST, values)
-        found = await self.find(key)
-        assert found is not None, "it was inserted"
-        return found
+        order = await self.find(key)
+        assert order is not None, "it was inserted"
+        return order
 
     async def check(self, stream: str, parts: Sequence[Part]) -> None:
-        """Raises `NotFound`, and `Conflict` where the content is needed for what is being done."""
+        """Raise `NotFound` if the stream does not exist, and `Conflict` if its content is needed for work in progress."""
         root = await self._streams.load(stream)
         kind, key = StreamName.read(stream)
         if root is None:
             raise NotFound(kind, key)
         if Part.CONTENT in parts and root.under_way():
-            raise Conflict(f"the {kind.replace('_', ' ')} {key} is at work: its content can be erased when that has ended")
+            raise Conflict(f"the {kind.replace('_', ' ')} {key} is in use: its content can be erased when its work has ended")
 
     async def find(self, key: UUID) -> RedactionOrder | None:
         row = await self._database.row(_ORDER + "WHERE id = %s", (key,))
         return None if row is None else RedactionOrder.of(row)
 
     async def unfinished(self) -> list[RedactionOrder]:
-        """The oldest first."""
+        """Return the unfinished redactions, the oldest first."""
         rows = await self._database.rows(_ORDER + "WHERE finished_at IS NULL ORDER BY requested_at LIMIT 10")
         return [RedactionOrder.of(row) for row in rows]
 
     async def count(self, selection: Selection, parts: Sequence[Part]) -> tuple[int, int]:
-        """How many events would lose a part, and how many streams content."""
+        """Return the number of events that would lose a part, and of streams that would lose content."""
         after, through, events, streams = 0, await head(self._database), 0, set[str]()
         while after < through:
-            found, after = await self._next(selection, parts, after=after, through=through)
-            events += len(found)
-            streams |= {one.stream for one in found if one.content}
+            matches, after = await self._next(selection, parts, after=after, through=through)
+            events += len(matches)
+            streams |= {match.stream for match in matches if match.content}
         return events, len(streams)
 
     async def step(self, order: RedactionOrder) -> RedactionOrder:
-        """Go on with the redaction, for one batch, or with what was made of its events. Gives it as it is afterwards."""
+        """Continue the redaction with one batch of events, or with their derived data, and return its state afterwards."""
         if order.reached < order.through:
             await self._erase_next(order)
         elif order.finished_at is None:
             await self._clean(order)
-        found = await self.find(order.id)
-        assert found is not None, "redactions are not deleted"
-        return found
+        updated = await self.find(order.id)
+        assert updated is not None, "redactions are not deleted"
+        return updated
 
     async def _erase_next(self, order: RedactionOrder) -> None:
-        assert order.selection is not None, "it is forgotten at the end"
-        for left in reversed(range(_TRIES)):
-            found, reached = await self._next(order.selection, order.parts, after=order.reached, through=order.through)
+        assert order.selection is not None, "the selection is deleted only at the end"
+        for remaining in reversed(range(_TRIES)):
+            matches, reached = await self._next(order.selection, order.parts, after=order.reached, through=order.through)
             try:
-                erased, streams = await self._erase(order, found)
+                erased, streams = await self._erase(order, matches)
                 break
             except (ConcurrencyConflict, ClaimTaken, LinkBroken):
-                if not left:
+                if not remaining:
                     raise
-        await self._database.execute(_REACHED, (reached, erased, streams, len(found) - erased, order.id))
+        await self._database.execute(_REACHED, (reached, erased, streams, len(matches) - erased, order.id))
 
-    async def _next(self, selection: Selection, parts: Sequence[Part], *, after: int, through: int) -> tuple[list[Found], int]:
-        """What of the next part of the log is to go, and the position up to which it was looked at."""
+    async def _next(self, selection: Selection, parts: Sequence[Part], *, after: int, through: int) -> tuple[list[Match], int]:
+        """Return the matches in the next part of the log, and the position up to which it was searched."""
         until = through if selection.actor is None else min(through, after + _SCANNED)
         events, chosen = selection.events()
-        named = {
-            **selection.named(),
+        parameters = {
+            **selection.parameters(),
             "topics": texts(self._topics),
             "content": Part.CONTENT in parts,
             "cause": Part.CAUSE in parts,
@@ -245,32 +249,39 @@ class Redactor:
             "until": until,
             "limit": _BATCH,
         }
-        rows = await self._database.rows(_FOUND.format(events=events, chosen=chosen), named)
-        found = [Found(*row) for row in rows]
-        return found, found[-1].position if len(found) == _BATCH else until
+        rows = await self._database.rows(_FOUND.format(events=events, chosen=chosen), parameters)
+        matches = [Match(*row) for row in rows]
+        return matches, matches[-1].position if len(matches) == _BATCH else until
 
-    async def _erase(self, order: RedactionOrder, found: Sequence[Found]) -> tuple[int, int]:
-        """One append: the redaction, and the event in each stream that loses content. How many events lost a part, and streams
-        content. Raises `ConcurrencyConflict` where another process has erased them since they were found."""
+    async def _erase(self, order: RedactionOrder, matches: Sequence[Match]) -> tuple[int, int]:
+        """Append the redaction, and an event to each stream that loses content. Return the number of events that lost a part, and
+        of streams that lost content.
+
+        Raise `ConcurrencyConflict` if another process has erased them in the meantime.
+        """
         decisions, key, at = [], new_id(), self._clock()
         under_way: set[str] = set()
-        for stream in sorted({one.stream for one in found if one.content}):
-            positions = {one.position for one in found if one.content and one.stream == stream}
+        for stream in sorted({match.stream for match in matches if match.content}):
+            positions = {match.position for match in matches if match.content and match.stream == stream}
             decision = await self._decision(stream, positions, redaction=key, at=at)
             if decision is None:
                 under_way.add(stream)
             else:
                 decisions.append(decision)
-        contents = [one.position for one in found if one.content and one.stream not in under_way]
-        causes = [one.position for one in found if one.cause]
+        contents = [match.position for match in matches if match.content and match.stream not in under_way]
+        causes = [match.position for match in matches if match.cause]
         if not contents and not causes:
             return 0, 0
         roots = [
             Redaction.record(
-                _key_of_causes(those) if part is Part.CAUSE else key, reason=order.reason, parts=[part], positions=those, at=at
+                _key_of_causes(positions_of_part) if part is Part.CAUSE else key,
+                reason=order.reason,
+                parts=[part],
+                positions=positions_of_part,
+                at=at,
             )
-            for part, those in ((Part.CONTENT, contents), (Part.CAUSE, causes))
-            if those
+            for part, positions_of_part in ((Part.CONTENT, contents), (Part.CAUSE, causes))
+            if positions_of_part
         ]
         cause = Cause.by(order.requested_by, correlation_id=order.correlation_id)
         append = self._write_sets.of([*map(_recorded, roots), *decisions], cause)
@@ -279,8 +290,11 @@ class Redactor:
         return len({*contents, *causes}), len(decisions)
 
     async def _decision(self, stream: str, positions: set[int], *, redaction: UUID, at: datetime) -> Decision | None:
-        """The stream folded without the content at these positions, and told of it. None while its work is under way. Raises
-        `ConcurrencyConflict` where the content is gone already."""
+        """Return the decision that records the redaction in a stream, folded without the content at these positions. Return None
+        while its work is in progress.
+
+        Raise `ConcurrencyConflict` if the content is gone already.
+        """
         before: AggregateRoot | None = None
         root: AggregateRoot | None = None
         for position, version, topic, state, emptied in await self._database.rows(_HISTORY + " ORDER BY version", (stream,)):
@@ -290,16 +304,17 @@ class Redactor:
             root = self._streams.applied(root, stream=stream, version=version, topic=topic, state=taken)
             before = self._streams.applied(before, stream=stream, version=version, topic=topic, state=state)
         assert root is not None, "a stream with positions has events"
-        assert before is not None, "as much as the other"
+        assert before is not None, "it has the same events as the root"
         if before.under_way():
             return None
         references = before.references()
         kind, key = StreamName.read(stream)
         root.trigger_redacted(self._mapper.catalogue.redacted(kind), redaction=redaction, at=at)
-        return Decision(_ToldOfRedaction(key), root, _pending(root), None, references)
+        return Decision(_RedactionNotice(key), root, _pending(root), None, references)
 
     async def _clean(self, order: RedactionOrder) -> None:
-        """Once consumers are past it they make nothing of the erased content any more; what they made until then goes."""
+        """Erase derived data. The redaction is finished once all consumers have passed it, since they then derive nothing from the
+        erased content any more."""
         row = await self._database.row(_PASSED)
         passed = row is not None and bool(row[0])
         if passed or time.monotonic() - self._cleaned.get(order.id, float("-inf")) >= _CLEAN_AGAIN:
@@ -318,13 +333,13 @@ class Redactor:
 
 
 def _key_of_causes(positions: Sequence[int]) -> UUID:
-    """The id of a redaction of causes: the same in two processes that erase the same ones, so that the log takes one of them. For
-    content the version of its stream decides."""
+    """Return the id of a redaction of causes. It is the same in two processes that erase the same causes, so that the log accepts
+    only one of them. For content the version of its stream decides."""
     return uuid5(_CAUSES, str(positions[0]))
 
 
 def _recorded(root: Redaction) -> Decision:
-    return Decision(_ToldOfRedaction(root.key), root, _pending(root), None, NO_REFERENCES)
+    return Decision(_RedactionNotice(root.key), root, _pending(root), None, NO_REFERENCES)
 
 
 def _pending(root: AggregateRoot) -> Sequence[DomainEvent]:

@@ -1,6 +1,6 @@
-"""Replays the stored events of aggregates, and compares the outcome with the views.
+"""Replays the stored events of aggregates, and compares the result with the views.
 
-The eventsourcing library's own repository folds the events; the product's append, cache and snapshots have no part in it.
+The eventsourcing library's own repository folds the events; the product's append, cache and snapshots are not involved.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from projections.kernel.view import View, Views
 from projections.log.recorder import LogRecorder
 
 _TRIES: Final = 10
-"""How often an aggregate is folded again that changes at the same time."""
+"""The number of times that an aggregate is folded again if it changes at the same time."""
 _STREAMS: Final = """
 SELECT position, originator_id FROM events
 WHERE position > %s AND originator_version = 1 AND starts_with(originator_id, %s) ORDER BY position LIMIT 1000
@@ -33,8 +33,8 @@ _VERSION: Final = "SELECT coalesce(max(version), 0) FROM stream_events WHERE str
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the events of one aggregate give. `version` is 0 where the log has none of it. `differences` say what a view shows
-    otherwise, without the values."""
+    """The result of the events of one aggregate. `version` is 0 if the log has no events of it. `differences` name the deviations
+    of the views, without values."""
 
     stream: str
     version: int
@@ -42,7 +42,7 @@ class Replayed:
 
 
 class Replay:
-    """Reads one log and its views. Blocks: use it in a thread of its own."""
+    """Reads one log and its views. It blocks: use it in a separate thread."""
 
     def __init__(
         self, connection: psycopg.Connection[TupleRow], recorder: LogRecorder, *, mapper: EventMapper, views: Views
@@ -62,8 +62,8 @@ class Replay:
         finally:
             recorder.close()
 
-    def one(self, stream: str) -> Replayed:
-        """Fold one aggregate. One that is written meanwhile is folded again."""
+    def of_stream(self, stream: str) -> Replayed:
+        """Fold one aggregate. An aggregate that is written meanwhile is folded again."""
         for _ in range(_TRIES):
             root = self._folded(stream)
             differences = self._without_events(stream) if root is None else self._differences(root)
@@ -72,19 +72,19 @@ class Replay:
                 break
         return Replayed(stream, version, differences)
 
-    def all_of(self, kind: str) -> Iterator[Replayed]:
-        """Fold all aggregates of a kind, in the order in which they began, and then rows that have no events in the log."""
+    def of_kind(self, kind: str) -> Iterator[Replayed]:
+        """Fold all aggregates of a kind, in the order in which they began, and then the rows that have no events in the log."""
         begun, after = set[str](), 0
-        while found := self._connection.execute(_STREAMS, (after, f"{kind}:")).fetchall():
-            after = found[-1][0]
-            for _, stream in found:
+        while rows := self._connection.execute(_STREAMS, (after, f"{kind}:")).fetchall():
+            after = rows[-1][0]
+            for _, stream in rows:
                 begun.add(stream)
-                yield self.one(stream)
+                yield self.of_stream(stream)
         for view, condition in self._keyed(kind):
             keys = self._connection.execute(f"SELECT {view.key[-1]}::text FROM public.{view.name} WHERE {condition}".encode())
             for stream in [f"{kind}:{key}" for (key,) in keys if f"{kind}:{key}" not in begun]:
                 begun.add(stream)
-                yield self.one(stream)
+                yield self.of_stream(stream)
 
     def _folded(self, stream: str) -> AggregateRoot | None:
         try:
@@ -121,22 +121,22 @@ class Replay:
         return tuple(f"{name} has a row, and the log has no events" for name in shown)
 
     def _keyed(self, kind: str) -> Iterator[tuple[View, str]]:
-        """The views that have one row for each aggregate of a kind, with the condition for its rows."""
+        """Yield the views that have one row for each aggregate of a kind, with the condition for its rows."""
         for view in self._views.all:
             if kind in view.kinds and not view.many_rows:
                 yield view, f"kind = '{kind}'" if view.key[0] == "kind" else "true"
 
 
 def _compared(view: View) -> list[Any]:
-    """The columns that are compared. Of `many_rows` each row keeps the version of its own last change."""
+    """Return the columns that are compared. With `many_rows` each row keeps the version of its own last change."""
     return [column for column in view.columns if not (view.many_rows and column.name == "version")]
 
 
 def _comparison(view: View) -> str:
     names = ", ".join(column.name for column in view.columns)
-    given = ", ".join(f"%s::{column.parameter_type}[]" for column in view.columns)
+    arrays = ", ".join(f"%s::{column.parameter_type}[]" for column in view.columns)
     key = {column.name: column.select_expression for column in view.columns}
     matching = " AND ".join(f"t.{name} = {key[name]}" for name in view.key)
     equal = ", ".join(f"t.{column.name} IS NOT DISTINCT FROM {column.select_expression}" for column in _compared(view))
-    joined = f"unnest({given}) AS v({names}) LEFT JOIN public.{view.name} t ON {matching}"
+    joined = f"unnest({arrays}) AS v({names}) LEFT JOIN public.{view.name} t ON {matching}"
     return f"SELECT t.{view.key[-1]} IS NOT NULL, {equal} FROM {joined}"

@@ -1,8 +1,8 @@
-"""Sealing: computes the hashes of the log again from the last checkpoint on, adds them to the tree and to the map of streams, and
-signs what came out.
+"""Sealing: recomputes the hashes of the log since the last checkpoint, adds them to the tree and to the map of streams, and signs
+the result.
 
-One transaction under a lock makes a checkpoint, its tiles and its part of the map, so all of them are of one moment. What the
-stored bytes do not give is not signed.
+One transaction under a lock makes a checkpoint, its tiles and its part of the map, so all of them are of one moment. A result that
+differs from the stored bytes is not signed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from projections.log.hash_chain import commit_leaf
 from projections.vault.vault import Vault
 
 AT_ONCE: Final = 10_000
-"""Events after which a checkpoint is due, and in each while a long log is sealed for the first time."""
+"""The number of events after which a checkpoint is due, and the number of events per checkpoint while a long log is sealed for the
+first time."""
 _LOCK: Final = 0x6D6C2074726565  # "ml tree"
 _LAST: Final = "SELECT number, note FROM checkpoints ORDER BY number DESC LIMIT 1"
 _DUE: Final = """
@@ -56,7 +57,8 @@ _STORE: Final = "INSERT INTO checkpoints (number, commits, position, sealed_at, 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """`events` are after the last checkpoint, the oldest of them `seconds` old. `rested`: the last checkpoint is old enough."""
+    """The events after the last checkpoint, the oldest of them `seconds` old. `rested` means that the last checkpoint is old
+    enough."""
 
     events: int
     rested: bool
@@ -69,7 +71,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A checkpoint that was stored. `events` are new since the one before."""
+    """A checkpoint that was stored, with the number of `events` since the previous one."""
 
     number: int
     checkpoint: Checkpoint
@@ -78,14 +80,17 @@ class Sealed:
 
 
 async def due(pool: Pool, *, seconds: float) -> Due:
-    """`seconds` are to be between two checkpoints."""
+    """Return how much is due, with at least `seconds` between two checkpoints."""
     [row] = await pool.rows(_DUE, (seconds,))
     return Due(*row)
 
 
 def seal(stored: StoredLog, vault: Vault, *, rotate: bool = False, most: int = AT_ONCE) -> Sealed | None:
-    """Make the next checkpoint, of about `most` more events; None where nothing is new. `rotate`: hand over to a new key, also
-    without anything new. Blocks. Raises `LogDamaged` for a log that is not what it was, and stores nothing then."""
+    """Make the next checkpoint, of about `most` more events; return None if there is nothing new. This blocks.
+
+    With `rotate`, hand over to a new key, even if there is nothing new. Raise `LogDamaged` if the log was changed, and store
+    nothing.
+    """
     with stored.transaction():
         stored.rows("SELECT pg_advisory_xact_lock(%s)::text", _LOCK)
         return _Sealing(stored, vault).next(rotate=rotate, most=most)
@@ -127,18 +132,18 @@ class _Sealing:
         return sealed
 
     def _before(self) -> tuple[int, Checkpoint | None]:
-        """The last checkpoint, which must be ours."""
-        found = self._stored.row(_LAST)
-        if found is None:
+        """Return the last checkpoint, which must be one of this log."""
+        row = self._stored.row(_LAST)
+        if row is None:
             return 0, None
-        number, note = found
+        number, note = row
         try:
             return number, Checkpoint.read(self._keys.checked(note))
         except (NoteInvalid, NoCheckpoint) as fault:
             raise LogDamaged(1, f"checkpoint {number} is not one of this log: {fault}") from None
 
     def _edge(self, before: Checkpoint | None) -> Edge:
-        """The right edge of the tree, which must be that of the last checkpoint."""
+        """Return the right edge of the tree, which must be that of the last checkpoint."""
         size = 0 if before is None else before.commits
         places = Edge.places(size)
         tiles = {

@@ -1,7 +1,7 @@
-"""Seals of the log's partitions: what a full partition held, recorded after its hashes were computed again.
+"""Seals of the log's partitions: the content of a full partition, recorded after its hashes were recomputed.
 
 A partition's commits are those that begin in it. So each commit belongs to one partition, and seals follow each other without gaps.
-A seal keeps the chain hash behind the last of them, which fixes every byte of these events, their order and their times.
+A seal stores the chain hash behind the last of these commits, which fixes every byte of their events, their order and their times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from projections.audit.redactions import Redactions
 from projections.audit.stored_log import Progress, StoredLog, whole
 
 SEALS: Final = "SELECT last_position, through, last_commit, chain_hash, sealed_at FROM log_seals ORDER BY last_position"
-# By the catalogue: the account of the running product may not look into the schema of the partitions.
+# Reads the catalogue, because the account of the running product may not read the schema of the partitions.
 _PARTITIONS: Final = """
 SELECT p.first_position, p.last_position, h.head, (SELECT recorded_at FROM events WHERE position = p.first_position),
     (SELECT recorded_at FROM events WHERE position = least(p.last_position, h.head)),
@@ -40,7 +40,7 @@ _LOCK: Final = 0x6D6C207365616C  # "ml seal"
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """Of the partition that ends at `partition_end`. `end` is behind the last commit that begins in it."""
+    """The seal of the partition that ends at `partition_end`. `end` is the place behind the last commit that begins in it."""
 
     partition_end: int
     end: Link
@@ -71,20 +71,22 @@ class LogPartition:
 
 
 def partitions(stored: StoredLog) -> list[LogPartition]:
-    """In the order of their positions."""
+    """Return the partitions in the order of their positions."""
     return [_partition(*row) for row in stored.rows(_PARTITIONS)]
 
 
 def _partition(first: int, last: int, head: int, *rest: Any) -> LogPartition:
     begins_at, ends_at, table_bytes, index_bytes, *seal = rest
     events = max(min(last, head) - first + 1, 0)
-    found = None if seal[0] is None else Seal.of(seal)
-    return LogPartition(first, last, events, begins_at, ends_at, table_bytes, index_bytes, found)
+    recorded_seal = None if seal[0] is None else Seal.of(seal)
+    return LogPartition(first, last, events, begins_at, ends_at, table_bytes, index_bytes, recorded_seal)
 
 
 def seal_full(stored: StoredLog, *, seen: Progress) -> Iterator[LogPartition]:
-    """Seal the full partitions that are not sealed, the oldest first. Gives each as it is sealed. Raises `LogDamaged`, and
-    `Unavailable` while another process does it."""
+    """Seal the full partitions that are not sealed, the oldest first, and yield each one.
+
+    Raise `LogDamaged`, and `Unavailable` while another process does this.
+    """
     if not stored.rows("SELECT pg_try_advisory_lock(%s)", _LOCK)[0][0]:
         raise Unavailable("another process is sealing partitions of the log")
     end = stored.start()
@@ -100,10 +102,10 @@ def seal_full(stored: StoredLog, *, seen: Progress) -> Iterator[LogPartition]:
 
 
 def _verified(stored: StoredLog, partition: LogPartition, *, after: Link, seen: Progress) -> Link:
-    """The end of the partition's commits, whose hashes are computed again."""
+    """Recompute the hashes of the partition's commits, and return their end."""
     chain, redactions = Chain(after), Redactions()
-    if found := stored.rows(_END, partition.last):
-        for commit, events in stored.commits(after=after.position, through=found[0][0], seen=seen):
+    if ends := stored.rows(_END, partition.last):
+        for commit, events in stored.commits(after=after.position, through=ends[0][0], seen=seen):
             chain.expect(commit)
             chain.add(
                 commit, [redactions.leaf(at, columns, recorded_micros=time) for at, *columns, time, _ in whole(commit, events)]

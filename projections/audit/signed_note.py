@@ -1,4 +1,4 @@
-"""Signed notes as C2SP has them: a text, an empty line, and a line for each signature, here by Ed25519."""
+"""Signed notes as defined by C2SP: a text, an empty line, and a line for each signature, here with Ed25519."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _ID: Final = 4
 
 
 class NoteInvalid(Exception):
-    """It is not a signed note, or a signature is not that of the key."""
+    """Raised when a text is not a signed note, or a signature was not made by the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """What others check the signatures of `name` with."""
+    """The key with which others verify the signatures of `name`."""
 
     name: str
     public: bytes
 
     @classmethod
     def read(cls, text: str) -> PublicKey:
-        """Of `name+id+key`. Raises `NoteInvalid`."""
+        """Return the key of a text `name+id+key`. Raise `NoteInvalid`."""
         name, _, encoded = text.split("+", 2) if text.count("+") >= 2 else ("", "", "")
         try:
             content = b64decode(encoded, validate=True)
@@ -45,13 +45,13 @@ class PublicKey:
         return sha256(self.name.encode() + b"\n" + ED25519 + self.public).digest()[:_ID]
 
     def __str__(self) -> str:
-        """`name+id+key`, as other programs read it."""
+        """Return `name+id+key`, the form that other programs read."""
         return f"{self.name}+{self.id.hex()}+{b64encode(ED25519 + self.public).decode()}"
 
     def check(self, note: str) -> str:
-        """The text of the note. Raises `NoteInvalid` unless this key has signed it."""
-        text, found, signatures = note.rpartition("\n\n")
-        for line in signatures.splitlines() if found else ():
+        """Return the text of the note. Raise `NoteInvalid` unless this key has signed it."""
+        text, separator, signatures = note.rpartition("\n\n")
+        for line in signatures.splitlines() if separator else ():
             mark, name, encoded = [*line.split(" "), "", ""][:3]
             try:
                 signed = b64decode(encoded, validate=True)
@@ -59,7 +59,7 @@ class PublicKey:
                 raise NoteInvalid("a signature is not Base64") from None
             if (mark, name, signed[:_ID]) == ("—", self.name, self.id):
                 return self._checked(f"{text}\n", signed[_ID:])
-        raise NoteInvalid(f"{self.name} has not signed it with the key {self.id.hex()}")
+        raise NoteInvalid(f"{self.name} has not signed the note with the key {self.id.hex()}")
 
     def _checked(self, text: str, signature: bytes) -> str:
         try:
@@ -71,7 +71,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """`seed` is the private key."""
+    """A key that signs notes. `seed` is the private key."""
 
     name: str
     seed: bytes = field(repr=False)
@@ -81,17 +81,17 @@ class SigningKey:
         return PublicKey(self.name, Ed25519PrivateKey.from_private_bytes(self.seed).public_key().public_bytes_raw())
 
     def signature(self, text: str) -> str:
-        """The line."""
+        """Return the signature line."""
         signed = Ed25519PrivateKey.from_private_bytes(self.seed).sign(text.encode())
         return f"— {self.name} {b64encode(self.public.id + signed).decode()}\n"
 
 
 def sign(text: str, keys: Sequence[SigningKey]) -> str:
-    """`text` ends with a line end."""
+    """Return the signed note of a text, which must end with a newline."""
     return f"{text}\n{''.join(key.signature(text) for key in keys)}"
 
 
 def signers(note: str) -> list[str]:
-    """The ids of the keys that say they signed the note, in hexadecimal digits. No signature is checked."""
+    """Return the ids of the keys that claim to have signed the note, in hexadecimal digits. The signatures are not verified."""
     lines = note.rpartition("\n\n")[2].splitlines()
     return [b64decode(line.rpartition(" ")[2])[:_ID].hex() for line in lines]

@@ -1,7 +1,7 @@
-"""Reads the stored log in slices, for whoever computes its hashes again.
+"""Reads the stored log in slices, for recomputing its hashes.
 
-Each slice has a snapshot of its own: the log only grows, so they fit together, and one snapshot of all of it would keep VACUUM from
-all tables of the database.
+Each slice has its own snapshot. The log only grows, so the slices fit together, while a single snapshot would keep VACUUM from all
+tables of the database.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ ORDER BY e.position
 
 
 class StoredLog:
-    """The tables of the log. Blocks: for a thread of its own."""
+    """The tables of the log. Its methods block, so use it in a separate thread."""
 
     def __init__(self, connection: Connection[TupleRow]) -> None:
         self._connection = connection
 
     @classmethod
     def connected(cls, conninfo: str, *, purpose: str, seconds: float | None = None) -> AbstractContextManager[StoredLog]:
-        """`seconds` that a statement may take, and the caller between two of a transaction; None for maintenance."""
+        """Connect to the log. `seconds` limits a statement, and the caller's pause between two statements of a transaction; None
+        for maintenance."""
         return _connected(conninfo, purpose, seconds)
 
     def row(self, question: str, *parameters: Any) -> tuple[Any, ...] | None:
@@ -60,60 +61,64 @@ class StoredLog:
         self._connection.execute(statement.encode(), parameters)
 
     def copied(self, query: sql.Composable) -> Iterator[bytes]:
-        """The rows of a query with one column of text without control characters, a line each."""
+        """Yield the rows of a query as lines. The query has one column of text without control characters."""
         with self.copying(query, sql.SQL(" (FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')")) as copy:
             for data in copy:
                 yield bytes(data)
 
     def copying(self, query: sql.Composable, options: sql.Composable | None = None) -> AbstractContextManager[Copy]:
-        """The rows of a query, as PostgreSQL sends them."""
+        """Return the rows of a query in the form in which PostgreSQL sends them."""
         return self._connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT{}").format(query, options or sql.SQL("")))
 
     def transaction(self, *, one_moment: bool = False) -> AbstractContextManager[object]:
-        """`one_moment`: all that is read in it is of the same moment."""
+        """Begin a transaction. With `one_moment`, all that is read in it is of the same moment."""
         return _transaction(self._connection, one_moment)
 
     def start(self) -> Link:
-        """The place before the first commit. Raises `LogDamaged` for a log without an identity."""
-        found = self.row("SELECT log_id FROM log_identity")
-        if found is None:
+        """Return the place before the first commit. Raise `LogDamaged` if the log has no identity."""
+        row = self.row("SELECT log_id FROM log_identity")
+        if row is None:
             raise LogDamaged(1, "the log has no identity")
-        return Link(0, 0, genesis(found[0]))
+        return Link(0, 0, genesis(row[0]))
 
     def commits(self, *, after: int, through: int, seen: Progress) -> Iterator[tuple[Commit, Iterator[tuple[Any, ...]]]]:
-        """The commits that end after `after` and not after `through`, each with its events, to be taken before the next one. Of an
-        event: position, the columns of a leaf and of its redactions, the time in microseconds, and whether `stream_versions`
-        has it. `seen` is told where it is."""
+        """Yield the commits that end after `after` and not after `through`, each with its events, which must be consumed before the
+        next commit.
+
+        An event is a row of its position, the columns of a leaf and of its redactions, the time in microseconds, and True if
+        `stream_versions` has it. `seen` is called with the position that was reached.
+        """
         events = self._sliced(_EVENTS, after=after, through=through)
-        told = after
+        reported = after
         for row in self._sliced(_COMMITS, after=after, through=through):
             commit = Commit(*row)
             yield commit, islice(events, commit.last - commit.first + 1)
-            if commit.last - told >= _PAGE or commit.last >= through:
-                told = commit.last
-                seen(told)
+            if commit.last - reported >= _PAGE or commit.last >= through:
+                reported = commit.last
+                seen(reported)
 
     def event(self, position: int) -> tuple[str, bytes] | None:
-        """Topic and content of an event; None without one."""
-        found = self.row("SELECT topic, state FROM events WHERE position = %s", position)
-        return None if found is None else (found[0], found[1])
+        """Return the topic and content of an event; None if there is none."""
+        row = self.row("SELECT topic, state FROM events WHERE position = %s", position)
+        return None if row is None else (row[0], row[1])
 
     def last_commit(self, condition: LiteralString, value: object) -> int:
-        """The end of the last commit of which `condition` holds, which holds up to some commit and not after it; 0 without one."""
+        """Return the end of the last commit for which `condition` holds; 0 if there is none. The condition must hold up to some
+        commit and not after it."""
         question = sql.SQL("SELECT last_position, ({}) FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1")
         [(end,)] = self.rows("SELECT coalesce(max(last_position), 0) FROM commits")
-        found, low = 0, 1
+        last_end, low = 0, 1
         while low <= end:
             middle = (low + end) // 2
             last, holds = self._connection.execute(question.format(sql.SQL(condition)), (value, middle)).fetchall()[0]
             if holds:
-                found, low = last, last + 1
+                last_end, low = last, last + 1
             else:
                 end = middle - 1
-        return found
+        return last_end
 
     def _sliced(self, question: str, *, after: int, through: int) -> Iterator[tuple[Any, ...]]:
-        """The first column of a row is its place."""
+        """Yield the rows of a query in slices. The first column of a row is its position."""
         while rows := self.rows(question, after, through):
             yield from rows
             after = rows[-1][0]
@@ -137,7 +142,7 @@ def _transaction(connection: Connection[TupleRow], one_moment: bool) -> Iterator
 
 
 def whole(commit: Commit, events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """The same events. Raises `LogDamaged` if one is missing, or has another time than its commit."""
+    """Yield the events unchanged. Raise `LogDamaged` if an event is missing, or has another time than its commit."""
     expected, other_times = commit.first, []
     for row in events:
         if row[0] != expected:

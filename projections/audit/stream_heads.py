@@ -1,4 +1,4 @@
-"""The stored map of streams: changed by new events, and read for proofs. docs/explanation/the-log.md."""
+"""The stored map of streams: new events change it, and proofs read it. See docs/explanation/the-log.md."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StreamHeads:
         self._first: dict[str, int] = {}
 
     def add(self, stream: str, version: int, *, leaf: bytes, position: int) -> None:
-        """In the order of the log. Raises `LogDamaged` where versions of one stream do not follow each other."""
+        """Add an event, in the order of the log. Raise `LogDamaged` if the versions of a stream are not consecutive."""
         leaves = self._leaves[stream]
         if leaves and leaves[-1][0] + 1 != version:
             raise LogDamaged(position, f"the event {position} is version {version} of its stream, after {leaves[-1][0]}")
@@ -60,11 +60,11 @@ class StreamHeads:
         self._first.setdefault(stream, position)
 
     def root(self) -> bytes:
-        """As it is stored."""
+        """Return the root of the stored map."""
         return self._part("", self._nodes([""])).hash
 
     def store(self, streams: int) -> tuple[int, bytes]:
-        """How many streams there are now, if there were `streams`, and the root."""
+        """Store the added events. Return the number of streams, given their previous number `streams`, and the new root."""
         if not self._leaves:
             return streams, self.root()
         changed, new = self._changed()
@@ -75,20 +75,20 @@ class StreamHeads:
 
     def _changed(self) -> tuple[list[StreamHead], int]:
         keys = {stream: stream_key(stream) for stream in self._leaves}
-        known = {head.key: head for head in _heads(self._stored.rows(_KNOWN, list(keys.values())))}
+        stored_heads = {head.key: head for head in _heads(self._stored.rows(_KNOWN, list(keys.values())))}
         changed = []
         for stream, leaves in self._leaves.items():
-            head = known.get(keys[stream]) or begun(keys[stream])
+            head = stored_heads.get(keys[stream]) or begun(keys[stream])
             if leaves[0][0] != head.version + 1:
                 at = self._first[stream]
                 raise LogDamaged(at, f"the event {at} is version {leaves[0][0]} of its stream, after {head.version}")
             for _, leaf in leaves:
                 head = head.followed_by(leaf)
             changed.append(head)
-        return changed, len(changed) - len(known)
+        return changed, len(changed) - len(stored_heads)
 
     def _updated(self, keys: Sequence[bytes]) -> Part:
-        """Nodes on the ways to these keys, from the root; then the parts below them; then the nodes again, upwards."""
+        """Update the parts below these keys and then the nodes on the ways to them, upwards, and return the root."""
         levels, parts = self._ways(keys)
         made: dict[str, bytes] = {}
         news = {at: _part_of(at, heads, made) for at, heads in self._few(parts).items()}
@@ -103,7 +103,7 @@ class StreamHeads:
         return news[""]
 
     def _ways(self, keys: Sequence[bytes]) -> tuple[list[dict[str, list[Part]]], list[str]]:
-        """The nodes by level, and the parts without a node that the keys are in."""
+        """Return the nodes on the ways to the keys by level, and the parts without a node that contain the keys."""
         levels: list[dict[str, list[Part]]] = []
         parts: list[str] = []
         going: dict[str, list[bytes]] = {"": list(keys)}
@@ -128,25 +128,25 @@ class StreamHeads:
         return whole(nodes[at]) if at in nodes else few(self._few([at])[at], len(at) * _BITS)
 
     def _few(self, parts: Sequence[str]) -> dict[str, list[StreamHead]]:
-        """The streams of these parts."""
-        found: dict[str, list[StreamHead]] = {at: [] for at in parts}
+        """Return the streams of these parts."""
+        heads: dict[str, list[StreamHead]] = {at: [] for at in parts}
         low = [bytes.fromhex(at.ljust(_KEY_DIGITS, "0")) for at in parts]
         high = [bytes.fromhex(at.ljust(_KEY_DIGITS, "f")) for at in parts]
         for number, *head in self._stored.rows(_RANGES, low, high):
-            found[parts[number - 1]] += _heads([head])
-        return found
+            heads[parts[number - 1]] += _heads([head])
+        return heads
 
     def way(self, key: bytes) -> tuple[list[list[Part]], list[StreamHead]]:
-        """The nodes on the way to a key, from the root, and the streams of the part behind the last one."""
+        """Return the nodes on the way from the root to a key, and the streams of the part behind the last node."""
         nodes: list[list[Part]] = []
-        while len(nodes) < _KEY_DIGITS and (found := self._nodes([prefix(key, len(nodes))])):
-            nodes += found.values()
+        while len(nodes) < _KEY_DIGITS and (level := self._nodes([prefix(key, len(nodes))])):
+            nodes += level.values()
         at = prefix(key, len(nodes))
         return nodes, self._few([at])[at]
 
     def head(self, key: bytes) -> StreamHead | None:
-        found = _heads(self._stored.rows(_KNOWN, [key]))
-        return found[0] if found else None
+        heads = _heads(self._stored.rows(_KNOWN, [key]))
+        return heads[0] if heads else None
 
 
 def _heads(rows: Iterable[Sequence[object]]) -> list[StreamHead]:
@@ -154,7 +154,7 @@ def _heads(rows: Iterable[Sequence[object]]) -> list[StreamHead]:
 
 
 def _part_of(at: str, heads: Sequence[StreamHead], made: dict[str, bytes]) -> Part:
-    """With nodes, which are added to `made`, where it has more streams than a part without one may have."""
+    """Return a part. If it has more streams than a part without a node may have, its nodes are added to `made`."""
     if len(heads) <= MOST:
         return few(heads, len(at) * _BITS)
     inside: list[list[StreamHead]] = [[] for _ in range(CHILDREN)]

@@ -1,10 +1,11 @@
-"""The sparse Merkle map of streams: for each its last version, and a hash over all of its leaves. Pure.
+"""The sparse Merkle map of streams: it maps each stream to its last version and a hash over all of its leaves. This module does no
+input or output.
 
-The key of a stream is the SHA-256 of its name; its bits are the way from the root, the highest first. A part of the map without
-keys has 32 zero bytes as its hash, one with a single key the hash of that key's leaf, any other SHA-256(0x05 | left | right). So
-the root depends on the content only, and proofs are as long as the logarithm of the number of streams.
+The key of a stream is the SHA-256 of its name; its bits are the way from the root, the highest first. The hash of a part of the map
+without keys is 32 zero bytes, that of a part with a single key is the hash of that key's leaf, and any other is SHA-256(0x05 | left
+| right). So the root depends only on the content, and the length of proofs is logarithmic in the number of streams.
 
-Parts with many keys are kept as nodes of 16 children; one with a few is computed from its streams.
+Parts with many keys are stored as nodes of 16 children; a part with few keys is computed from its streams.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final, NamedTuple
 
 CHILDREN: Final = 16
 MOST: Final = 4
-"""Streams of a part that has no node."""
+"""The most streams of a part without a node."""
 _BITS: Final = 4
 _VERSION: Final = Struct(">q")
 _NAME: Final = b"medialedger stream 1"
@@ -27,7 +28,7 @@ NOTHING: Final = bytes(_HASH)
 
 
 class Part(NamedTuple):
-    """The hash of a part of the map. `keys` are 0, 1 or 2, which stands for more."""
+    """A part of the map and its hash. `keys` is 0, 1, or 2 for two or more keys."""
 
     keys: int
     hash: bytes
@@ -45,11 +46,11 @@ class StreamHead:
     hash: bytes
 
     def part(self) -> Part:
-        """SHA-256(0x04 | key | int8 version | hash)."""
+        """Return SHA-256(0x04 | key | int8 version | hash)."""
         return Part(1, sha256(b"\4" + self.key + _VERSION.pack(self.version) + self.hash).digest())
 
     def followed_by(self, leaf: bytes) -> StreamHead:
-        """SHA-256(0x03 | hash before | leaf of the event)."""
+        """Return the head after one more event: SHA-256(0x03 | previous hash | leaf of the event)."""
         return StreamHead(self.key, self.version + 1, sha256(b"\3" + self.hash + leaf).digest())
 
 
@@ -58,7 +59,7 @@ def stream_key(name: str) -> bytes:
 
 
 def begun(key: bytes) -> StreamHead:
-    """A stream without events: SHA-256("medialedger stream 1" | key)."""
+    """Return the head of a stream without events: SHA-256("medialedger stream 1" | key)."""
     return StreamHead(key, 0, sha256(_NAME + key).digest())
 
 
@@ -70,7 +71,7 @@ def joined(left: Part, right: Part) -> Part:
 
 
 def whole(parts: Sequence[Part]) -> Part:
-    """Of a power of two of neighbours."""
+    """Return the part that adjacent parts form. Their number is a power of two."""
     level = parts
     while len(level) > 1:
         level = [joined(left, right) for left, right in zip(level[::2], level[1::2], strict=True)]
@@ -78,7 +79,7 @@ def whole(parts: Sequence[Part]) -> Part:
 
 
 def few(heads: Sequence[StreamHead], depth: int) -> Part:
-    """A part that begins at this depth in bits, of its streams."""
+    """Return the part of these streams that begins at this depth in bits."""
     if len(heads) < 2:
         return heads[0].part() if heads else EMPTY
     left = [head for head in heads if not _bit(head.key, depth)]
@@ -91,17 +92,17 @@ def _bit(key: bytes, depth: int) -> int:
 
 
 def prefix(key: bytes, length: int) -> str:
-    """The first hexadecimal digits of a key: the name of the node there."""
+    """Return the first hexadecimal digits of a key, which name the node there."""
     return key.hex()[:length]
 
 
 def child_number(key: bytes, length: int) -> int:
-    """Which child of the node with a prefix of this length the key is in."""
+    """Return the number of the child that contains the key, in a node with a prefix of this length."""
     return int(key.hex()[length], 16)
 
 
 def children(content: bytes) -> list[Part]:
-    """Of a stored node."""
+    """Return the children of a stored node."""
     return [Part(content[at], content[at + 1 : at + _CHILD]) for at in range(0, CHILDREN * _CHILD, _CHILD)]
 
 
@@ -109,23 +110,25 @@ def stored(parts: Iterable[Part]) -> bytes:
     return b"".join(bytes([part.keys]) + part.hash for part in parts)
 
 
-def beside(key: bytes, nodes: Sequence[Sequence[Part]], *, heads: Sequence[StreamHead]) -> list[bytes]:
-    """The hashes beside the way from the root to the only key of a part. `nodes` are those on the way, from the root, `heads` the
-    streams of the part behind the last one."""
-    found: list[bytes] = []
+def sibling_hashes(key: bytes, nodes: Sequence[Sequence[Part]], *, heads: Sequence[StreamHead]) -> list[bytes]:
+    """Return the hashes next to the way from the root to the only key of a part.
+
+    `nodes` are the nodes on the way, from the root; `heads` are the streams of the part behind the last node.
+    """
+    hashes: list[bytes] = []
     for length, node in enumerate(nodes):
         parts, number = list(node), child_number(key, length)
         while len(parts) > 1:
             if whole(parts).keys < 2:
-                return found
+                return hashes
             half = len(parts) // 2
             inside, outside = (parts[:half], parts[half:]) if number < half else (parts[half:], parts[:half])
-            found.append(whole(outside).hash)
+            hashes.append(whole(outside).hash)
             parts, number = inside, number % half
     rest, depth = list(heads), len(nodes) * _BITS
     while len(rest) > 1:
         side = _bit(key, depth)
-        found.append(few([head for head in rest if _bit(head.key, depth) != side], depth + 1).hash)
+        hashes.append(few([head for head in rest if _bit(head.key, depth) != side], depth + 1).hash)
         rest = [head for head in rest if _bit(head.key, depth) == side]
         depth += 1
-    return found
+    return hashes

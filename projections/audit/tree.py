@@ -1,7 +1,7 @@
-"""The Merkle tree over all commits, RFC 6962, and its tiles as in C2SP tlog-tiles. Pure.
+"""The Merkle tree over all commits (RFC 6962) and its tiles as in C2SP tlog-tiles. This module does no input or output.
 
-A tile has up to 256 hashes. Those of level 0 are the leaves of commits; each hash of a higher level is the root of a full tile
-below it. Who has the tiles of a tree can compute the root of any of its sizes and every proof.
+A tile has up to 256 hashes. The hashes of level 0 are the leaves of commits; each hash of a higher level is the root of a full tile
+below it. The tiles of a tree suffice to compute the root of any of its sizes and every proof.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EMPTY: Final = sha256().digest()
 """The root of a tree without leaves."""
 
 Node = Callable[[int, int], bytes]
-"""The hash of the complete subtree of a level, by its number from the left."""
+"""A function that returns the hash of the complete subtree of a level, by its number from the left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ def tree_root(size: int, node: Node) -> bytes:
 
 
 def inclusion(index: int, size: int, *, node: Node) -> list[bytes]:
-    """The path of a leaf: the hashes beside its way to the root, the lowest first. RFC 6962, 2.1.1."""
+    """Return the path of a leaf: the sibling hashes on its way to the root, the lowest first. RFC 6962, 2.1.1."""
     if not 0 <= index < size:
         raise ValueError(f"there is no leaf {index} in a tree of {size}")
     path, start, end = [], 0, size
     while end - start > 1:
-        middle = start + _left(end - start)
+        middle = start + _split(end - start)
         if index < middle:
             path.append(_range(middle, end, node))
             end = middle
@@ -52,12 +52,12 @@ def inclusion(index: int, size: int, *, node: Node) -> list[bytes]:
 
 
 def consistency(old: int, size: int, *, node: Node) -> list[bytes]:
-    """What shows that the tree of `old` leaves is the beginning of this one. RFC 6962, 2.1.2."""
+    """Return the proof that the tree of `old` leaves is the beginning of this one. RFC 6962, 2.1.2."""
     if not 0 < old <= size:
         raise ValueError(f"a tree of {old} is not the beginning of a tree of {size}")
     proof, start, end, complete = [], 0, size, True
     while old != end:
-        middle = start + _left(end - start)
+        middle = start + _split(end - start)
         if old <= middle:
             proof.append(_range(middle, end, node))
             end = middle
@@ -68,22 +68,22 @@ def consistency(old: int, size: int, *, node: Node) -> list[bytes]:
 
 
 def _range(start: int, end: int, node: Node) -> bytes:
-    """The hash over a range of leaves that begins where a subtree of the next power of two does."""
+    """Return the hash over a range of leaves that begins at a subtree of the next power of two."""
     size = end - start
     if size & (size - 1) == 0:
         level = size.bit_length() - 1
         return node(level, start >> level)
-    middle = start + _left(size)
+    middle = start + _split(size)
     return sha256(b"\1" + _range(start, middle, node) + _range(middle, end, node)).digest()
 
 
-def _left(size: int) -> int:
-    """The largest power of two below it."""
+def _split(size: int) -> int:
+    """Return the largest power of two below `size`."""
     return 1 << (size - 1).bit_length() - 1
 
 
 def tiles_of(what: Callable[[Node], object]) -> set[Tile]:
-    """Which tiles a computation reads."""
+    """Return the tiles that a computation reads."""
     needed: set[Tile] = set()
 
     def note(level: int, number: int) -> bytes:
@@ -95,14 +95,14 @@ def tiles_of(what: Callable[[Node], object]) -> set[Tile]:
 
 
 def _place(level: int, number: int) -> tuple[Tile, int, int]:
-    """The tile that a node is computed of, and which of its hashes."""
+    """Return the tile that a node is computed from, and the range of its hashes."""
     height = level % _BITS
     first = number << height
     return Tile(level // _BITS, first // WIDTH), first % WIDTH, 1 << height
 
 
 def node_of(tiles: Mapping[Tile, bytes]) -> Node:
-    """Reads nodes from tiles, each the text of its hashes. Raises `LookupError` for one that is not there."""
+    """Return a node function over these tiles. It raises `LookupError` for a missing hash."""
 
     def node(level: int, number: int) -> bytes:
         tile, first, count = _place(level, number)
@@ -117,7 +117,7 @@ def node_of(tiles: Mapping[Tile, bytes]) -> Node:
 
 @dataclass(slots=True)
 class Edge:
-    """The right edge of a tree of `size` leaves: its last tile of each level. Leaves are added there; `changed` are the tiles to
+    """The right edge of a tree of `size` leaves: its last tile of each level. Leaves are added there; `changed` holds the tiles to
     store."""
 
     size: int
@@ -126,13 +126,13 @@ class Edge:
 
     @staticmethod
     def places(size: int) -> list[Tile]:
-        """The tiles at the right edge of a tree that are not full."""
-        found, level, width = [], 0, size
+        """Return the places of the partial tiles at the right edge of a tree."""
+        tiles, level, width = [], 0, size
         while width:
             if width % WIDTH:
-                found.append(Tile(level, width // WIDTH))
+                tiles.append(Tile(level, width // WIDTH))
             level, width = level + 1, width // WIDTH
-        return found
+        return tiles
 
     def root(self) -> bytes:
         return tree_root(self.size, node_of(self.tiles))

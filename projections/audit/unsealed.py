@@ -1,4 +1,4 @@
-"""How much of the log has no checkpoint yet, and how much of what has one is kept in the database alone. For operators."""
+"""The amount of the log without a checkpoint, and the age of checkpoints that are stored only in the database. For operators."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ SELECT coalesce((SELECT max(last_position) FROM commits), 0) - coalesce((SELECT 
 
 @dataclass(frozen=True, slots=True)
 class UnsealedEvents:
-    """`seconds` is the age of the first of the events; `unanchored` that of the first checkpoint after the last one that a place
-    outside has, 0 where there is no such place."""
+    """The events after the last checkpoint. `seconds` is the age of the first of them.
+
+    `unanchored` is the age in seconds of the first checkpoint after the last one that is stored outside; 0 if there is no such
+    place.
+    """
 
     events: int
     seconds: float
@@ -32,7 +35,7 @@ class UnsealedEvents:
 
 
 class Unsealed:
-    """Reads it from the tables of the log."""
+    """Reads the unsealed events from the tables of the log."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

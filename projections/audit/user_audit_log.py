@@ -1,6 +1,6 @@
 """The event log as entries of the log store: which client made which change.
 
-The id of an entry is twice its position in the log. All entries are of level Info.
+The id of an entry is twice its position in the log. All entries have the level Info.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENTRIES = (
 _REST_OF_MILLISECOND = timedelta(microseconds=999)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
-# The view also has the clients that were deleted.
+# The view also includes deleted clients.
 _ON_CLIENTS = f"""
 SELECT v.position FROM client_view c JOIN stream_versions v ON v.stream = stream_key('{Client.KIND}:' || c.name)
 WHERE v.position BETWEEN %s AND %s ORDER BY v.position
@@ -40,17 +40,18 @@ class UserAuditLog:
         self._database = database
 
     async def find(self, key: int) -> LogEntry | None:
-        """The entry with an id, if it is one of this log."""
+        """Return the entry with an id; None if it is not one of this log."""
         row = await self._database.row(_ENTRIES, ([key // 2],)) if key % 2 == 0 else None
         return None if row is None else _entry(row)
 
     async def all(self, selection: LogFilter) -> Page[LogEntry]:
-        """Every change."""
+        """Return a page of all changes."""
         first, last = await self._span(selection)
         return await self._page(selection, range(first, last + 1))
 
     async def of_clients(self, selection: LogFilter) -> Page[LogEntry]:
-        """Changes of clients, their roles and their keys. These are few, so all of their positions are read."""
+        """Return a page of the changes of clients, their roles and their keys. These are few, so all of their positions
+        are read."""
         rows = await self._database.rows(_ON_CLIENTS, await self._span(selection))
         return await self._page(selection, [position for (position,) in rows])
 
@@ -62,7 +63,7 @@ class UserAuditLog:
         return Page(selection.limit, len(positions), [_entry(row) for row in rows])
 
     async def _span(self, selection: LogFilter) -> tuple[int, int]:
-        """The first and the last position of the time of a filter."""
+        """Return the first and the last position of the time of a filter."""
         if selection.levels and Level.INFO not in selection.levels:
             return 1, 0
         pool, since, until = self._database, selection.recorded_from, selection.recorded_to

@@ -1,4 +1,4 @@
-"""How far the background verification of the log has come, for operators."""
+"""The progress of the background verification of the log, for operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ FROM log_verification
 
 @dataclass(frozen=True, slots=True)
 class VerifiedLog:
-    """`position` is the end of what was verified, `bad_position` the first that does not fit; None where there is none."""
+    """The end of the verified part in `position`, and the first damaged position in `bad_position`. Either is None if there is
+    none."""
 
     position: int | None
     verified_at: datetime | None

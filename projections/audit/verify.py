@@ -1,4 +1,4 @@
-"""Verification of the event log: was an event edited, removed, inserted or moved, or a commit?"""
+"""Verification of the event log: it detects events and commits that were edited, removed, inserted or moved."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from projections.audit.chain import Chain, Commit, Link, LogDamaged
-from projections.audit.kept_checkpoint import found_in
+from projections.audit.kept_checkpoint import locate
 from projections.audit.redactions import Redactions
 from projections.audit.seals import SEALS, Seal
 from projections.audit.stored_log import StoredLog, whole
 from projections.log.reader import HEAD
 
-# In one snapshot: the log goes on meanwhile.
+# A single query uses one snapshot, since the log keeps growing.
 _ENDS = f"SELECT ({HEAD}), coalesce(max(position), 0), min(position) FROM events"
 _LISTED = """
 SELECT count(*) FROM stream_versions WHERE position <= %s OR position > (SELECT coalesce(max(last_position), 0) FROM commits)
@@ -25,8 +25,10 @@ _PART = "SELECT last_position FROM commits WHERE last_position >= %s ORDER BY la
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of a verification. The first `checked` events are good, those up to `since` because a seal says so; `reason` says
-    what is wrong with the first bad one."""
+    """The result of a verification.
+
+    The first `checked` events are good, those up to `since` because a seal says so; `reason` describes the first bad event.
+    """
 
     valid: bool
     checked: int
@@ -34,25 +36,26 @@ class Verification:
     reason: str | None = None
     since: int = 0
     end: Link | None = field(default=None, compare=False)
-    """Behind the last commit that is good."""
+    """The place behind the last good commit."""
     head: int = field(default=0, compare=False)
-    """The end of the log when it began."""
+    """The end of the log when the verification began."""
     resumes: int | None = field(default=None, compare=False)
-    """The end of the commit that does not fit: what comes after it can be verified. None: all fits, or nothing comes after it."""
+    """The end of the damaged commit, after which verification can continue. None if all is good, or nothing follows."""
 
     @property
     def next(self) -> int | None:
-        """The position after which the rest is; None: there is none."""
+        """The position after which the rest of the log begins; None if there is none."""
         return self.checked if self.valid and self.checked < self.head else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extent:
-    """What of the log is verified: all of it by default. Rows of `stream_versions` that no event has are looked for only then.
+    """The part of the log to verify: all of it by default. Only then are rows of `stream_versions` without an event detected.
 
-    `since_seal`: after the last sealed partition. `since`: after the last commit up to this position; its hash is taken as it is
-    stored. `checkpoint`: after this signed note, which must be of this log. `after`: after this link, which was found good before.
-    `most`: the commits with which so many events are reached, at least one."""
+    `since_seal` begins after the last sealed partition; `since` after the last commit up to this position, whose stored hash is
+    trusted; `checkpoint` after this signed note, which must belong to this log; `after` after this link, which was verified before.
+    `most` limits the events to the commits that reach this number, at least one commit.
+    """
 
     since_seal: bool = False
     since: int = 0
@@ -69,8 +72,10 @@ WHOLE: Final = Extent()
 
 
 def verify(conninfo: str, *, progress: Callable[[int], None] | None = None, extent: Extent = WHOLE) -> Verification:
-    """Read the log up to its present end and compute its hashes again. Blocks: run it in a thread of its own. Raises `NoCheckpoint`
-    where it was to begin after a checkpoint that is not of this log."""
+    """Read the log up to its present end and recompute its hashes. This blocks: run it in a separate thread.
+
+    Raise `NoCheckpoint` if it was to begin after a checkpoint that does not belong to this log.
+    """
     with StoredLog.connected(conninfo, purpose="verify") as stored:
         return _Verifying(stored, progress or (lambda _: None), extent).result()
 
@@ -98,7 +103,7 @@ class _Verifying:
         return end if end is not None and end < self._head else None
 
     def _verify(self) -> None:
-        seals = [Seal.of(row) for row in self._stored.rows(SEALS)]  # before the head: they are of commits before it
+        seals = [Seal.of(row) for row in self._stored.rows(SEALS)]  # read before the head, so that they belong to commits before it
         head, last, first = self._stored.rows(_ENDS)[0]
         if first is not None and first < 1:
             raise LogDamaged(1, f"there is an event at position {first}")
@@ -114,30 +119,30 @@ class _Verifying:
         if through < head:
             return
         if last > head:
-            raise LogDamaged(head + 1, f"the log goes on to {last}, but its last commit ends at {head}")
+            raise LogDamaged(head + 1, f"the log continues to {last}, but its last commit ends at {head}")
         if self._extent.whole and (listed := self._stored.rows(_LISTED, head)[0][0]) != head:
             raise LogDamaged(head + 1, f"stream_versions has {listed} rows for {head} events")
 
     def _start(self, seals: Sequence[Seal]) -> Link:
-        """The place after which it begins."""
+        """Return the place after which the verification begins."""
         extent, beginning = self._extent, self._stored.start()
         if extent.since_seal and seals:
             return seals[-1].end
         if extent.checkpoint is not None:
-            return found_in(self._stored, extent.checkpoint)
+            return locate(self._stored, extent.checkpoint)
         if extent.after is None:
-            found = self._stored.row(_LINK, extent.since) if extent.since else None
-            return beginning if found is None else Link(*found)
+            row = self._stored.row(_LINK, extent.since) if extent.since else None
+            return beginning if row is None else Link(*row)
         if extent.after.position and self._stored.row(_LINK, extent.after.position) != _columns(extent.after):
             at = extent.after.position
-            raise LogDamaged(at, f"the commit that ends at {at} is not the one that was good before")
+            raise LogDamaged(at, f"the commit that ends at {at} is not the one that was verified before")
         return extent.after
 
     def _through(self, start: int, head: int) -> int:
         if self._extent.most is None:
             return head
-        found = self._stored.row(_PART, start + self._extent.most)
-        return head if found is None else min(int(found[0]), head)
+        row = self._stored.row(_PART, start + self._extent.most)
+        return head if row is None else min(int(row[0]), head)
 
     def _follow(self, chain: Chain, seals: dict[int, Seal], head: int) -> None:
         for commit, events in self._stored.commits(after=chain.end.position, through=head, seen=self._progress):

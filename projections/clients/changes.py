@@ -1,6 +1,6 @@
 """A counter of changes to clients in memory that several processes share, so that none answers from an outdated cache.
 
-A change through one process counts in all others before its response is sent. Without `descriptor` the memory belongs to this
+A change through one process takes effect in all others before its response is sent. Without `descriptor` the memory belongs to this
 process alone.
 """
 
@@ -14,7 +14,7 @@ SIZE: Final = 8 * MOST_PROCESSES
 
 
 class ClientChanges:
-    """Each process adds to a cell of its own, so no lock is needed; a reader compares all cells."""
+    """The shared counter. Each process adds to its own cell, so no lock is needed; a reader compares all cells."""
 
     def __init__(self, descriptor: int = -1, *, cell: int = 0) -> None:
         self._memory = mmap.mmap(descriptor, SIZE)
@@ -22,7 +22,7 @@ class ClientChanges:
 
     @property
     def seen(self) -> bytes:
-        """Differs from an earlier value after every change."""
+        """The present value, which differs from an earlier value after every change."""
         return self._memory[:]
 
     def add(self) -> None:

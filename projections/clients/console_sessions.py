@@ -1,6 +1,6 @@
-"""Sessions of the console: logins by an API key, each found by a random token of which only the hash is stored.
+"""Sessions of the console: logins by an API key, each identified by a random token of which only the hash is stored.
 
-What a process knows of a session is at most `FRESH` seconds old. The key of a session is looked up in the directory at every
+A process's knowledge of a session is at most `FRESH` seconds old. The key of a session is looked up in the directory at every
 request, so the session ends when its key is revoked or expires, when its client is deleted, and when its roles change.
 """
 
@@ -20,12 +20,12 @@ from cachetools import LRUCache
 
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
-from projections.clients.directory import FRESH, ClientDirectory, ClientRow, HeldKey
+from projections.clients.directory import FRESH, ClientDirectory, ClientKey, ClientRow
 from projections.kernel.database import Database
 
 MOST_OF_A_KEY: Final = 100
-"""Sessions that one key may have; a further login ends the one that was not used for the longest time."""
-_KEPT: Final = 10_000
+"""The number of sessions that one key may have. A further login ends the session that was unused for the longest time."""
+_CACHED: Final = 10_000
 _SEEN_EVERY: Final = timedelta(minutes=1)
 _END_OLD: Final = """
 DELETE FROM console_sessions WHERE ends_at <= %(now)s OR seen_at <= %(idle)s OR token_hash IN (
@@ -38,7 +38,7 @@ _SEEN: Final = "UPDATE console_sessions SET seen_at = greatest(seen_at, %s) WHER
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """How long a session lasts, in all and without a request."""
+    """The longest duration of a session, in all and without a request."""
 
     longest: timedelta = timedelta(hours=12)
     idle: timedelta = timedelta(hours=1)
@@ -74,60 +74,61 @@ class ConsoleSessions:
         self._directory = directory
         self._clock = clock
         self._limits = limits or SessionLimits()
-        self._known: LRUCache[bytes, tuple[float, _Stored | None]] = LRUCache(_KEPT)
-        """The time of reading, and None for a token without a session."""
+        self._cache: LRUCache[bytes, tuple[float, _Stored | None]] = LRUCache(_CACHED)
+        """The time of reading, and the session; None for a token without a session."""
         self._wanted: set[bytes] = set()
         self._reading = asyncio.Lock()
 
     async def begin(self, key: str, *, admit: Callable[[str], None] = lambda key_id: None) -> tuple[str, ConsoleSession] | None:
-        """A new token and its session; None when the key is unknown or has expired. `admit` may refuse by raising."""
-        held = await self._directory.find_key(key)
-        if held is None:
+        """Return a new token and its session; None if the key is unknown or has expired. `admit` may refuse by raising."""
+        client_key = await self._directory.find_key(key)
+        if client_key is None:
             return None
-        admit(held.key.key_id)
+        admit(client_key.key.key_id)
         token, now = secrets.token_urlsafe(32), self._clock()
-        stored = _Stored(held.key.key_id, frozenset(held.client.roles), now, now + self._limits.longest)
+        stored = _Stored(client_key.key.key_id, frozenset(client_key.client.roles), now, now + self._limits.longest)
         old = {"now": now, "idle": now - self._limits.idle, "key": stored.key_id, "most": MOST_OF_A_KEY - 1}
         values = (_hash(token), stored.key_id, sorted(stored.roles), stored.seen_at, stored.ends_at)
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(_END_OLD, old)
             await connection.execute(_BEGIN, values)
-        return token, _session(stored, held)
+        return token, _session(stored, client_key)
 
     async def find(self, token: str) -> ConsoleSession | None:
-        """None for a token without a session, and for a session that has ended."""
+        """Return the session of a token; None if there is none or it has ended."""
         stored = await self._stored(_hash(token))
         if stored is None or not self._lasts(stored):
             return None
-        held = await self._directory.key_by_id(stored.key_id)
-        if held is None or frozenset(held.client.roles) != stored.roles:
+        client_key = await self._directory.key_by_id(stored.key_id)
+        if client_key is None or frozenset(client_key.client.roles) != stored.roles:
             return None
-        return _session(stored, held)
+        return _session(stored, client_key)
 
     async def end(self, token: str) -> None:
-        """Ended in this process at once, and in others within `FRESH` seconds."""
+        """End a session, in this process at once and in others within `FRESH` seconds."""
         mark = _hash(token)
         async with self._reading:
             await self._database.execute("DELETE FROM console_sessions WHERE token_hash = %s", (mark,))
-            self._known[mark] = (float("inf"), None)
+            self._cache[mark] = (float("inf"), None)
 
     def _lasts(self, stored: _Stored) -> bool:
         now = self._clock()
         return now < stored.ends_at and now - stored.seen_at < self._limits.idle
 
     async def _stored(self, mark: bytes) -> _Stored | None:
-        """Tokens that are looked for while a question is under way share the next one, so wrong ones cannot take the database."""
+        """Return the stored session of a token. Tokens that arrive while a query is in progress share the next one, so wrong tokens
+        cannot overload the database."""
         if not self._is_fresh(mark):
             self._wanted.add(mark)
             async with self._reading:
                 if not self._is_fresh(mark):
                     marks, self._wanted = {*self._wanted, mark}, set()
                     await self._read(marks)
-        return self._known.get(mark, (0.0, None))[1]
+        return self._cache.get(mark, (0.0, None))[1]
 
     def _is_fresh(self, mark: bytes) -> bool:
-        """A session whose last use must be stored is not."""
-        read_at, stored = self._known.get(mark, (float("-inf"), None))
+        """Return True if the cached session is recent. It is not if its last use must be stored."""
+        read_at, stored = self._cache.get(mark, (float("-inf"), None))
         if stored is not None and self._clock() - stored.seen_at >= _SEEN_EVERY:
             return False
         return time.monotonic() - read_at <= FRESH
@@ -135,19 +136,19 @@ class ConsoleSessions:
     async def _read(self, marks: Collection[bytes]) -> None:
         started, now = time.monotonic(), self._clock()
         rows = await self._database.rows(_FIND, (list(marks),))
-        found = {bytes(mark): _Stored(key, frozenset(roles), seen, ends) for mark, key, roles, seen, ends in rows}
-        due = [mark for mark, stored in found.items() if now - stored.seen_at >= _SEEN_EVERY and self._lasts(stored)]
+        sessions = {bytes(mark): _Stored(key, frozenset(roles), seen, ends) for mark, key, roles, seen, ends in rows}
+        due = [mark for mark, stored in sessions.items() if now - stored.seen_at >= _SEEN_EVERY and self._lasts(stored)]
         if due:
-            with suppress(Unavailable):  # reads go on where writes do not
+            with suppress(Unavailable):  # reads continue while writes are impossible
                 await self._database.execute(_SEEN, (now, due))
-                found.update((mark, replace(found[mark], seen_at=now)) for mark in due)
+                sessions.update((mark, replace(sessions[mark], seen_at=now)) for mark in due)
         for mark in marks:
-            self._known[mark] = (started, found.get(mark))
+            self._cache[mark] = (started, sessions.get(mark))
 
 
-def _session(stored: _Stored, held: HeldKey) -> ConsoleSession:
-    expires = held.key.expires_at
-    return ConsoleSession(held.client, stored.ends_at if expires is None else min(expires, stored.ends_at))
+def _session(stored: _Stored, client_key: ClientKey) -> ConsoleSession:
+    expires = client_key.key.expires_at
+    return ConsoleSession(client_key.client, stored.ends_at if expires is None else min(expires, stored.ends_at))
 
 
 def _hash(token: str) -> bytes:

@@ -1,7 +1,7 @@
 """The directory of clients: authenticates API keys and answers questions about clients, from a cache of all clients.
 
-The cache is at most `FRESH` seconds old. A change made in this process, or in one that shares its `ClientChanges`, counts at once;
-one made elsewhere (a shell, another machine) within that time.
+The cache is at most `FRESH` seconds old. A change made in this process, or in one that shares its `ClientChanges`, takes effect at
+once; one made elsewhere (in a shell or on another machine) within that time.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class ClientRow:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldKey:
-    """A key with the client that holds it."""
+class ClientKey:
+    """A key with its client."""
 
     key_hash: str
     key: ApiKey
@@ -61,8 +61,8 @@ class ClientDirectory:
         self._clock = clock
         self._changes = changes or ClientChanges()
         self._seen = self._changes.seen
-        self._by_hash: dict[str, HeldKey] = {}
-        self._by_id: dict[str, HeldKey] = {}
+        self._by_hash: dict[str, ClientKey] = {}
+        self._by_id: dict[str, ClientKey] = {}
         self._by_name: dict[str, ClientRow] = {}
         self._state: tuple[int, int] = (-1, -1)
         self._loaded_at = float("-inf")
@@ -74,47 +74,47 @@ class ClientDirectory:
         self._stored: dict[str, datetime] = {}
 
     async def authenticate(self, key: str) -> ClientRow | None:
-        """The client of this key; None when the key is unknown or has expired."""
-        held = await self.find_key(key)
-        return held.client if held is not None else None
+        """Return the client of this key; None if the key is unknown or has expired."""
+        client_key = await self.find_key(key)
+        return client_key.client if client_key is not None else None
 
-    async def find_key(self, key: str) -> HeldKey | None:
-        """None when the key is unknown or has expired."""
+    async def find_key(self, key: str) -> ClientKey | None:
+        """Return the key with its client; None if the key is unknown or has expired."""
         key_hash = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
         await self._refresh()
-        held = self._by_hash.get(key_hash)
-        if held is None:
+        client_key = self._by_hash.get(key_hash)
+        if client_key is None:
             await self._load(_MISS_PAUSE)
-            held = self._by_hash.get(key_hash)
-        if held is None or not hmac.compare_digest(held.key_hash, key_hash):
+            client_key = self._by_hash.get(key_hash)
+        if client_key is None or not hmac.compare_digest(client_key.key_hash, key_hash):
             return None
-        return self._used(held)
+        return self._used(client_key)
 
-    async def key_by_id(self, key_id: str) -> HeldKey | None:
-        """None when there is no such key any more, or it has expired."""
+    async def key_by_id(self, key_id: str) -> ClientKey | None:
+        """Return the key with this id; None if it does not exist any more or has expired."""
         await self._refresh()
-        held = self._by_id.get(key_id)
-        return None if held is None else self._used(held)
+        client_key = self._by_id.get(key_id)
+        return None if client_key is None else self._used(client_key)
 
-    def _used(self, held: HeldKey) -> HeldKey | None:
-        if held.key.expires_at is not None and not held.key.usable(self._clock()):
+    def _used(self, client_key: ClientKey) -> ClientKey | None:
+        if client_key.key.expires_at is not None and not client_key.key.usable(self._clock()):
             return None
-        self._last_used[held.key.key_id] = self._loaded_clock
-        return held
+        self._last_used[client_key.key.key_id] = self._loaded_clock
+        return client_key
 
     async def roles_of(self, name: str) -> tuple[str, ...]:
-        """The roles of a client; empty when there is none of this name. From the cache."""
+        """Return the roles of a client from the cache; empty if there is no client of this name."""
         await self._refresh()
         client = self._by_name.get(name)
         return client.roles if client is not None else ()
 
     def drm_of(self, name: str) -> DrmSettings:
-        """The DRM settings of a client that was just authenticated. From the cache."""
+        """Return the DRM settings of a client that was just authenticated, from the cache."""
         client = self._by_name.get(name)
         return client.drm if client is not None else DrmSettings()
 
     def invalidate(self) -> None:
-        """Clients have changed: load them again before the cache is used, here and in the processes that share `ClientChanges`."""
+        """Mark the caches as outdated after a change of clients, here and in the processes that share `ClientChanges`."""
         self._changes.add()
 
     async def _refresh(self) -> None:
@@ -134,11 +134,11 @@ class ClientDirectory:
             state = await self._database.row("SELECT count(*), coalesce(sum(version), 0)::bigint FROM client_view")
             if state is not None and (state[0], state[1]) != self._state:
                 clients = await self.all()
-                self._by_hash = {key.key_hash: HeldKey(key.key_hash, key, client) for client in clients for key in client.keys}
-                self._by_id = {held.key.key_id: held for held in self._by_hash.values()}
+                self._by_hash = {key.key_hash: ClientKey(key.key_hash, key, client) for client in clients for key in client.keys}
+                self._by_id = {client_key.key.key_id: client_key for client_key in self._by_hash.values()}
                 self._by_name = {client.name: client for client in clients}
                 self._state = (state[0], state[1])
-            if invalidations == self._invalidations:  # else a change came while loading, and may be missing
+            if invalidations == self._invalidations:  # otherwise a change arrived during the load, and may be missing
                 self._loaded_at = started
 
     async def all(self) -> list[ClientRow]:
@@ -150,14 +150,15 @@ class ClientDirectory:
 
     @asynccontextmanager
     async def admin_lock(self) -> AsyncIterator[None]:
-        """A lock in all processes, held while a command depends on `other_admins`. Without it two admins could delete each
+        """Take a lock in all processes, held while a command depends on `other_admins`. Without it two admins could delete each
         other at the same moment."""
         async with self._admin_lock, self._database.connection() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADMINS,))
             yield
 
     async def other_admins(self, name: str) -> bool:
-        """Whether another client with role admin has a key that does not expire. The demo's goes with it, and does not count."""
+        """Return True if another client with the role admin has a key that does not expire. The demo's client does not count,
+        because it is removed with the demo."""
         return any(
             "admin" in client.roles and any(key.expires_at is None for key in client.keys)
             for client in await self.all()
@@ -184,7 +185,7 @@ class ClientDirectory:
         ]
 
     async def last_used(self, key_ids: Sequence[str]) -> dict[str, datetime]:
-        """When keys were last used; to the minute for uses in another process."""
+        """Return the times when keys were last used, accurate to the minute for uses in another process."""
         rows = await self._database.rows("SELECT key_id, last_used_at FROM api_key_usage WHERE key_id = ANY(%s)", (list(key_ids),))
         return {**dict(rows), **{key_id: self._last_used[key_id] for key_id in key_ids if key_id in self._last_used}}
 

@@ -1,4 +1,4 @@
-"""Questions about compositions."""
+"""Queries of compositions."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CompositionQueries:
         self._database = database
 
     async def of_event(self, event_id: UUID) -> CompositionRow | None:
-        found = await self._database.row(_OF_EVENT, (event_id,))
-        if found is None:
+        row = await self._database.row(_OF_EVENT, (event_id,))
+        if row is None:
             return None
-        key, shown, version, event, kind, content, state, start, private, client, job, generation, reason, awaits = found
+        key, shown, version, event, kind, content, state, start, private, client, job, generation, reason, awaits = row
         return CompositionRow(
             id=key,
             version=shown,
@@ -50,13 +50,13 @@ class CompositionQueries:
         )
 
     async def awaiting(self, events: Collection[UUID]) -> Collection[UUID]:
-        """The Events whose playlists wait for films of these. Few playlists wait at a time."""
-        wanted = set(events)
+        """Return the Events whose playlists wait for films of these Events. Few playlists wait at a time."""
+        sources = set(events)
         rows = await self._database.rows(_AWAITING)
         waiting = [(event, Playlist.model_validate_json(content)) for event, content in rows]
-        return {event for event, playlist in waiting if wanted & {event_of(item) for item in playlist.items}}
+        return {event for event, playlist in waiting if sources & {event_of(item) for item in playlist.items}}
 
     async def last_generation(self, event_id: UUID) -> int:
-        """Also of removed compositions; 0 without one."""
-        found = await self._database.row(_LAST_GENERATION, (event_id,))
-        return int(found[0]) if found else 0
+        """Return the last generation of an Event's compositions, including removed ones; 0 if there is none."""
+        row = await self._database.row(_LAST_GENERATION, (event_id,))
+        return int(row[0]) if row else 0

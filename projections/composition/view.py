@@ -1,4 +1,4 @@
-"""The view of compositions. A removed one stays: its row has the number of its last film."""
+"""The view of compositions. A removed one stays, because its row has the number of its last film."""
 
 from __future__ import annotations
 

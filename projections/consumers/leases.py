@@ -1,7 +1,7 @@
-"""Leases on the shards of a consumer. Processes (members) hold them as rows of a table, by the clock of the database.
+"""Leases on the shards of a consumer. Processes (members) hold them as rows of a table, timed by the clock of the database.
 
 A shard gets a new epoch with each new owner. A write for a shard checks the epoch in the same transaction, so a process that was
-frozen until after its lease writes nothing.
+frozen beyond the end of its lease writes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from projections.kernel.database import Database, unavailable
 
 LEASE = 5.0
 RELAY: Final = "relay "
-"""The beginning of the name of a relay; the id of its cluster of Kafka follows. What it sends again its readers recognize."""
+"""The prefix of the name of a relay; the id of its Kafka cluster follows. Readers recognise the records that a relay sends again.
+"""
 
 _MAKE = """
 INSERT INTO consumer_shards (consumer, shard, position) SELECT %s, generate_series(0, %s - 1), %s::bigint ON CONFLICT DO NOTHING
@@ -67,12 +68,12 @@ _SET_BACK = "UPDATE consumer_shards SET position = least(position, %s) WHERE con
 
 
 class LeaseLost(Exception):
-    """The shard of a write belongs to another member now."""
+    """Raised when the shard of a write belongs to another member now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLease:
-    """A lease on a shard. Everything up to `position` has been processed; 0 where the consumer does not read the log."""
+    """A lease on a shard. Everything up to `position` has been processed; it is 0 if the consumer does not read the log."""
 
     epoch: int
     position: int
@@ -80,9 +81,12 @@ class ShardLease:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The shards of a member, each with its lease. `excess` are those above its fair share, to be released as soon as nothing
-    is under way for them. Until `until`, in seconds of `time.monotonic`, no other member can hold the shards. `alive` is how many
-    members there were, with this one; 0 is unknown."""
+    """The shards of a member, each with its lease.
+
+    `excess` are the shards above its fair share, to be released as soon as no work is in progress for them. Until `until`, in
+    seconds of `time.monotonic`, no other member can hold the shards. `alive` is the number of members, including this one; 0 if
+    unknown.
+    """
 
     leases: Mapping[int, ShardLease]
     excess: frozenset[int] = frozenset()
@@ -95,7 +99,7 @@ NOTHING = Assignment({})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a member's work does not move on, in `time.monotonic` since when."""
+    """The reason why a member's work does not advance, and the time of `time.monotonic` since when."""
 
     since: float
     what: str
@@ -103,8 +107,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class MemberState:
-    """What operators see of a member: how much is under way, the fault that lasts, what is less safe on its machine than it
-    could be, in a sentence, and since when, by `time.monotonic`, it reads the log instead of a broker."""
+    """The state of a member for operators.
+
+    It consists of the amount of work in progress, a persistent fault, a warning (a sentence about missing protection on its
+    machine), and the time of `time.monotonic` since when it reads the log instead of a broker.
+    """
 
     busy: int = 0
     fault: Fault | None = None
@@ -134,18 +141,18 @@ SELECT count(*) FROM gone
 
 
 async def forget(database: Database, consumer: str) -> bool:
-    """Delete what is known of a consumer: its position, its processes and its parked records. False where a process runs it."""
+    """Delete the data of a consumer: its positions, processes and parked records. Return False if a process runs it."""
     row = await database.row(_REMOVE, {"consumer": consumer, "lease": LEASE})
     return row is not None and row[0] > 0
 
 
 async def set_back(database: Database, consumer: str, *, position: int) -> None:
-    """Let a consumer read again what comes after this position."""
+    """Make a consumer read again the events after this position."""
     await database.execute(_SET_BACK, (position, consumer))
 
 
 class ShardLeases:
-    """The leases of one member in one consumer. `reads_log`: it keeps positions in the log, and has a lag."""
+    """The leases of one member in one consumer. With `reads_log`, it stores positions in the log, and has a lag."""
 
     def __init__(
         self,
@@ -168,14 +175,14 @@ class ShardLeases:
 
     @property
     def timeline(self) -> int:
-        """The timeline of the primary that the leases are on."""
+        """The timeline of the primary that stores the leases."""
         return self._database.timeline
 
     async def start(self) -> None:
         await self._database.execute(_MAKE, (self.consumer, self.shards, self._first))
 
     async def renew(self, state: MemberState = IDLE) -> Assignment:
-        """Renew the leases that are held, and take no others."""
+        """Renew the leases of this member, and take no others."""
         until = time.monotonic() + self.lease
         with unavailable():
             async with self._database.connection() as connection:
@@ -184,7 +191,7 @@ class ShardLeases:
         return Assignment(leases, until=until, alive=alive)
 
     async def hold(self, state: MemberState = IDLE) -> Assignment:
-        """Renew the leases and take free shards, up to a fair share. To be called about three times during a lease."""
+        """Renew the leases and take free shards, up to a fair share. Call this about three times during a lease."""
         until = time.monotonic() + self.lease
         with unavailable():
             async with self._database.connection() as connection, connection.transaction():
@@ -199,7 +206,7 @@ class ShardLeases:
         return Assignment(leases, frozenset(sorted(leases)[fair:]), until, alive)
 
     async def _renewed(self, connection: AsyncConnection[TupleRow]) -> tuple[int, dict[int, ShardLease]]:
-        """How many members are alive, and the leases of this one."""
+        """Return the number of members that are alive, and the renewed leases of this one."""
         counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
         alive = (await counted.fetchone() or (1,))[0]
         renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
@@ -212,7 +219,7 @@ class ShardLeases:
         return (self.consumer, self.member, self._host, state.busy, failing, what, state.warning, reading)
 
     async def release(self, shards: Iterable[int]) -> None:
-        """Free shards for other members. Nothing may be under way for them any more."""
+        """Free shards for other members. No work may be in progress for them."""
         await self._database.execute(_RELEASE, (self.consumer, self.member, bigints(list(shards))))
 
     async def leave(self) -> None:
@@ -221,7 +228,7 @@ class ShardLeases:
         await self._database.execute(_LEAVE, (self.consumer, self.member))
 
     async def advance(self, connection: AsyncConnection[TupleRow], leases: Mapping[int, ShardLease], *, through: int) -> None:
-        """Move the checkpoint of these shards, in the caller's transaction. Raises `LeaseLost` if another member owns one now; the
+        """Move the checkpoint of these shards, in the caller's transaction. Raise `LeaseLost` if another member owns one now; the
         transaction must then be rolled back."""
         epochs = [lease.epoch for lease in leases.values()]
         moved = await connection.execute(
@@ -236,5 +243,5 @@ def _leases(rows: Iterable[TupleRow]) -> dict[int, ShardLease]:
 
 
 def shard_of(key: str, shards: int) -> int:
-    """The shard of an aggregate, by its id; the same for both transports."""
+    """Return the shard of an aggregate by its id. It is the same for both transports."""
     return crc32(key.encode()) % shards

@@ -1,7 +1,7 @@
 """Parked records (dead letters): events that a consumer could not process.
 
-They stay in a table until an operator requests a replay. After a parked record all later ones
-of the same aggregate are parked too, so that their order is kept. All others go on.
+They stay in a table until an operator requests a replay. After a parked record all later records of the same aggregate are parked
+too, so that their order is kept. Records of other aggregates are processed.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ WITH RECURSIVE together (stream) AS (
 UPDATE parked_records SET replay = true, requested_at = statement_timestamp()
 WHERE consumer = %(consumer)s AND stream IN (SELECT stream FROM together)
 """
-"""With those of other aggregates that share a write with it: a write is tried as a whole."""
-# The length of a state is known without reading it where it is stored apart from its row.
+"""A statement that requests the records of an aggregate together with those of other aggregates that share a write with it, because
+a write is retried as a whole."""
+# The length of a state that is stored outside its row is known without reading it.
 _WANTED = """
 SELECT position, stream, requested_at, is_last FROM (
     SELECT position, p.stream, p.requested_at, lead(position) OVER later IS NULL AS is_last,
@@ -68,7 +69,8 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class ParkedRecord:
-    """An event that could not be processed. `attempts` counts the failed tries; `replay`: another one was requested."""
+    """An event that could not be processed. `attempts` counts the failed attempts; `replay` means that another one was
+    requested."""
 
     consumer: str
     position: int
@@ -90,23 +92,23 @@ class ParkedRecord:
 
 
 class ParkedRecords:
-    """The parked records, for operators and for the consumer that tries them again."""
+    """The parked records, for operators and for the consumer that retries them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def page(self, consumer: str, *, after: int = 0, limit: int = LARGEST) -> Sequence[ParkedRecord]:
-        """The records after a position, by position."""
+        """Return the records after a position, by position."""
         return [ParkedRecord(*row) for row in await self._database.rows(_PAGE, (consumer, after, limit))]
 
     async def request_replay(self, consumer: str, *, stream: str | None = None) -> int:
-        """Have the parked records of a consumer, or of one aggregate, tried again. Returns their number."""
+        """Request that the parked records of a consumer, or of one aggregate, are retried. Return their number."""
         if stream is None:
             return await self._database.execute(_ASK_FOR_ALL, (consumer,))
         return await self._database.execute(_ASK, {"consumer": consumer, "stream": stream})
 
     async def streams(self, consumer: str) -> set[str]:
-        """The streams that have parked records."""
+        """Return the streams that have parked records."""
         return {
             stream
             for (stream,) in await self._database.rows(
@@ -117,11 +119,14 @@ class ParkedRecords:
     async def to_replay(
         self, consumer: str, *, after: int = 0, limit: int, most: int
     ) -> tuple[Sequence[tuple[int, str, datetime | None]], bool]:
-        """Position, stream and time of the request, of the records after a position that are to be tried again, by position: up to
-        `limit`, or as many as hold `most` bytes. Whether there are no more."""
-        given = {"consumer": consumer, "after": after, "limit": limit, "most": most}
-        found = await self._database.rows(_WANTED, given)
-        return [(position, stream, requested) for position, stream, requested, _ in found], not found or bool(found[-1][3])
+        """Return position, stream and time of the request of the records after a position that are to be retried, and True if there
+        are no more.
+
+        The records are ordered by position: up to `limit`, or as many as hold `most` bytes.
+        """
+        parameters = {"consumer": consumer, "after": after, "limit": limit, "most": most}
+        rows = await self._database.rows(_WANTED, parameters)
+        return [(position, stream, requested) for position, stream, requested, _ in rows], not rows or bool(rows[-1][3])
 
 
 async def park(
@@ -132,9 +137,11 @@ async def park(
     errors: Sequence[str],
     requested: datetime | None = None,
 ) -> None:
-    """Park records, in the caller's transaction. A record that is parked already gets the new error, and is not tried again, unless
-    that was asked for after `requested`, the request that it was tried for; one behind records that are to be tried again is tried
-    with them."""
+    """Park records, in the caller's transaction.
+
+    A record that is parked already gets the new error, and is not retried, unless a retry was requested after `requested`, the
+    request that led to this attempt. A record behind others that are to be retried is retried with them.
+    """
     columns = {
         "consumer": consumer,
         "positions": bigints([record.position for record in records]),
@@ -157,6 +164,6 @@ async def unpark(connection: AsyncConnection[TupleRow], consumer: str, *, positi
 async def stop_replay(
     connection: AsyncConnection[TupleRow], consumer: str, *, streams: Collection[str], requested: datetime | None
 ) -> None:
-    """Try no more records of these streams, in the caller's transaction: an earlier one has failed again. What was asked for after
-    `requested` is another request."""
+    """Stop retrying records of these streams, in the caller's transaction, because an earlier one has failed again. Requests after
+    `requested` stay."""
     await connection.execute(_STOP, (consumer, texts(list(streams)), requested))

@@ -41,8 +41,11 @@ ORDER BY consumer
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process that runs a consumer; `busy` is how much it has under way. `failing` are the seconds for which its work has only
-    failed, with `fault`; None when it does not. `reads_log` are those for which it reads the log instead of a broker."""
+    """A process that runs a consumer; `busy` is the amount of its work in progress.
+
+    `failing` is the number of seconds for which its work has only failed, with `fault`; None if it does not fail. `reads_log` is
+    the number of seconds for which it reads the log instead of a broker.
+    """
 
     id: UUID
     host: str
@@ -55,12 +58,15 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatus:
-    """The state of a consumer. `held` shards have a valid lease. `position` is that of its slowest shard; None for a consumer that
-    reads a table and not the log. `head` is the last position of the log. `parked` records are counted up to `MOST_COUNTED`."""
+    """The state of a consumer. `owned_shards` counts the shards with a valid lease.
+
+    `position` is that of its slowest shard; None for a consumer that reads a table and not the log. `head` is the last position of
+    the log. `parked` records are counted up to `MOST_COUNTED`.
+    """
 
     name: str
     shards: int
-    held: int
+    owned_shards: int
     position: int | None
     head: int
     parked: int
@@ -72,30 +78,30 @@ class ConsumerStatus:
 
 
 class ConsumerQueries:
-    """Reads the tables of consumers; no consumer has to run."""
+    """Reads the tables of consumers, which need not be running."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def all(self) -> Sequence[ConsumerStatus]:
-        """By name."""
+        """Return the consumers by name."""
         return [ConsumerStatus(*row) for row in await self._database.lists.rows(_ALL)]
 
     async def notification_queue_usage(self) -> float:
-        """The part of PostgreSQL's queue of notifications that is in use, up to 1: then commits with a notification fail. A session
-        that listens and does not read keeps it from shrinking."""
+        """Return the fraction of PostgreSQL's notification queue that is in use. At 1, commits with a notification fail. A session
+        that listens and does not read keeps the queue from shrinking."""
         row = await self._database.lists.row("SELECT pg_notification_queue_usage()")
         return 0.0 if row is None else float(row[0])
 
     async def members(self) -> dict[str, list[Member]]:
-        """By consumer. A process that crashed is shown for a while."""
+        """Return the members by consumer. A process that crashed is shown for a while."""
         by_consumer: defaultdict[str, list[Member]] = defaultdict(list)
         for consumer, *member in await self._database.lists.rows(_MEMBERS):
             by_consumer[consumer].append(Member(*member))
         return by_consumer
 
     async def reading_log(self) -> Sequence[str]:
-        """The names of the consumers that read the log because the broker gives nothing."""
+        """Return the names of the consumers that read the log because the broker delivers nothing."""
         return [name for (name,) in await self._database.rows(_READING_LOG)]
 
     async def exists(self, name: str) -> bool:

@@ -1,7 +1,7 @@
-"""The timeline of the log: which log a position belongs to, and in which epoch.
+"""The timeline of the log: it tells to which log and epoch a position belongs.
 
-After a restore, or the promotion of a standby that lacked the latest commits, positions are given out again to other events. Then
-an operator begins a new epoch: records of an earlier epoch count up to the position from which the new one begins, and no further.
+After a restore, or the promotion of a standby that lacked the latest commits, positions are assigned again to other events. An
+operator then begins a new epoch: records of an earlier epoch are valid up to the position where the new one begins, and no further.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UPDATE consumer_shards SET position = CASE WHEN position IS NOT NULL THEN least(
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a record comes from."""
+    """The log and the epoch that a record comes from."""
 
     log_id: UUID
     epoch: int
@@ -37,34 +37,35 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`begun` are the epochs after the first one, each with the last position that it has in common with those before it."""
+    """The epochs of a log. `begun` holds the epochs after the first one, each with the last position that it shares with those
+    before it."""
 
     log_id: UUID
     begun: Sequence[tuple[int, int]] = ()
 
     @property
     def origin(self) -> Origin:
-        """Of the records that are made now."""
+        """The origin of records that are made now."""
         return Origin(self.log_id, self.begun[-1][0] if self.begun else FIRST_EPOCH)
 
     def epoch_of(self, position: int) -> int:
-        """The epoch in which the event at this position was written."""
+        """Return the epoch in which the event at this position was written."""
         return max((epoch for epoch, since in self.begun if since < position), default=FIRST_EPOCH)
 
     def holds(self, position: int, origin: Origin) -> bool:
-        """Whether a record at this position is of this log, and of no time that was given up."""
+        """Return True if a record at this position belongs to this log, and to no abandoned part of it."""
         if origin.log_id != self.log_id or origin.epoch > self.origin.epoch:
             return False
         return all(position <= since for epoch, since in self.begun if epoch > origin.epoch)
 
 
 async def timeline(database: Database) -> Timeline:
-    """As the database has it now."""
+    """Return the timeline as the database has it now."""
     return Timeline(await log_id(database), tuple(await database.rows(_BEGUN)))
 
 
 class BeyondTheLog(Exception):
-    """An epoch cannot begin after the last event."""
+    """Raised when an epoch would begin after the last event."""
 
     def __init__(self, head: int) -> None:
         super().__init__(f"the log ends at {head}")
@@ -72,8 +73,11 @@ class BeyondTheLog(Exception):
 
 
 async def begin_epoch(connection: AsyncConnection[TupleRow], *, since: int | None, reason: str) -> tuple[int, int]:
-    """Begin an epoch, in the caller's transaction; it has the positions up to `since` in common with those before it, the whole log
-    unless told. No consumer keeps a checkpoint beyond that, nor its lease. Returns the epoch and that position."""
+    """Begin an epoch, in the caller's transaction. Return it and its first position.
+
+    The epoch shares the positions up to `since` with those before it; the whole log by default. No consumer keeps a checkpoint
+    beyond that, nor its lease.
+    """
     await connection.execute(_LOCK)
     row = await (await connection.execute(HEAD)).fetchone()
     head = int(row[0]) if row else 0

@@ -1,4 +1,4 @@
-"""Look-ups of content keys: for issuing by id, with the encrypted key; for operators by content id, without."""
+"""Look-ups of content keys: by id for issuing, with the encrypted key; by content id for operators, without it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from projections.kernel.database import Database
 from projections.kernel.page import FIRST_PAGE, Page, Window
 from projections.kernel.where import where
 
-# With the uses that no event tells yet.
+# The columns include uses that no event records yet.
 _COLUMNS = """
 k.systems, k.speke_versions, coalesce(u.systems, '{}'), coalesce(u.speke_versions, '{}'), k.id, k.client, k.content_id, k.period,
 k.kid, k.iv, k.imported, k.issued_at, k.answers + greatest(coalesce(u.count, 0) - k.counted, 0),
@@ -34,7 +34,7 @@ _COUNT = "SELECT count(*) FROM (SELECT FROM content_key_view WHERE client = %s L
 
 @dataclass(frozen=True, slots=True)
 class ContentKeyRow:
-    """A content key without its key. `answers` and the fields after it are some seconds late."""
+    """A content key without its key. `answers` and the fields after it lag by some seconds."""
 
     systems: tuple[str, ...]
     speke_versions: tuple[str, ...]
@@ -52,7 +52,7 @@ class ContentKeyRow:
 
     @classmethod
     def of(cls, content_key: ContentKey) -> Self:
-        """The row of an aggregate, also of a past state."""
+        """Return the row of an aggregate, possibly in a past state."""
         purpose, usage = content_key.purpose, content_key.usage
         return cls(
             id=UUID(content_key.key),
@@ -82,12 +82,12 @@ class ContentKeyQueries:
         return await self._loader.many(ids)
 
     async def count_of(self, client: str, *, most: int) -> int:
-        """How many keys the client has, counted up to `most`."""
+        """Return the number of the client's keys, counted up to `most`."""
         row = await self._database.row(_COUNT, (client, most))
         return int(row[0]) if row else 0
 
     async def of_content(self, content_id: str, *, client: str | None = None, window: Window = FIRST_PAGE) -> Page[ContentKeyRow]:
-        """The keys of a content id, of one client or of all, client by client in the order in which they were issued."""
+        """Return the keys of a content id, of one client or of all, client by client in the order in which they were issued."""
         conditions, parameters = where(
             [("content_id", content_id, "k.content_id = %(content_id)s"), ("client", client, "k.client = %(client)s")]
         )
@@ -102,7 +102,8 @@ class ContentKeyQueries:
         return Page(window.limit, total, [_row(*values) for values in rows])
 
     async def _load(self, ids: Sequence[UUID]) -> dict[UUID, StoredKey]:
-        """The owner is computed, not read: a row that was changed to refer to the secret of another key cannot be decrypted."""
+        """Load keys by id. The owner is computed, not read, so a row that was changed to refer to the secret of another key cannot
+        be decrypted."""
         rows = await self._database.rows(_STORED, (uuids(ids),))
         return {
             key: StoredKey(content_id, kid, bytes.fromhex(iv), EncryptedSecret(reference, ContentKey.stream(key), *secret))

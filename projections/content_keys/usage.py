@@ -1,4 +1,4 @@
-"""Counts of uses of content keys: added in batches, and taken for an event at most once an hour for each key."""
+"""Counts of uses of content keys: added in batches, and recorded as an event at most once an hour for each key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from projections.kernel.arrays import bigints, instants, texts, uuids
 from projections.kernel.database import Database
 
 PAUSE: Final = "1 hour"
-"""At least this time is between two events of one key."""
+"""The least time between two events of one key."""
 
-# All statements lock rows in the order of the keys, against deadlocks; the one that takes some waits for none. A batch of a number
-# that was added already is left out.
+# All statements lock rows in the order of the keys, which avoids deadlocks; the one that takes keys waits for none. A
+# batch whose number
+# was added already is left out.
 _ADD = """
 WITH turn AS (
     INSERT INTO content_key_recorders (recorder, batch) VALUES (%(recorder)s, %(batch)s)
@@ -49,8 +50,8 @@ RETURNING key, count, first_at, last_at, systems, speke_versions, client, correl
 _LOCKED = """locked AS MATERIALIZED (
     SELECT key FROM content_key_usage WHERE key = ANY(%(keys)s::uuid[]) ORDER BY key FOR UPDATE
 )"""
-# Uses that were counted meanwhile wait for the next event.
-_TOLD = f"""
+# Uses that were counted in the meantime wait for the next event.
+_RECORDED = f"""
 WITH {_LOCKED}
 UPDATE content_key_usage u SET
     first_at = CASE WHEN u.count > t.count THEN t.last_at END, last_at = CASE WHEN u.count > t.count THEN u.last_at END,
@@ -64,23 +65,23 @@ _LEAVE = "DELETE FROM content_key_recorders WHERE recorder = %s OR written_at < 
 
 
 class DueUsage(NamedTuple):
-    """The uses of a key that no event tells yet. Its count is of all time."""
+    """The uses of a key that no event records yet. Its count covers all time."""
 
     key: UUID
     total: UsageTotal
 
 
 class UsageCounts:
-    """The counts as one process adds to them."""
+    """The counts to which one process adds."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._recorder = new_id()
 
     async def add(self, batch: int, totals: Mapping[UUID, UsageTotal]) -> None:
-        """Add a batch. Its number is higher than that of the batch before; one that is added again changes nothing."""
+        """Add a batch. Its number is higher than that of the previous batch; adding a batch again changes nothing."""
         usages = [total.usage for total in totals.values()]
-        named = {
+        parameters = {
             "recorder": self._recorder,
             "batch": batch,
             "keys": uuids(list(totals)),
@@ -92,10 +93,10 @@ class UsageCounts:
             "clients": texts([total.client for total in totals.values()]),
             "correlations": texts([total.correlation_id for total in totals.values()]),
         }
-        await self._database.execute(_ADD, named)
+        await self._database.execute(_ADD, parameters)
 
     async def take(self, most: int) -> list[DueUsage]:
-        """Keys whose next event is due. For the next hour no process takes them again."""
+        """Take keys whose next event is due. No process takes them again within the next hour."""
         async with self._database.connection() as connection:
             rows = await (await connection.execute(_TAKE, (most,))).fetchall()
         return [
@@ -103,20 +104,20 @@ class UsageCounts:
             for key, count, first, last, systems, versions, client, correlation in rows
         ]
 
-    async def told(self, those: Sequence[DueUsage]) -> None:
-        """The log has these uses now."""
-        usages = [one.total.usage for one in those]
-        named = {
-            "keys": uuids([one.key for one in those]),
+    async def mark_recorded(self, due: Sequence[DueUsage]) -> None:
+        """Mark these uses as recorded in the log."""
+        usages = [due_usage.total.usage for due_usage in due]
+        parameters = {
+            "keys": uuids([due_usage.key for due_usage in due]),
             "counts": bigints([usage.count for usage in usages]),
             "lasts": instants([usage.last_at for usage in usages]),
         }
-        await self._database.execute(_TOLD, named)
+        await self._database.execute(_RECORDED, parameters)
 
-    async def put_back(self, those: Sequence[DueUsage]) -> None:
-        """The events could not be written; they are due again at once."""
-        await self._database.execute(_PUT_BACK, {"keys": uuids([one.key for one in those])})
+    async def put_back(self, due: Sequence[DueUsage]) -> None:
+        """Make these uses due again at once, because their events could not be written."""
+        await self._database.execute(_PUT_BACK, {"keys": uuids([due_usage.key for due_usage in due])})
 
     async def leave(self) -> None:
-        """Nothing more is added, and no batch is under way."""
+        """Remove this process. It adds nothing more, and no batch is in progress."""
         await self._database.execute(_LEAVE, (self._recorder,))

@@ -26,51 +26,51 @@ _CONDITIONS = {
 
 
 class PropertyQueries:
-    """Finds custom properties. `kind` is that of the property, such as `category_property`."""
+    """Finds custom properties. `kind` is the kind of the property, such as `category_property`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._of_owner = DataLoader[tuple[str, str], list[RecordRow]](self._of_owners)
 
     async def of_owners(self, kind: str, owners: Iterable[object]) -> dict[str, list[RecordRow]]:
-        """The properties of each owner, by category and key; an owner without any is not in the answer."""
-        wanted = dict.fromkeys((kind, str(owner)) for owner in owners)
-        found = await self._of_owner.many(list(wanted)) if wanted else {}
-        return {owner: properties for (_, owner), properties in found.items()}
+        """Return the properties of each owner, by category and key. Owners without properties are absent."""
+        owner_keys = dict.fromkeys((kind, str(owner)) for owner in owners)
+        properties_by_owner = await self._of_owner.many(list(owner_keys)) if owner_keys else {}
+        return {owner: properties for (_, owner), properties in properties_by_owner.items()}
 
     async def of_owner(self, kind: str, owner: object) -> list[RecordRow]:
-        """The properties of one owner, by category and key."""
+        """Return the properties of one owner, by category and key."""
         return await self._of_owner((kind, str(owner))) or []
 
     async def _of_owners(self, owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[RecordRow]]:
-        found: dict[tuple[str, str], list[RecordRow]] = {}
+        properties: dict[tuple[str, str], list[RecordRow]] = {}
         for kind in {kind for kind, _ in owners}:
-            wanted = [owner for owner_kind, owner in owners if owner_kind == kind]
-            for row in await self._rows("AND owner_id = ANY(%s) AND NOT deleted", kind, wanted):
-                found.setdefault((kind, str(row.details.owner_id)), []).append(row)
-        return found
+            owner_ids = [owner for owner_kind, owner in owners if owner_kind == kind]
+            for row in await self._rows("AND owner_id = ANY(%s) AND NOT deleted", kind, owner_ids):
+                properties.setdefault((kind, str(row.details.owner_id)), []).append(row)
+        return properties
 
     async def ever_of_owner(self, kind: str, owner: object) -> list[str]:
-        """Ids of all properties that an owner has or had: reading a past state starts from them."""
+        """Return the ids of all properties that an owner has or had. Reading a past state starts from them."""
         return [row.id for row in await self._rows("AND owner_id = %s", kind, str(owner))]
 
     async def find(self, kind: str, key: object) -> RecordRow | None:
         rows = await self._rows("AND id = %s AND NOT deleted", kind, str(key))
         return rows[0] if rows else None
 
-    async def matching(self, kind: str, wanted: PropertyFilter) -> list[RecordRow]:
-        """The properties that match every part of the filter, for a command."""
-        return await self._matching(self._database, kind, wanted)
+    async def matching(self, kind: str, selection: PropertyFilter) -> list[RecordRow]:
+        """Return the properties that match every part of the filter, for a command."""
+        return await self._matching(self._database, kind, selection)
 
-    async def listed(self, kind: str, wanted: PropertyFilter) -> list[RecordRow]:
-        """The same for a reader, with the connections of lists."""
-        return await self._matching(self._database.lists, kind, wanted)
+    async def listed(self, kind: str, selection: PropertyFilter) -> list[RecordRow]:
+        """Return the properties that match every part of the filter, for a reader, on a connection for lists."""
+        return await self._matching(self._database.lists, kind, selection)
 
-    async def _matching(self, pool: Pool, kind: str, wanted: PropertyFilter) -> list[RecordRow]:
+    async def _matching(self, pool: Pool, kind: str, selection: PropertyFilter) -> list[RecordRow]:
         conditions: list[str] = []
         parameters: list[str] = []
         for name, condition in _CONDITIONS.items():
-            value = getattr(wanted, name)
+            value = getattr(selection, name)
             if value is not None:
                 conditions.append(f"AND {condition} ")
                 parameters += [value] * condition.count("%s")

@@ -1,4 +1,5 @@
-"""The view of custom properties of all kinds of owners, apart from other records: they are searched by fields of their own."""
+"""The view of custom properties of all kinds of owners. It is separate from other records, because properties are searched by other
+fields."""
 
 from __future__ import annotations
 

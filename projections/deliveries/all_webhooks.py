@@ -1,6 +1,7 @@
-"""Deliveries of all webhooks in one list, newest first: docs/reference/api/webhooks.md#deliveries-of-all-webhooks.
+"""Deliveries of all webhooks in one list, newest first; see docs/reference/api/webhooks.md#deliveries-of-all-webhooks.
 
-Each part is read by an index in the order of the list: of pending deliveries one of each shard, of finished ones that of each day.
+Each part is read by an index in the order of the list: pending deliveries by the index of each shard, finished ones by that of each
+day.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from projections.log.bisection import position_at
 _ORDER: Final = "position DESC, webhook DESC, ordering_key DESC"
 _ROW: Final = "webhook, position, ordering_key, state, {epoch}, payload, created_at, due_at, finished_at, error"
 _KEYED: Final = "d.webhook, d.position, d.ordering_key, d.payload, d.created_at, d.error"
-# An endpoint that was deleted has none, and a callback shows them to the client of its jobs alone.
+# A deleted endpoint has no deliveries, and those of a callback are shown only to the client of its jobs.
 _SHOWN: Final = f"""
 EXISTS (SELECT FROM record_view r WHERE r.kind IN {ENDPOINTS} AND r.id = d.webhook::text AND NOT r.deleted
     AND (r.kind <> '{Callback.KIND}' OR %(client)s::text IS NULL OR r.parent = %(client)s))"""
 _ANY_SHARD: Final = "d.source = ANY(%(sources)s::smallint[]) AND d.shard = ANY(%(shards)s::smallint[])"
-"""For the planner: the index of pending deliveries has these before the position."""
+"""A condition for the planner: these columns precede the position in the index of pending deliveries."""
 _AT: Final = f"""
 SELECT d.webhook, d.position, d.ordering_key, {epoch_of("d")} FROM deliveries d
 WHERE d.position = ANY(%(positions)s::bigint[]) AND {_ANY_SHARD} AND {_SHOWN}
@@ -40,7 +41,7 @@ _SHARDS_OF_SOURCES: Final = {"sources": [int(source) for source in Source], "sha
 
 
 class DeliveryKind(StrEnum):
-    """What a delivery is about."""
+    """The subject of a delivery."""
 
     EVENT = "event"
     JOB = "job"
@@ -60,8 +61,11 @@ _OF_KIND: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class AllDeliveriesFilter:
-    """`client`: whose callbacks' deliveries are shown beside those of webhooks; None: those of all. Times are those of creation.
-    `before` is the id of a delivery, which may be deleted by now; only older ones are read."""
+    """A filter of deliveries. `client` limits the deliveries of callbacks to those of one client; None shows all. Times are those
+    of creation.
+
+    `before` is the id of a delivery, which may have been deleted since; only older ones are read.
+    """
 
     client: str | None
     state: DeliveryState | None = None
@@ -74,48 +78,48 @@ class AllDeliveriesFilter:
 
 
 class AllDeliveriesPage(NamedTuple):
-    """`more`: there are older ones that the filter finds."""
+    """A page of deliveries. If `more`, the filter matches older ones."""
 
     results: Sequence[Delivery]
     more: bool
 
 
 class AllDeliveryQueries:
-    """Reads deliveries whatever their webhook is."""
+    """Reads deliveries of any webhook."""
 
     def __init__(self, database: Database, deliveries: DeliveryQueries) -> None:
         self._database = database
         self._deliveries = deliveries
 
     async def page(self, filter: AllDeliveriesFilter) -> AllDeliveriesPage:
-        """Up to `limit`, fewer where their payloads are large."""
+        """Return up to `limit` deliveries, fewer if their payloads are large."""
         place = None if filter.before is None else await self._place(filter.before, client=filter.client)
         parts = await self._parts(filter, place)
-        conditions, named = where(parts)
-        named |= {"client": filter.client, "limit": filter.limit + 1, "from": filter.created_from, **_SHARDS_OF_SOURCES}
+        conditions, parameters = where(parts)
+        parameters |= {"client": filter.client, "limit": filter.limit + 1, "from": filter.created_from, **_SHARDS_OF_SOURCES}
         if place is not None:
-            named |= {"position_before": place.position, "key_before": place.ordering_key}
-        asked = _question(filter, " AND ".join([*conditions, _SHOWN]))
-        page = f"SELECT * FROM ({asked}) AS d ORDER BY {_ORDER} LIMIT %(limit)s"
-        found = within_bytes(page, order=_ORDER, content="payload")
-        question = f"SELECT {_ROW.format(epoch=epoch_of('page'))}, counted FROM ({found}) AS page ORDER BY {_ORDER}"
-        rows = await self._database.lists.rows(question, named)
+            parameters |= {"position_before": place.position, "key_before": place.ordering_key}
+        query = _question(filter, " AND ".join([*conditions, _SHOWN]))
+        page = f"SELECT * FROM ({query}) AS d ORDER BY {_ORDER} LIMIT %(limit)s"
+        limited_page = within_bytes(page, order=_ORDER, content="payload")
+        question = f"SELECT {_ROW.format(epoch=epoch_of('page'))}, counted FROM ({limited_page}) AS page ORDER BY {_ORDER}"
+        rows = await self._database.lists.rows(question, parameters)
         shown = [row[:-1] for row in rows[: filter.limit]]
         return AllDeliveriesPage(await self._deliveries.with_attempts(shown), bool(rows) and rows[0][-1] > len(shown))
 
     async def places(self, deliveries: Collection[UUID], *, client: str | None) -> dict[UUID, DeliveryPlace]:
-        """Those of these deliveries that are there and that the client may see, by their ids."""
-        positions = bigints(sorted({position_of(one) for one in deliveries}))
-        named = {"positions": positions, "client": client, **_SHARDS_OF_SOURCES}
-        found = {}
-        for webhook, position, ordering_key, epoch in await self._database.lists.rows(_AT, named):
-            found[delivery_id(webhook, position, ordering_key=ordering_key, epoch=epoch)] = DeliveryPlace(
+        """Return, by id, the places of those of these deliveries that exist and that the client may see."""
+        positions = bigints(sorted({position_of(delivery) for delivery in deliveries}))
+        parameters = {"positions": positions, "client": client, **_SHARDS_OF_SOURCES}
+        existing = {}
+        for webhook, position, ordering_key, epoch in await self._database.lists.rows(_AT, parameters):
+            existing[delivery_id(webhook, position, ordering_key=ordering_key, epoch=epoch)] = DeliveryPlace(
                 webhook, position, ordering_key
             )
-        return {one: found[one] for one in deliveries if one in found}
+        return {delivery: existing[delivery] for delivery in deliveries if delivery in existing}
 
     async def _parts(self, filter: AllDeliveriesFilter, place: DeliveryPlace | None) -> list[Part]:
-        # What is created at a time is about a write at that time or before.
+        # A delivery is created after the write that it is about.
         last = None if filter.created_to is None else await position_at(self._database.lists, filter.created_to)
         return [
             ("webhook", filter.webhook, "d.webhook = %(webhook)s"),
@@ -127,13 +131,13 @@ class AllDeliveryQueries:
         ]
 
     async def _place(self, delivery: UUID, *, client: str | None) -> DeliveryPlace:
-        """Without it the list goes on with the writes before."""
-        found = await self.places([delivery], client=client)
-        return found.get(delivery, DeliveryPlace(UUID(int=0), position_of(delivery), ""))
+        """Return the place of a delivery. If it is gone, the list continues with the previous writes."""
+        places = await self.places([delivery], client=client)
+        return places.get(delivery, DeliveryPlace(UUID(int=0), position_of(delivery), ""))
 
 
 def _question(filter: AllDeliveriesFilter, conditions: str) -> str:
-    """The first deliveries of each index, and the columns of a row."""
+    """Return the query for the first deliveries of each index, with the columns of a row."""
     order = ", ".join(f"d.{part}" for part in _ORDER.split(", "))
     state, parts = filter.state, []
     if state in (None, DeliveryState.PENDING):
@@ -145,8 +149,10 @@ CROSS JOIN LATERAL (
     WHERE d.source = s.source AND d.shard = h.shard AND {conditions} ORDER BY {order} LIMIT %(limit)s
 ) AS first""")
     if state is not DeliveryState.PENDING:
-        days = "true" if filter.created_from is None else "d.finished_at >= %(from)s"  # leaves out older days
-        of_state = "true" if state is None else f"d.state = {state}"  # not a parameter: an index is of failed ones only
+        days = "true" if filter.created_from is None else "d.finished_at >= %(from)s"  # excludes older days
+        of_state = (
+            "true" if state is None else f"d.state = {state}"
+        )  # not a parameter, because one index covers only failed deliveries
         parts.append(f"""
 (SELECT {_KEYED}, d.state, d.finished_at AS due_at, d.finished_at FROM finished_deliveries d
 WHERE {of_state} AND {days} AND {conditions} ORDER BY {order} LIMIT %(limit)s)""")

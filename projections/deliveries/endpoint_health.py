@@ -1,4 +1,4 @@
-"""The health of an endpoint, as its sender writes it with the outcome of an attempt."""
+"""The health of an endpoint, as its sender records it with the outcome of an attempt."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from uuid import UUID
 
 
 class Health(NamedTuple):
-    """Since when all attempts at an endpoint have failed; None: the last one succeeded. `open_for`: seconds until its circuit
-    breaker lets an attempt through; None: it is closed."""
+    """The time since when all attempts at an endpoint have failed; None if the last one succeeded.
+
+    `open_for` is the number of seconds until its circuit breaker permits an attempt; None if it is closed.
+    """
 
     failing_since: datetime | None
     open_for: float | None = None

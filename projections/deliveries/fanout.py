@@ -1,6 +1,6 @@
-"""Inserting deliveries: one row for each webhook and notification.
+"""Inserts deliveries: one row for each webhook and notification.
 
-Rows have a natural key, so a notification that is inserted twice is one row. Senders are notified in the same transaction.
+Rows have a natural key, so inserting a notification twice results in one row. Senders are notified in the same transaction.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from projections.kernel.database import Database
 
 _AT_ONCE = 2000
 
-# A delivery that has been finished is not inserted again. It is looked for from the day on which it was created; that of the oldest
-# is given apart, so that older partitions are not even planned.
+# A finished delivery is not inserted again. The search begins with the day on which it was created; the day of the oldest delivery
+# is a separate parameter, so that older partitions are not even planned.
 _INSERT = f"""
 WITH new AS MATERIALIZED (
     SELECT d.* FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::uuid[], %s::timestamptz[],
@@ -47,7 +47,7 @@ WITH new AS MATERIALIZED (
 ), wakeups AS (SELECT DISTINCT CASE WHEN %s THEN webhook::text ELSE '' END AS payload FROM made)
 SELECT pg_notify('{CHANNEL}', payload) FROM wakeups
 """
-# From the view, except what has changed since: that is folded from its events up to the position.
+# Webhooks are read from the view, except those that have changed since, which are folded from their events up to the position.
 _WEBHOOKS = """
 WITH webhooks AS MATERIALIZED (
     SELECT 'webhook:' || w.id AS stream, w.deleted, w.parent, w.document, v.position > %(position)s AS changed
@@ -65,8 +65,11 @@ ORDER BY 1, 2
 
 @dataclass(frozen=True, slots=True)
 class NewDelivery:
-    """A delivery to insert. `created_at` is when the write was recorded. With an `error` it is inserted as failed; it may be
-    recovered. `sealed_url` is the reference of the whole address in the vault, where the endpoint has only a part of it."""
+    """A delivery to insert. `created_at` is the time when the write was recorded.
+
+    With an `error` it is inserted as failed; it may be recovered. `sealed_url` is the reference of the whole address in the vault,
+    if the endpoint has only a part of it.
+    """
 
     webhook: UUID
     position: int
@@ -80,18 +83,24 @@ class NewDelivery:
 async def insert(
     connection: AsyncConnection[TupleRow], deliveries: Sequence[NewDelivery], *, source: Source, late: bool = False
 ) -> None:
-    """Insert in the caller's transaction; existing rows stay as they are. `late`: the source has inserted later positions already,
-    which senders may have read, so the notification names the webhooks to read again."""
+    """Insert deliveries in the caller's transaction; existing rows are not changed.
+
+    `late` means that the source has already inserted later positions, which senders may have read, so the notification names the
+    webhooks to read again.
+    """
     for start in range(0, len(deliveries), _AT_ONCE):
-        some = deliveries[start : start + _AT_ONCE]
-        oldest = min(one.created_at for one in some)
-        await connection.execute(_INSERT, (*_columns(some), oldest, int(source), int(source), late), binary=True)
+        chunk = deliveries[start : start + _AT_ONCE]
+        oldest = min(delivery.created_at for delivery in chunk)
+        await connection.execute(_INSERT, (*_columns(chunk), oldest, int(source), int(source), late), binary=True)
 
 
 @dataclass(frozen=True, slots=True)
 class WebhooksThen:
-    """The webhooks as of a position. `unchanged` are those without a later event: stream, id of the
-    Event, whether it is disabled. Of the others, `events` has stream, version, topic and state, in order within each stream."""
+    """The webhooks as of a position.
+
+    `unchanged` holds those without a later event: the stream, the id of the Event, and True if it is disabled. For the others,
+    `events` holds stream, version, topic and state, in order within each stream.
+    """
 
     unchanged: Sequence[tuple[str, str | None, bool]]
     events: Sequence[tuple[str, int, str, bytes]]
@@ -107,12 +116,12 @@ async def webhooks_as_of(database: Database, position: int) -> WebhooksThen:
 
 def _columns(deliveries: Sequence[NewDelivery]) -> tuple[PackedArray, ...]:
     return (
-        uuids([one.webhook for one in deliveries]),
-        bigints([one.position for one in deliveries]),
-        texts([one.ordering_key for one in deliveries]),
-        bigints([shard_of(one.webhook) for one in deliveries]),
-        texts([one.payload for one in deliveries]),
-        uuids([one.sealed_url for one in deliveries]),
-        instants([one.created_at for one in deliveries]),
-        texts([one.error for one in deliveries]),
+        uuids([delivery.webhook for delivery in deliveries]),
+        bigints([delivery.position for delivery in deliveries]),
+        texts([delivery.ordering_key for delivery in deliveries]),
+        bigints([shard_of(delivery.webhook) for delivery in deliveries]),
+        texts([delivery.payload for delivery in deliveries]),
+        uuids([delivery.sealed_url for delivery in deliveries]),
+        instants([delivery.created_at for delivery in deliveries]),
+        texts([delivery.error for delivery in deliveries]),
     )

@@ -1,6 +1,6 @@
-"""Health of endpoints: what waits for each, how its deliveries of the last day went, and since when it fails.
+"""Health of endpoints: the pending deliveries of each, the outcomes of the last day, and the time since when it fails.
 
-Counts end at `MOST`, and each part is read through an index, so that an endpoint with a million deliveries costs what another does.
+Counts end at `MOST`, and each part is read through an index, so an endpoint with a million deliveries costs no more than any other.
 """
 
 from __future__ import annotations
@@ -51,9 +51,13 @@ CROSS JOIN LATERAL (
 
 @dataclass(frozen=True, slots=True)
 class EndpointHealth:
-    """`pending` counts the first `MOST`, whose times `oldest` and `next_try` are; `delivered` and `failed` are of the last `MOST`
-    that ended within a day. `failing_since` is None where the last attempt succeeded. `circuit_since` is when the circuit breaker
-    came into its state, None where it has never left the first one; `circuit_until` when an open one lets an attempt through."""
+    """The health of an endpoint.
+
+    `pending` counts the first `MOST` deliveries, to which the times `oldest` and `next_try` refer; `delivered` and `failed` count
+    the last `MOST` that ended within a day. `failing_since` is None if the last attempt succeeded. `circuit_since` is the time when
+    the circuit breaker entered its state, None if it has never left the initial one; `circuit_until` the time when an open one
+    permits an attempt.
+    """
 
     webhook: UUID
     failing_since: datetime | None

@@ -1,9 +1,9 @@
 """The id of a delivery, its shard, and the channel that notifies senders.
 
 The id is the `webhook-id` of docs/reference/api/webhooks.md#request-headers, a UUID of version 8 (RFC 9562, section 5.8): 60 bits
-of log position, then a 62-bit hash of webhook, ordering key and epoch. It needs no column, sorts in log order, and gives the
+of log position, then a 62-bit hash of webhook, ordering key and epoch. It needs no column, sorts in log order, and yields the
 position of its row. The epoch is that of the position: after commits were lost, a position is given to another write, and a
-receiver that has seen the former id would leave the new notification out.
+receiver that has seen the former id would skip the new notification.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from projections.log.reader import FIRST_EPOCH
 
 SHARDS: Final = 16
 ENDPOINTS: Final = f"('{Webhook.KIND}', '{Callback.KIND}')"
-"""The kinds of what is called, as SQL. No webhook has the id of a callback."""
+"""The kinds of records that are called, as SQL. No webhook has the id of a callback."""
 CHANNEL: Final = "medialedger_deliveries"
-"""NOTIFY channel for new pending deliveries. The payload is a webhook whose deliveries are to be read again from the beginning, or
-empty when new ones come after all present ones of their source."""
+"""The NOTIFY channel for new pending deliveries. The payload is a webhook whose deliveries are to be read again from the beginning,
+or empty if the new ones come after all present ones of their source."""
 
 
 LOG_SEALED: Final = "log.sealed"
-"""Ordering key of the notifications of checkpoints."""
+"""The ordering key of the notifications of checkpoints."""
 
 
 FAN_OUT: Final = "webhooks"
@@ -55,7 +55,7 @@ def delivery_id(webhook: UUID, position: int, *, ordering_key: str, epoch: int =
 
 
 def position_of(delivery: UUID) -> int:
-    """The position in the id of a delivery. For any other UUID it is a number without meaning."""
+    """Return the position in the id of a delivery. For any other UUID the result is a number without meaning."""
     return delivery.int >> 80 << 12 | delivery.int >> 64 & _LOW_POSITION
 
 

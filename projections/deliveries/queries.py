@@ -1,6 +1,6 @@
-"""Queries of deliveries for operators: docs/reference/api/webhooks.md#deliveries.
+"""Queries of deliveries for operators; see docs/reference/api/webhooks.md#deliveries.
 
-Pages are read by key, newest first, and counts have a limit, so that a million deliveries are no slower than ten.
+Pages are read by key, newest first, and counts are limited, so a million deliveries are no slower than ten.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from projections.kernel.where import where
 from projections.log.reader import FIRST_EPOCH
 
 MOST_COUNTED: Final = 100_001
-"""Counts of a backlog end here; a larger backlog has this number too."""
+"""The limit of counts of a backlog; a larger backlog is reported with this number too."""
 
 _SEEN_SECONDS: Final = 10
 
 
 def epoch_of(table: str) -> str:
-    """An SQL expression for the epoch of a delivery's position."""
+    """Return an SQL expression for the epoch of a delivery's position."""
     return f"(SELECT coalesce(max(epoch), {FIRST_EPOCH}) FROM log_epochs WHERE since_position < {table}.position)"
 
 
@@ -46,9 +46,9 @@ CROSS JOIN LATERAL (
     WHERE a.webhook = asked.webhook AND a.position = asked.position ORDER BY started_at OFFSET 0
 ) AS tried
 """
-"""OFFSET keeps the planner from reading all of the table."""
+"""The query of attempts. OFFSET keeps the planner from reading the whole table."""
 _IN_ORDER = f"ORDER BY source, shard, position, webhook, ordering_key LIMIT {MOST_COUNTED}"
-"""For the planner: the index of pending deliveries, whatever it believes about the table."""
+"""An order for the planner: it leads to the index of pending deliveries, whatever the statistics of the table."""
 _BACKLOG = f"""
 SELECT count(*), count(*) FILTER (WHERE due_at <= now()),
     coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now())), 0)::float8,
@@ -74,7 +74,7 @@ class DeliveryState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try. `error` is None when it was delivered, `status` None when there was no answer."""
+    """An attempt to deliver. `error` is None if it was delivered, `status` None if there was no answer."""
 
     started_at: datetime
     seconds: float
@@ -85,7 +85,7 @@ class Attempt:
 
 
 class DeliveryPlace(NamedTuple):
-    """What a delivery is known by in the tables."""
+    """The key of a delivery in the tables."""
 
     webhook: UUID
     position: int
@@ -94,7 +94,7 @@ class DeliveryPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A delivery with all its tries, the first one first. `due_at` has a meaning only while it is pending."""
+    """A delivery with all its attempts, the first one first. `due_at` has a meaning only while it is pending."""
 
     webhook: UUID
     position: int
@@ -118,25 +118,25 @@ class Delivery:
 
     @property
     def job(self) -> int | None:
-        """The number of a callback's job; None for what is about an Event."""
+        """The number of a callback's job; None for a delivery about an Event."""
         kind, colon, key = self.ordering_key.partition(":")
         return int(key) if colon and kind == Job.KIND else None
 
     @property
     def is_of_log(self) -> bool:
-        """A notification of a checkpoint of the log."""
+        """True for a notification of a checkpoint of the log."""
         return self.ordering_key == LOG_SEALED
 
     @property
     def is_of_infrastructure(self) -> bool:
-        """A notice of the infrastructure of an Event, to a callback."""
+        """True for a notice of the infrastructure of an Event, to a callback."""
         return self.ordering_key.startswith(f"{ProvisionInfo.KIND}:")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryFilter:
-    """Which deliveries of a webhook to read. `before` is the id of a delivery, which may be deleted by now; only older ones are
-    read."""
+    """A filter of the deliveries of a webhook. `before` is the id of a delivery, which may have been deleted since; only older ones
+    are read."""
 
     state: DeliveryState | None = None
     event_id: UUID | None = None
@@ -146,7 +146,7 @@ class DeliveryFilter:
 
 
 class DeliveryPage(NamedTuple):
-    """`more`: there are older ones that the filter finds."""
+    """A page of deliveries. If `more`, the filter matches older ones."""
 
     results: Sequence[Delivery]
     more: bool
@@ -154,7 +154,8 @@ class DeliveryPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Counts of pending deliveries, up to `MOST_COUNTED`. `oldest`: seconds since the first of those counted became due."""
+    """Counts of pending deliveries, up to `MOST_COUNTED`. `oldest` is the number of seconds since the first of the counted
+    deliveries became due."""
 
     pending: int
     due: int
@@ -163,22 +164,24 @@ class Backlog:
 
 
 class DeliveryQueries:
-    """Reads deliveries; senders have `DeliveryStore`."""
+    """Reads deliveries for operators. Senders use `DeliveryStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def page(self, webhook: UUID, filter: DeliveryFilter) -> DeliveryPage:
-        """Deliveries of a webhook, newest first: up to `limit`, fewer where their payloads are large. Those about an Event are
-        notifications, or of a callback notices of its infrastructure: no webhook has both."""
+        """Return deliveries of a webhook, newest first: up to `limit`, fewer if their payloads are large.
+
+        The deliveries about an Event are notifications or, for a callback, notices of its infrastructure: no webhook has both.
+        """
         if filter.event_id is None:
             return await self._page(webhook, filter, event=None)
-        found = await self._page(webhook, filter, event=str(filter.event_id))
+        notifications = await self._page(webhook, filter, event=str(filter.event_id))
         infrastructure = ProvisionInfo.stream(provision_key(filter.event_id))
-        return found if found.results else await self._page(webhook, filter, event=infrastructure)
+        return notifications if notifications.results else await self._page(webhook, filter, event=infrastructure)
 
     async def _page(self, webhook: UUID, filter: DeliveryFilter, *, event: str | None) -> DeliveryPage:
-        """`event` is the ordering key of what is about an Event."""
+        """Return a page of deliveries. `event` is the ordering key of the deliveries about an Event."""
         position, ordering_key = await self._place(webhook, filter.before) if filter.before is not None else (None, "")
         state = filter.state
         conditions, parameters = where(
@@ -187,12 +190,12 @@ class DeliveryQueries:
                 ("position", position, "(position, ordering_key) < (%(position)s, %(below)s)"),
                 ("event", event, "ordering_key = %(event)s"),
                 ("job", None if filter.job is None else Job.stream(filter.job), "ordering_key = %(job)s"),
-                ("state", state, f"state = {state}"),  # not a parameter, or PostgreSQL could not leave out one of the tables
+                ("state", state, f"state = {state}"),  # not a parameter, so that PostgreSQL can leave out one of the tables
             ]
         )
-        found = f"{_COLUMNS} {' AND '.join(conditions)} ORDER BY {_NEWEST} LIMIT %(limit)s"
+        page = f"{_COLUMNS} {' AND '.join(conditions)} ORDER BY {_NEWEST} LIMIT %(limit)s"
         named = parameters | {"below": ordering_key, "limit": filter.limit + 1}
-        rows = await self._database.lists.rows(within_bytes(found, order=_NEWEST, content="payload"), named)
+        rows = await self._database.lists.rows(within_bytes(page, order=_NEWEST, content="payload"), named)
         shown = [row[:-2] for row in rows[: filter.limit]]
         return DeliveryPage(await self.with_attempts(shown), bool(rows) and rows[0][-1] > len(shown))
 
@@ -215,28 +218,30 @@ class DeliveryQueries:
         return await self.with_attempts(rows)
 
     async def with_attempts(self, rows: Sequence[Sequence[Any]]) -> list[Delivery]:
-        """Of rows that have all fields but these, in the order of a `Delivery`."""
+        """Return the deliveries of rows that have all fields of a `Delivery` except the attempts, in its order."""
         if not rows:
             return []
         webhooks, positions = zip(*sorted({(row[0], row[1]) for row in rows}), strict=True)
-        tried: defaultdict[tuple[UUID, int, str], list[Attempt]] = defaultdict(list)
-        for webhook, position, ordering_key, *one in await self._database.rows(_ATTEMPTS, (uuids(webhooks), bigints(positions))):
-            tried[webhook, position, ordering_key].append(Attempt(*one))
+        attempts: defaultdict[tuple[UUID, int, str], list[Attempt]] = defaultdict(list)
+        for webhook, position, ordering_key, *columns in await self._database.rows(
+            _ATTEMPTS, (uuids(webhooks), bigints(positions))
+        ):
+            attempts[webhook, position, ordering_key].append(Attempt(*columns))
         return [
-            Delivery(webhook, position, ordering_key, DeliveryState(state), *(*rest, tried[webhook, position, ordering_key]))
+            Delivery(webhook, position, ordering_key, DeliveryState(state), *(*rest, attempts[webhook, position, ordering_key]))
             for webhook, position, ordering_key, state, *rest in rows
         ]
 
 
 async def latest_sealed_url(database: Pool, callback: UUID) -> tuple[UUID, str] | None:
-    """The reference of the whole address that the latest delivery to a callback has, and the stream of its job; None where the
+    """Return the reference of the whole address of the latest delivery to a callback, and the stream of its job; None if the
     address is the one that is shown."""
     row = await database.row(_LATEST_SEALED_URL, (callback,))
     return None if row is None or row[0] is None else (row[0], row[1])
 
 
 async def callback_backlog(database: Pool) -> int:
-    """How many callbacks are pending, up to `MOST_COUNTED`."""
+    """Return the number of pending callbacks, up to `MOST_COUNTED`."""
     row = await database.row(_CALLBACK_BACKLOG)
     assert row is not None
     return int(row[0])

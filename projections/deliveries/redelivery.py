@@ -1,4 +1,4 @@
-"""Redelivery: finished deliveries become pending again, under the same id. docs/reference/api/webhooks.md#resend-and-recover.
+"""Redelivery: finished deliveries become pending again, under the same id. See docs/reference/api/webhooks.md#resend-and-recover.
 
 Senders are notified in the same transaction.
 """
@@ -14,7 +14,7 @@ from projections.deliveries.queries import DeliveryPlace
 from projections.deliveries.store import FAILED
 from projections.kernel.database import Database
 
-# By their places, since a finished delivery is never updated: a row that another statement had moved by an update would be missed.
+# Rows are identified by their places, because a finished delivery is never updated; an update would move a row to another place.
 _RESEND = """
 WITH chosen AS MATERIALIZED (
     SELECT tableoid AS part, ctid AS place FROM finished_deliveries WHERE webhook = %(webhook)s AND {condition}
@@ -27,30 +27,31 @@ INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, 
 SELECT webhook, position, ordering_key, source, shard, payload, sealed_url, clock_timestamp(), created_at FROM taken
 """
 _MOST = 2_000
-"""Rows of one statement: it must be done within the time that a query may take."""
-_ONE = _RESEND.format(condition="position = %(position)s AND ordering_key = %(ordering_key)s", most=1)
+"""The rows of one statement, which must end within the time that a query may take."""
+_RESEND_SINGLE = _RESEND.format(condition="position = %(position)s AND ordering_key = %(ordering_key)s", most=1)
 _FAILED_SINCE = _RESEND.format(condition=f"state = {FAILED} AND created_at >= %(since)s AND finished_at >= %(since)s", most=_MOST)
 
 
 class Redelivery:
-    """Deliveries with one ordering key are sent in log order, however many become pending at once."""
+    """Makes deliveries pending again. Deliveries with one ordering key are sent in log order, however many become
+    pending at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def resend(self, place: DeliveryPlace) -> bool:
-        """False: it is pending already."""
-        named = {"position": place.position, "ordering_key": place.ordering_key}
-        return await self._update(_ONE, place.webhook, named=named) > 0
+        """Resend a delivery. Return False if it is pending already."""
+        parameters = {"position": place.position, "ordering_key": place.ordering_key}
+        return await self._update(_RESEND_SINGLE, place.webhook, parameters=parameters) > 0
 
     async def resend_failed_since(self, webhook: UUID, since: datetime) -> int:
-        """Resend all failed deliveries that were created at that time or later, or none. Returns how many."""
-        return await self._update(_FAILED_SINCE, webhook, named={"since": since})
+        """Resend all failed deliveries that were created at or after that time, or none. Return their number."""
+        return await self._update(_FAILED_SINCE, webhook, parameters={"since": since})
 
-    async def _update(self, statement: str, webhook: UUID, *, named: dict[str, Any]) -> int:
+    async def _update(self, statement: str, webhook: UUID, *, parameters: dict[str, Any]) -> int:
         async with self._database.connection() as connection, connection.transaction():
             changed = 0
-            while some := (await connection.execute(statement, {"webhook": webhook, **named})).rowcount:
+            while some := (await connection.execute(statement, {"webhook": webhook, **parameters})).rowcount:
                 changed += some
             if changed:
                 await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(webhook)))

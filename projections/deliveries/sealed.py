@@ -1,4 +1,5 @@
-"""Deliveries of checkpoints of the log to the webhooks that ask for them; a receiver that took one is an anchor of it."""
+"""Deliveries of checkpoints of the log to the webhooks that subscribe to them. A receiver that accepted a checkpoint is an anchor
+of it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ WHERE kind = 'webhook' AND NOT deleted AND parent IS NULL AND document::json->>'
 """
 _IS_BEHIND: Final = "SELECT FROM consumer_shards WHERE consumer = %s AND coalesce(position, 0) < %s LIMIT 1"
 _LATE: Final = 20
-"""Of so many checkpoints it is looked for who has them: a webhook may be behind."""
+"""The number of recent checkpoints whose receivers are recorded: a webhook may be behind."""
 _TAKEN: Final = """
 INSERT INTO checkpoint_anchors (checkpoint, kind, place)
 SELECT c.number, 'webhook', f.webhook::text
@@ -32,9 +33,12 @@ ON CONFLICT DO NOTHING
 
 
 async def notify_of_checkpoint(database: Database) -> bool:
-    """Insert the deliveries of the last checkpoint that are not there yet. False when it is too early: before the notifications of
-    what it seals have been inserted. Senders that have read one of a later position look for no earlier ones. They are late in the
-    order of the log: later changes of Events may have been notified before."""
+    """Insert the missing deliveries of the last checkpoint. Return False if it is too early, before the notifications of the sealed
+    events have been inserted.
+
+    Senders that have read a delivery of a later position do not look for earlier ones. These deliveries are late in the order of
+    the log: later changes of Events may have been notified before.
+    """
     last = await database.row(_LAST)
     webhooks = await _asking(database) if last else []
     if last is None or not webhooks:
@@ -51,7 +55,7 @@ async def notify_of_checkpoint(database: Database) -> bool:
 
 
 async def note_receivers(database: Database) -> None:
-    """A receiver that answered with 2xx is recorded as an anchor of the checkpoint: deliveries are deleted when they are old."""
+    """Record receivers that answered with 2xx as anchors of the checkpoint, because old deliveries are deleted."""
     if webhooks := await _asking(database):
         await database.execute(_TAKEN, (_LATE, webhooks, LOG_SEALED))
 

@@ -1,6 +1,6 @@
-"""Pending deliveries, as senders read and write them: docs/explanation/delivery.md#how-a-delivery-is-tried.
+"""Pending deliveries, as senders read and write them; see docs/explanation/delivery.md#how-a-delivery-is-tried.
 
-Outcomes are written under the epoch of the shard, in one statement: what a former owner of the shard sends is not written.
+Outcomes are written under the epoch of the shard, in one statement, so the outcomes of a former owner of the shard are not written.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ _CHUNK: Final = 5000
 
 
 class PendingDelivery(NamedTuple):
-    """`wait`: seconds until the next attempt. While there are some, the payload is not read. `sealed_url` is the reference of the
-    whole address in the vault; None: it is that of the endpoint. `trace_parent` is that of the event, where it has one."""
+    """A pending delivery. `wait` is the number of seconds until the next attempt; until then the payload is not read.
+
+    `sealed_url` is the reference of the whole address in the vault; None if the endpoint has the address. `trace_parent` is that of
+    the event, if it has one.
+    """
 
     webhook: UUID
     position: int
@@ -56,13 +59,13 @@ Key = tuple[UUID, int, str]
 Cursor = tuple[int, int]
 """A source and a shard."""
 Place = tuple[int, UUID, str]
-"""Of a delivery among those of a source and a shard: position, webhook, ordering key."""
+"""The place of a delivery among those of a source and a shard: position, webhook, ordering key."""
 BEGINNING: Final[Place] = (0, UUID(int=0), "")
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Asks for pending deliveries of a webhook after a place."""
+    """A request for pending deliveries of a webhook after a place."""
 
     webhook: UUID
     position: int
@@ -72,7 +75,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class QueueRequest:
-    """Asks for pending deliveries of a webhook with one ordering key, after a position and up to another."""
+    """A request for pending deliveries of a webhook with one ordering key, after a position and up to another."""
 
     webhook: UUID
     ordering_key: str
@@ -82,7 +85,8 @@ class QueueRequest:
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """What an attempt changes in the table. `wait`: seconds until the next attempt, while the delivery stays pending."""
+    """The changes of the table by an attempt. `wait` is the number of seconds until the next attempt, while the delivery stays
+    pending."""
 
     key: Key
     shard: int
@@ -99,7 +103,7 @@ class AttemptOutcome:
 
 
 class WebhookStatus(NamedTuple):
-    """The present state of a webhook. `version` is None where it does not exist or is deleted."""
+    """The present state of a webhook. `version` is None if it does not exist or is deleted."""
 
     version: int | None
     enabled: bool
@@ -178,7 +182,7 @@ FROM unnest(%s::uuid[]) AS asked (webhook)
 LEFT JOIN record_view r ON r.kind IN {ENDPOINTS} AND r.id = asked.webhook::text
 LEFT JOIN delivery_endpoints e ON e.webhook = asked.webhook
 """
-# The lock keeps the owner of a shard the same between this check and the commit.
+# The lock prevents a change of the owner of a shard between this check and the commit.
 _HELD = """
 held AS MATERIALIZED (
     SELECT s.shard, s.epoch FROM consumer_shards s JOIN unnest(%(shards)s::bigint[], %(epochs)s::bigint[]) AS h (shard, epoch)
@@ -189,7 +193,7 @@ _OF_JOB = f"starts_with(o.ordering_key, '{Job.stream('')}')"
 _JOB = f"substr(o.ordering_key, {len(Job.stream('')) + 1})::bigint"
 _FINISHED = "webhook, position, ordering_key, source, shard, payload, sealed_url, state, attempts, created_at, finished_at, error"
 _NOW = "greatest(clock_timestamp(), created_at)"
-# An attempt at a callback is an entry in the job log too.
+# An attempt to call a callback is also an entry in the job log.
 _RECORD = f"""
 WITH {_HELD}, o AS MATERIALIZED (
     SELECT o.* FROM unnest(
@@ -245,9 +249,9 @@ WITH {_HELD}, o AS MATERIALIZED (
 )
 SELECT shard, epoch FROM held
 """
-# `failing_since` is cleared: an endpoint that is enabled again starts as a healthy one.
-# Beside a table without statistics a join with what is chosen may read all deliveries of the webhook for each chunk. IS TRUE keeps
-# the planner from making one.
+# `failing_since` is cleared, so that an endpoint starts healthy when it is enabled again.
+# If a table has no statistics, a join with the chosen rows may read all deliveries of the webhook for each chunk. IS TRUE keeps
+# the planner from choosing such a join.
 _FAIL = f"""
 WITH {_HELD}, health AS (
     UPDATE delivery_endpoints SET failing_since = NULL, circuit_since = NULL, circuit_until = NULL
@@ -278,33 +282,35 @@ class DeliveryStore:
         self._status = DataLoader[UUID, WebhookStatus](self._webhook_statuses, limit=512)
 
     async def last_places(self, cursors: Iterable[Cursor]) -> dict[Cursor, Place]:
-        """The places of the last pending deliveries of sources and shards. New deliveries come after them."""
+        """Return the places of the last pending deliveries of sources and shards. New deliveries come after them."""
         places = dict.fromkeys(cursors, BEGINNING)
         rows = await self._database.rows(_LAST_PLACES, (_sources(places), _shards(places)))
         return places | {(source, shard): (position, webhook, key) for source, shard, position, webhook, key in rows}
 
     async def webhooks(self) -> list[UUID]:
-        """Webhooks with pending deliveries."""
+        """Return the webhooks with pending deliveries."""
         return [webhook for (webhook,) in await self._database.rows(_WEBHOOKS)]
 
     async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[PendingDelivery]]:
-        """Pending deliveries of sources and shards after a place of each, in order, up to `limit` of each. Where there are none it
-        costs one look-up in an index, whatever other shards hold."""
+        """Return pending deliveries of sources and shards after a place of each, in order, up to `limit` of each.
+
+        Without any this costs one look-up in an index, whatever other shards hold.
+        """
         positions, webhooks, keys = zip(*after.values(), strict=True)
         columns = (_sources(after), _shards(after), bigints(positions), uuids(webhooks), texts(keys))
-        found: defaultdict[Cursor, list[PendingDelivery]] = defaultdict(list)
+        deliveries: defaultdict[Cursor, list[PendingDelivery]] = defaultdict(list)
         for source, shard, *row in await self._database.rows(_NEW, (*columns, limit)):
-            found[source, shard].append(PendingDelivery._make(row))
-        return found
+            deliveries[source, shard].append(PendingDelivery._make(row))
+        return deliveries
 
     async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
         rows = await self._database.rows(
             _PAGES,
             (
-                uuids([one.webhook for one in requests]),
-                bigints([one.position for one in requests]),
-                texts([one.ordering_key for one in requests]),
-                bigints([one.limit for one in requests]),
+                uuids([request.webhook for request in requests]),
+                bigints([request.position for request in requests]),
+                texts([request.ordering_key for request in requests]),
+                bigints([request.limit for request in requests]),
             ),
         )
         return list(map(PendingDelivery._make, rows))
@@ -313,22 +319,25 @@ class DeliveryStore:
         rows = await self._database.rows(
             _QUEUES,
             (
-                uuids([one.webhook for one in requests]),
-                texts([one.ordering_key for one in requests]),
-                bigints([one.after for one in requests]),
-                bigints([one.through for one in requests]),
+                uuids([request.webhook for request in requests]),
+                texts([request.ordering_key for request in requests]),
+                bigints([request.after for request in requests]),
+                bigints([request.through for request in requests]),
                 each,
             ),
         )
         return list(map(PendingDelivery._make, rows))
 
     async def read_probes(self, webhooks: Sequence[UUID]) -> list[PendingDelivery]:
-        """Of each webhook one delivery that is due and the first of its ordering key; where none is, the one that will be next.
-        Costs one look-up in an index for each ordering key, however many deliveries wait behind it."""
+        """Return for each webhook one delivery that is due and the first of its ordering key; if none is due, the one that will be
+        next.
+
+        This costs one look-up in an index for each ordering key, however many deliveries wait behind it.
+        """
         return list(map(PendingDelivery._make, await self._database.rows(_PROBES, (uuids(webhooks),))))
 
     async def webhook_status(self, webhook: UUID) -> WebhookStatus:
-        """As it is at the moment of the call or later. Calls of the same moment share one query."""
+        """Return the status at the moment of the call or later. Calls at the same moment share one query."""
         return await self._status(webhook) or ABSENT
 
     async def _webhook_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
@@ -339,20 +348,22 @@ class DeliveryStore:
     async def record(
         self, connection: AsyncConnection[TupleRow], outcomes: Sequence[AttemptOutcome], *, health: Sequence[EndpointHealthChange]
     ) -> set[tuple[int, int]]:
-        """Write outcomes, at most one of each delivery. Returns the shards, with their epochs, that are still owned."""
-        outcomes = sorted(outcomes, key=lambda one: one.key)
+        """Write outcomes, at most one for each delivery. Return the shards, with their epochs, that the member still owns."""
+        outcomes = sorted(outcomes, key=lambda outcome: outcome.key)
         with unavailable():
-            shards = {(one.shard, one.epoch) for one in outcomes} | {(one.shard, one.epoch) for one in health}
+            shards = {(outcome.shard, outcome.epoch) for outcome in outcomes} | {
+                (outcome.shard, outcome.epoch) for outcome in health
+            }
             cursor = await connection.execute(
                 _RECORD, self._fence(shards) | _outcome_columns(outcomes) | _health_columns(health), binary=True
             )
             return {(shard, epoch) for shard, epoch in await cursor.fetchall()}
 
     async def fail_pending(self, webhook: UUID, error: str, *, shard: tuple[int, int], version: int | None) -> None:
-        """Let all pending deliveries of a webhook fail while it has this version (None: while it is deleted). `shard` comes with
-        its epoch."""
-        named = self._fence([shard]) | {"webhook": webhook, "error": error, "chunk": _CHUNK, "version": version}
-        while await self._database.execute(_FAIL, named) == _CHUNK:
+        """Let all pending deliveries of a webhook fail while it has this version; None for a deleted webhook. `shard` is a shard
+        and its epoch."""
+        parameters = self._fence([shard]) | {"webhook": webhook, "error": error, "chunk": _CHUNK, "version": version}
+        while await self._database.execute(_FAIL, parameters) == _CHUNK:
             pass
 
     def _fence(self, owned: Iterable[tuple[int, int]]) -> dict[str, object]:
@@ -370,28 +381,28 @@ def _shards(cursors: Iterable[Cursor]) -> PackedArray:
 
 def _outcome_columns(outcomes: Sequence[AttemptOutcome]) -> dict[str, object]:
     return {
-        "of": bigints([one.shard for one in outcomes]),
-        "of_epoch": bigints([one.epoch for one in outcomes]),
-        "webhook": uuids([one.key[0] for one in outcomes]),
-        "position": bigints([one.key[1] for one in outcomes]),
-        "ordering_key": texts([one.key[2] for one in outcomes]),
-        "state": bigints([one.state for one in outcomes]),
-        "attempts": bigints([one.attempts for one in outcomes]),
-        "wait": bigints([int(one.wait * 1e6) for one in outcomes]),
-        "started": instants([one.started_at for one in outcomes]),
-        "micros": bigints([int(one.seconds * 1e6) for one in outcomes]),
-        "status": bigints([one.status for one in outcomes]),
-        "error": texts([one.error for one in outcomes]),
-        "address": texts([one.address for one in outcomes]),
-        "response": texts([one.response for one in outcomes]),
+        "of": bigints([outcome.shard for outcome in outcomes]),
+        "of_epoch": bigints([outcome.epoch for outcome in outcomes]),
+        "webhook": uuids([outcome.key[0] for outcome in outcomes]),
+        "position": bigints([outcome.key[1] for outcome in outcomes]),
+        "ordering_key": texts([outcome.key[2] for outcome in outcomes]),
+        "state": bigints([outcome.state for outcome in outcomes]),
+        "attempts": bigints([outcome.attempts for outcome in outcomes]),
+        "wait": bigints([int(outcome.wait * 1e6) for outcome in outcomes]),
+        "started": instants([outcome.started_at for outcome in outcomes]),
+        "micros": bigints([int(outcome.seconds * 1e6) for outcome in outcomes]),
+        "status": bigints([outcome.status for outcome in outcomes]),
+        "error": texts([outcome.error for outcome in outcomes]),
+        "address": texts([outcome.address for outcome in outcomes]),
+        "response": texts([outcome.response for outcome in outcomes]),
     }
 
 
 def _health_columns(health: Sequence[EndpointHealthChange]) -> dict[str, object]:
     return {
-        "t_shard": bigints([one.shard for one in health]),
-        "t_epoch": bigints([one.epoch for one in health]),
-        "t_webhook": uuids([one.webhook for one in health]),
-        "t_since": instants([one.health.failing_since for one in health]),
-        "t_open_for": bigints([None if one.health.open_for is None else int(one.health.open_for * 1e6) for one in health]),
+        "t_shard": bigints([change.shard for change in health]),
+        "t_epoch": bigints([change.epoch for change in health]),
+        "t_webhook": uuids([change.webhook for change in health]),
+        "t_since": instants([change.health.failing_since for change in health]),
+        "t_open_for": bigints([None if change.health.open_for is None else int(change.health.open_for * 1e6) for change in health]),
     }

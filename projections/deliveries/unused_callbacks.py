@@ -1,7 +1,7 @@
-"""Callbacks that may be removed: docs/adr/0036-callbacks-are-a-kind-of-their-own.md.
+"""Callbacks that may be removed; see docs/adr/0036-callbacks-are-a-kind-of-their-own.md.
 
-A callback is unused when no job has named it since a day, no job that has not ended names it, and all deliveries to it are
-finished. The last is only certain when the fan-out has read everything that these jobs did: then it makes no further delivery.
+A callback is unused if no job has named it for a day, no unfinished job names it, and all deliveries to it are finished. The last
+is certain only when the fan-out has read everything that these jobs did: then it makes no further delivery.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from projections.log.reader import HEAD
 
 AT_ONCE = 500
 
-# The label of a callback is the day on which it was named last. One statement, so that the claims of jobs and the head are of one
+# The label of a callback is the day on which it was last named. A single statement reads the claims of jobs and the head at one
 # moment: what happens to these jobs after it names the callback again. A subquery for each callback, since a join might read all
 # claims; in the order of the index, since where few callbacks have nearly all claims the first one found in a scan seems near.
 _WITHOUT_JOBS = f"""
@@ -42,7 +42,7 @@ DELETE FROM delivery_endpoints USING forgotten WHERE webhook = forgotten.id::uui
 """
 
 Place = tuple[str, str]
-"""Of a callback in the order of these pages: the day on which it was named last, and its id."""
+"""The place of a callback in the order of these pages: the day on which it was last named, and its id."""
 FIRST: Final[Place] = ("", "")
 
 
@@ -56,7 +56,7 @@ class WithoutJobs:
 
 
 async def without_jobs(database: Database, *, named_before: date, after: Place) -> WithoutJobs | None:
-    """The page after a place, of up to `AT_ONCE`. None: there are no more."""
+    """Return the page after a place, of up to `AT_ONCE` callbacks; None if there are no more."""
     rows = await database.rows(_WITHOUT_JOBS, {"before": named_before.isoformat(), "label": after[0], "id": after[1]})
     if not rows:
         return None
@@ -65,7 +65,7 @@ async def without_jobs(database: Database, *, named_before: date, after: Place) 
 
 
 async def read_to(database: Database, consumer: str) -> int:
-    """The position that a fan-out has read to."""
+    """Return the position up to which a fan-out has read."""
     [(position,)] = await database.rows(_READ_TO, (consumer,))
     return int(position)
 
@@ -75,5 +75,5 @@ async def without_pending(database: Database, callbacks: Sequence[UUID]) -> Sequ
 
 
 async def forget(database: Database, callbacks: Sequence[UUID]) -> None:
-    """Delete the rows of those that are deleted. Their events stay in the log; one that is made again gets new rows."""
+    """Delete the rows of deleted callbacks. Their events stay in the log; a callback that is created again gets new rows."""
     await database.execute(_FORGET, (texts([str(callback) for callback in callbacks]),))

@@ -1,7 +1,7 @@
-"""Admission: queued jobs for which there are slots. Explained in docs/explanation/job-engine.md#slots; ADR 0021.
+"""Admission: selects the queued jobs for which there are slots. See docs/explanation/job-engine.md#slots and ADR 0021.
 
 A read only proposes, the append decides: a slot is a claim that only one job can hold. So two controllers that propose at the same
-time, or one that was frozen between reading and writing, cannot start a job too many.
+time, or one that was frozen between reading and writing, cannot start too many jobs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from projections.kernel.database import Database
 from projections.kernel.distinct import distinct
 
 AT_ONCE: Final = 500
-"""At most so many jobs of a client are started in one round; the next round follows at once."""
+"""The most jobs of a client that start in one round; the next round follows at once."""
 
 _CLIENTS = distinct("client", table="job_view", where=f"state = {JobState.QUEUED}")
 _HELD = "SELECT scope, value::bigint FROM unique_claims WHERE scope = ANY(%s::text[])"
@@ -40,8 +40,8 @@ ORDER BY j.priority, j.id
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many jobs of a client may be started at a time, and how many of these slots are reserved for urgent jobs: those with a
-    priority below the threshold."""
+    """The number of jobs of a client that may run at a time, and the number of these slots that are reserved for urgent jobs, which
+    have a priority below the threshold."""
 
     max_jobs: int
     priority_slots: int
@@ -52,8 +52,8 @@ class Capacity:
         return max(self.max_jobs - self.priority_slots, 0)
 
 
-class Queued(NamedTuple):
-    """A queued job. `queue` is that of its next task; empty if it has none left."""
+class QueuedJob(NamedTuple):
+    """A queued job. `queue` is the queue of its next task; empty if no task remains."""
 
     job: int
     priority: int
@@ -63,88 +63,92 @@ class Queued(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedJob:
     """A job for which there is a slot."""
 
-    queued: Queued
+    queued: QueuedJob
     slot: int
     low_slot: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class UsedSlots:
     """The numbers of the slots that a client's jobs hold."""
 
     slots: frozenset[int]
     low_slots: frozenset[int]
 
 
-def admitted(queued: Sequence[Queued], held: Held, *, capacity: Capacity, begin: float = 0.0) -> list[Admitted]:
-    """The jobs of a client that may start now, in the order of the queue.
+def admit(queued: Sequence[QueuedJob], used: UsedSlots, *, capacity: Capacity, begin: float = 0.0) -> list[AdmittedJob]:
+    """Return the jobs of a client that may start now, in the order of the queue.
 
-    After a limit was lowered below the number of held slots, none starts until enough have ended. `begin`, from 0 to 1, is where to
-    look for free numbers first: controllers that begin at different ones do not meet."""
-    free = _free(held.slots, capacity.max_jobs, begin=begin)
-    free_low = _free(held.low_slots, capacity.low, begin=begin)
-    found: list[Admitted] = []
-    for one in queued:
+    After a limit was lowered below the number of used slots, no job starts until enough jobs have ended. `begin`, from 0 to 1, is
+    the place where the search for free numbers begins: controllers that begin at different places do not propose the same numbers.
+    """
+    free = _free(used.slots, capacity.max_jobs, begin=begin)
+    free_low = _free(used.low_slots, capacity.low, begin=begin)
+    jobs: list[AdmittedJob] = []
+    for job in queued:
         if not free:
             break
-        if one.priority < capacity.priority_threshold:
-            found.append(Admitted(one, free.pop(), None))
+        if job.priority < capacity.priority_threshold:
+            jobs.append(AdmittedJob(job, free.pop(), None))
         elif free_low:
-            found.append(Admitted(one, free.pop(), free_low.pop()))
+            jobs.append(AdmittedJob(job, free.pop(), free_low.pop()))
         else:
-            break  # all after it are not urgent either
-    return found
+            break  # the jobs after it are not urgent either
+    return jobs
 
 
-def _free(held: frozenset[int], most: int, *, begin: float) -> list[int]:
-    """The free numbers up to `most`, in a circle, the first one last."""
-    count = most - len(held)
+def _free(used: frozenset[int], most: int, *, begin: float) -> list[int]:
+    """Return the free numbers up to `most`, in a circle, in reverse order: the first one is last."""
+    count = most - len(used)
     if count <= 0:
         return []
     first = int(begin * most) + 1
-    numbers = (number for number in (*range(first, most + 1), *range(1, first)) if number not in held)
+    numbers = (number for number in (*range(first, most + 1), *range(1, first)) if number not in used)
     return list(islice(numbers, min(count, AT_ONCE)))[::-1]
 
 
 class Admission:
-    """Reads queued jobs and held slots."""
+    """Reads queued jobs and used slots."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def clients(self) -> list[str]:
-        """Clients with queued jobs."""
+        """Return the clients with queued jobs."""
         return [client for (client,) in await self._database.rows(_CLIENTS)]
 
-    async def held(self, clients: Iterable[str]) -> dict[str, Held]:
-        named = {scope: (client, low) for client in clients for scope, low in ((slots_of(client), 0), (low_slots_of(client), 1))}
-        found: defaultdict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
-        for scope, number in await self._database.rows(_HELD, (texts(list(named)),)):
-            client, low = named[scope]
-            found[client][low].add(number)
-        return {client: Held(frozenset(found[client][0]), frozenset(found[client][1])) for client, _ in named.values()}
+    async def used_slots(self, clients: Iterable[str]) -> dict[str, UsedSlots]:
+        scopes = {scope: (client, low) for client in clients for scope, low in ((slots_of(client), 0), (low_slots_of(client), 1))}
+        numbers: defaultdict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+        for scope, number in await self._database.rows(_HELD, (texts(list(scopes)),)):
+            client, low = scopes[scope]
+            numbers[client][low].add(number)
+        return {client: UsedSlots(frozenset(numbers[client][0]), frozenset(numbers[client][1])) for client, _ in scopes.values()}
 
     async def queued(
-        self, capacities: Mapping[str, Capacity], held: Mapping[str, Held], *, shards: Collection[int] | None = None
-    ) -> dict[str, list[Queued]]:
-        """The jobs of each client's queue for which there are slots, in the order in which they start; only those of these shards,
-        if given. Which jobs have a slot depends on the whole queue, not on the shards: so those who ask for different shards
-        never propose a job before one that must start sooner."""
-        free = {client: known.max_jobs - len(held[client].slots) for client, known in capacities.items()}
+        self, capacities: Mapping[str, Capacity], used: Mapping[str, UsedSlots], *, shards: Collection[int] | None = None
+    ) -> dict[str, list[QueuedJob]]:
+        """Return the jobs of each client's queue for which there are slots, in the order in which they start; only those of
+        `shards`, if given.
+
+        The whole queue decides which jobs have a slot, not only the shards, so controllers with different shards never propose a
+        job before one that must start sooner.
+        """
+        free = {client: capacity.max_jobs - len(used[client].slots) for client, capacity in capacities.items()}
         asked = [client for client, count in free.items() if count > 0]
-        found: defaultdict[str, list[Queued]] = defaultdict(list)
+        jobs: defaultdict[str, list[QueuedJob]] = defaultdict(list)
         if not asked:
-            return found
-        given = {
+            return jobs
+        parameters = {
             "clients": texts(asked),
             "most": bigints([min(free[client], AT_ONCE) for client in asked]),
-            "most_low": bigints([capacities[client].low - len(held[client].low_slots) for client in asked]),
+            "most_low": bigints([capacities[client].low - len(used[client].low_slots) for client in asked]),
             "thresholds": bigints([capacities[client].priority_threshold for client in asked]),
             "shards": None if shards is None else bigints(list(shards)),
         }
-        for client, *one in await self._database.rows(_NEXT, given):
-            found[client].append(Queued(*one))
-        return found
+        for client, *columns in await self._database.rows(_NEXT, parameters):
+            jobs[client].append(QueuedJob(*columns))
+        return jobs

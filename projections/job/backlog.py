@@ -1,5 +1,5 @@
-"""Counts of jobs and steps over all clients, for metrics. What reading them costs has a bound, whatever the tables hold: a scrape
-needs no key."""
+"""Counts of jobs and steps over all clients, for metrics. The cost of reading them is limited, whatever the tables hold, because a
+scrape needs no key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORKERS: Final = "SELECT count(*) FROM job_workers WHERE until > clock_timestam
 
 @dataclass(frozen=True, slots=True)
 class JobBacklog:
-    """`jobs` by the name of their state, `steps` by queue and state. `oldest_queued` is in seconds."""
+    """The counts: `jobs` by the name of their state, `steps` by queue and state. `oldest_queued` is in seconds."""
 
     jobs: Mapping[str, int]
     oldest_queued: float

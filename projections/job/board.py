@@ -12,13 +12,13 @@ from projections.kernel.arrays import bigints
 from projections.kernel.database import Pool
 
 LARGEST: Final = 1000
-"""At most so many jobs of each state are shown."""
+"""The most jobs of each state that are shown."""
 
 _ONE_CLIENT = "SELECT %(client)s::text"
 
 
 def _of_state(state: JobState, order: str) -> str:
-    """The first jobs of each client by an index, and the first of all of these."""
+    """Return a query for the first jobs of each client by an index, and the first of all of these."""
     return f"""(
     SELECT {SUMMARY}, row_number() OVER (ORDER BY {order}) AS turn FROM clients c CROSS JOIN LATERAL (
         SELECT * FROM job_view v WHERE v.client = c.name AND v.state = {state} ORDER BY {order} LIMIT {LARGEST}
@@ -42,7 +42,7 @@ WHERE t.job = ANY(%s::bigint[]) ORDER BY t.job, t.task
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """Progress of the current run. `fraction` is from 0 to 1."""
+    """The progress of a task's current run. `fraction` is from 0 to 1."""
 
     job: int
     task: int
@@ -55,7 +55,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Summaries: started jobs by number, queued jobs in the order in which they start, scheduled jobs by their time."""
+    """Summaries of jobs: started jobs by number, queued jobs in the order in which they start, scheduled jobs by their time."""
 
     started: Sequence[JobRow]
     queued: Sequence[JobRow]
@@ -69,17 +69,17 @@ class BoardQueries:
         self._database = database
 
     async def board(self, client: str | None) -> Board:
-        """Read in one statement: no job is in two lists."""
+        """Return the board. It is read in one statement, so no job is in two lists."""
         question = _question(EVERY_CLIENT if client is None else _ONE_CLIENT)
         rows = [JobRow.of(row) for row in await self._database.rows(question, {"client": client} if client is not None else {})]
 
-        def those(state: JobState) -> list[JobRow]:
+        def of_state(state: JobState) -> list[JobRow]:
             return [row for row in rows if row.state is state]
 
-        return Board(those(JobState.STARTED), those(JobState.QUEUED), those(JobState.SCHEDULED))
+        return Board(of_state(JobState.STARTED), of_state(JobState.QUEUED), of_state(JobState.SCHEDULED))
 
     async def tasks(self, jobs: Sequence[int]) -> list[TaskProgress]:
-        """Of these jobs, each in the order of its graph."""
+        """Return the tasks of these jobs, each in the order of its graph."""
         if not jobs:
             return []
         rows = await self._database.rows(_TASKS, (bigints(jobs),))

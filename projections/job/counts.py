@@ -1,6 +1,6 @@
 """Counts of jobs and tasks by state, and the load of each queue.
 
-Those of jobs are totals that the view keeps: a million jobs are counted as fast as ten.
+The counts of jobs are totals that the view maintains: a million jobs are counted as fast as ten.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from projections.kernel.database import Pool
 from projections.kernel.tallies import totals
 
 _SEEN_SECONDS: Final = 10
-KEPT: Final = totals(JOB_VIEW.name, JOB_VIEW.version, dimension=DIMENSION)
+TOTALS: Final = totals(JOB_VIEW.name, JOB_VIEW.version, dimension=DIMENSION)
 COUNTED: Final = "SELECT client, workflow, state, failed, count(*) FROM job_view GROUP BY client, workflow, state, failed"
-"""While another build's table is there, whose totals are others."""
+"""The query that counts rows, for the time when the table is that of another build with other totals."""
 _NOT_STARTED = f"({JobState.QUEUED}, {JobState.PENDING}, {JobState.SCHEDULED}, {JobState.PAUSED})"
 _WAITING = f"SELECT count(*) FROM (SELECT FROM job_view WHERE client = %s AND state IN {_NOT_STARTED} LIMIT %s) AS waiting"
 _TASKS = "SELECT state, count(*) FROM job_task_view WHERE client = %s GROUP BY state"
@@ -44,7 +44,7 @@ QUEUES: Final = (*STEP_QUEUES, "scheduler", "controller", "callback")
 
 @dataclass(frozen=True, slots=True)
 class StateTotals:
-    """Jobs by state. `failed` jobs are among the completed ones."""
+    """The numbers of jobs by state. `failed` jobs are also counted as completed."""
 
     jobs: Mapping[JobState, int]
     failed: int
@@ -56,7 +56,7 @@ class StateTotals:
 
 @dataclass(frozen=True, slots=True)
 class JobTotal:
-    """How many jobs of a client and workflow are in a state."""
+    """The number of jobs of a client and workflow in a state."""
 
     client: str
     workflow: str
@@ -67,7 +67,7 @@ class JobTotal:
 
 @dataclass(frozen=True, slots=True)
 class ClientCounts:
-    """Jobs and tasks of a client by state."""
+    """The numbers of a client's jobs and tasks by state."""
 
     jobs: StateTotals
     tasks: Mapping[TaskState, int]
@@ -75,8 +75,8 @@ class ClientCounts:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """`workers` are processes seen in the last seconds; `working` is the number of items they work on; `pending` the number of
-    items that could start."""
+    """The load of a queue. `workers` are processes seen in the last seconds; `working` is the number of items that they work on;
+    `pending` the number of items that could start."""
 
     workers: int
     working: int
@@ -90,46 +90,46 @@ class JobCounts:
         self._database = database
 
     async def jobs(self) -> list[JobTotal]:
-        """All jobs, by client, workflow, state and whether they failed."""
-        rows = await self._database.rows(KEPT, {"deleted": False})
+        """Return the totals of all jobs by client, workflow, state and failure."""
+        rows = await self._database.rows(TOTALS, {"deleted": False})
         if (None, None) in rows:
             rows = await self._database.rows(COUNTED)
             return [JobTotal(client, workflow, JobState(state), *rest) for client, workflow, state, *rest in rows]
-        return [_kept(value, count) for value, count in rows if count]
+        return [_job_total(value, count) for value, count in rows if count]
 
     async def of(self, client: str) -> ClientCounts:
-        jobs = state_totals(one for one in await self.jobs() if one.client == client)
+        jobs = state_totals(total for total in await self.jobs() if total.client == client)
         tasks = {TaskState(state): count for state, count in await self._database.rows(_TASKS, (client,))}
         return ClientCounts(jobs, Counter(tasks))
 
     async def waiting(self, client: str, *, most: int) -> int:
-        """Jobs of the client that are neither started nor ended, counted up to `most`."""
+        """Return the number of the client's jobs that are neither started nor ended, counted up to `most`."""
         row = await self._database.row(_WAITING, (client, most))
         return int(row[0]) if row else 0
 
     async def queues(self) -> dict[str, QueueCounts]:
-        """For all clients together: workers serve all of them."""
+        """Return the load of each queue over all clients, since workers serve all of them."""
         members = {name: (workers, busy) for name, workers, busy in await self._database.rows(_MEMBERS, (list(QUEUES),))}
         pending = dict(await self._database.rows(_PENDING))
         pending["callback"] = await callback_backlog(self._database)
         return {name: QueueCounts(*members.get(name, (0, 0)), pending.get(name, 0)) for name in QUEUES}
 
     async def warnings(self) -> list[str]:
-        """What is less safe than it could be on the machines that run steps."""
+        """Return warnings about machines that run steps with less protection than possible."""
         return [f"{host}: {warning}" for host, warning in await self._database.rows(_WARNINGS, (list(STEP_QUEUES),))]
 
 
-def state_totals(counted: Iterable[JobTotal]) -> StateTotals:
+def state_totals(job_totals: Iterable[JobTotal]) -> StateTotals:
     jobs: Counter[JobState] = Counter()
     failed = 0
-    for one in counted:
-        jobs[one.state] += one.count
-        if one.failed and one.state is JobState.COMPLETED:
-            failed += one.count
+    for total in job_totals:
+        jobs[total.state] += total.count
+        if total.failed and total.state is JobState.COMPLETED:
+            failed += total.count
     return StateTotals(jobs, failed)
 
 
-def _kept(value: str, count: int) -> JobTotal:
+def _job_total(value: str, count: int) -> JobTotal:
     client, rest = value.split(SEPARATOR, 1)
     workflow, state, failed = rest.rsplit(SEPARATOR, 2)
     return JobTotal(client, workflow, JobState(int(state)), failed == "1", count)

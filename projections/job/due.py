@@ -1,6 +1,6 @@
 """Queries of the scheduler: jobs that wait for their time or their semaphore.
 
-The database's clock says what is due, so that all schedulers agree.
+The database's clock decides what is due, so that all schedulers agree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from projections.kernel.database import Database
 from projections.kernel.distinct import distinct
 
 AT_ONCE: Final = 200
-"""At most so many jobs of a client are read in one round; the next round follows at once."""
+"""The most jobs of a client that are read in one round; the next round follows at once."""
 
 _CLIENTS = distinct("client", table="job_view", where=f"state IN {WAITING}")
 _DUE = f"""
@@ -58,31 +58,33 @@ class DueJobs:
         self._database = database
 
     async def clients(self) -> list[str]:
-        """Clients with waiting jobs, due or not."""
+        """Return the clients with waiting jobs, due or not."""
         return [client for (client,) in await self._database.rows(_CLIENTS)]
 
-    async def due(self, clients: Sequence[str], known: Mapping[int, int]) -> list[Due]:
-        """Due jobs, without those that are in `known` with their current version. Of each client the longest due come first."""
+    async def due(self, clients: Sequence[str], versions: Mapping[int, int]) -> list[Due]:
+        """Return due jobs, except those that `versions` has with their current version. The jobs of a client that have been due
+        longest come first."""
         parameters = {
             "clients": texts(clients),
-            "ids": bigints(list(known)),
-            "versions": bigints(list(known.values())),
+            "ids": bigints(list(versions)),
+            "versions": bigints(list(versions.values())),
         }
-        return _found(await self._database.rows(_DUE, parameters))
+        return _due_jobs(await self._database.rows(_DUE, parameters))
 
     async def still(self, job: int) -> Due | None:
-        """The job as of now; None when it is not due or does not wait any more."""
-        found = _found(await self._database.rows(_STILL, (job,)))
-        return found[0] if found else None
+        """Return the job as of now; None if it is not due or does not wait any more."""
+        jobs = _due_jobs(await self._database.rows(_STILL, (job,)))
+        return jobs[0] if jobs else None
 
     async def next_in(self, clients: Collection[str]) -> float | None:
-        """Seconds until the next job of these clients is due; None when none waits for its time."""
+        """Return the seconds until the next job of these clients is due; None if no job waits for its time."""
         row = await self._database.row(_NEXT, (texts(list(clients)),))
         return None if row is None else row[0]
 
 
-def _found(rows: Iterable[tuple[Any, ...]]) -> list[Due]:
-    """Times in UTC: in the session's time zone, times of the hour that a change of clocks repeats would compare as different."""
+def _due_jobs(rows: Iterable[tuple[Any, ...]]) -> list[Due]:
+    """Return the jobs of rows, with times in UTC. In the session's time zone, times in the hour that a change of clocks repeats
+    would compare as different."""
     return [
         Due(job, version, client, run_at and run_at.astimezone(UTC), text and Semaphore.model_validate_json(text), transaction_id)
         for job, version, client, run_at, text, transaction_id in rows

@@ -1,6 +1,6 @@
 """A job's log: its domain events from the event log, and the lines that its steps wrote.
 
-Nothing is stored twice: both are read where they are. Served at docs/reference/api/job-engine.md#job-log.
+Nothing is stored twice: both are read from where they are stored. The log is served at docs/reference/api/job-engine.md#job-log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LINES = within_bytes(
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """A domain event of the job. `actor` caused it."""
+    """A domain event of the job, caused by `actor`."""
 
     version: int
     actor: str
@@ -51,7 +51,7 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that a step wrote. `program` is set where another program wrote it."""
+    """A line that a step wrote. `program` is set if an external program wrote it."""
 
     number: int
     task: int
@@ -63,8 +63,10 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogCursor:
-    """How far a reader has read: the version of the last event and the number of the last line. A line that is committed while an
-    event is appended may have a lower number than the event and be seen after it."""
+    """The progress of a reader: the version of the last event and the number of the last line.
+
+    A line that is committed while an event is appended may have a lower number than the event and be read after it.
+    """
 
     version: int = 0
     line: int = 0
@@ -80,39 +82,39 @@ BEGINNING = LogCursor()
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Entries of a log; `more`: there are later ones, which `since` finds after the last of these."""
+    """Entries of a log. If `more`, there are later entries, which `since` returns after the last of these."""
 
     entries: Sequence[LogEvent | LogLine]
     more: bool
 
     def end(self, cursor: LogCursor) -> LogCursor:
-        """The cursor of a reader that has read these entries."""
+        """Return the cursor of a reader that has read these entries."""
         return reduce(LogCursor.after, self.entries, cursor)
 
 
 class JobHistory:
-    """Reads the events first, then the lines: a reader who gets the end of a job also gets every line written before it."""
+    """Reads the events first, then the lines: a reader that sees the end of a job also sees every line written before it."""
 
     def __init__(self, database: Pool, mapper: EventMapper) -> None:
         self._database = database
         self._mapper = mapper
 
     async def since(self, job: int, cursor: LogCursor = BEGINNING, *, limit: int = LARGEST) -> LogPage:
-        """A page in the order of the numbers, which is that in which the entries were written."""
+        """Return a page in the order of the numbers, which is the order in which the entries were written."""
         stream = Job.stream(job)
-        found = await self._database.rows(_EVENTS, (stream, cursor.version, limit + 1))
-        written = await self._database.rows(_LINES, (job, cursor.line, limit + 1))
-        if written and written[-1][0] >> _SHIFT > (found[-1][0] if found else cursor.version):
-            found = await self._database.rows(
+        event_rows = await self._database.rows(_EVENTS, (stream, cursor.version, limit + 1))
+        line_rows = await self._database.rows(_LINES, (job, cursor.line, limit + 1))
+        if line_rows and line_rows[-1][0] >> _SHIFT > (event_rows[-1][0] if event_rows else cursor.version):
+            event_rows = await self._database.rows(
                 _EVENTS, (stream, cursor.version, limit + 1)
-            )  # a line came after an event that is new
+            )  # a line follows an event that was appended in the meantime
         events = [
             LogEvent(version, from_json(metadata).get("actor", "system"), self._read(stream, version, topic, state), at)
-            for version, topic, state, metadata, at, *_ in found
+            for version, topic, state, metadata, at, *_ in event_rows
         ]
-        lines = [LogLine(*line[:-2]) for line in written]
-        # Where the events are cut, later lines wait: the next event may be before them. The same the other way round.
-        cuts = [all_[-1] for all_, rows in ((events, found), (lines, written)) if rows and rows[0][-1] > len(rows)]
+        lines = [LogLine(*line[:-2]) for line in line_rows]
+        # If the events are cut off, later lines wait for the next page, since the next event may precede them; and vice versa.
+        cuts = [all_[-1] for all_, rows in ((events, event_rows), (lines, line_rows)) if rows and rows[0][-1] > len(rows)]
         entries: list[LogEvent | LogLine] = []
         both: list[Sequence[LogEvent | LogLine]] = [events, lines]
         for entry in merge(*both, key=_number):
@@ -124,12 +126,12 @@ class JobHistory:
         return LogPage(entries, more=False)
 
     async def events(self, job: int) -> list[DomainEvent]:
-        """All events of a job, in their order. They are read in pages: one that was resumed often has many."""
-        stream, found, last = Job.stream(job), list[DomainEvent](), 0
+        """Return all events of a job, in their order. They are read in pages, because a job that was resumed often has many."""
+        stream, history, last = Job.stream(job), list[DomainEvent](), 0
         while rows := await self._database.rows(_EVENTS, (stream, last, LARGEST)):
-            found += [self._read(stream, version, topic, state) for version, topic, state, *_ in rows]
+            history += [self._read(stream, version, topic, state) for version, topic, state, *_ in rows]
             last = rows[-1][0]
-        return found
+        return history
 
     def _read(self, stream: str, version: int, topic: str, state: bytes) -> DomainEvent:
         return self._mapper.read(topic, stream=stream, version=version, state=state)

@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`fraction` is from 0 to 1."""
+    """The progress of a run. `fraction` is from 0 to 1."""
 
     run: Run
     fraction: float
@@ -49,20 +49,20 @@ class Progress:
 
 
 async def write(database: Database, *, lines: Sequence[Line], progress: Sequence[Progress]) -> None:
-    """In one statement. Progress of an older run than the stored one is ignored."""
-    latest = list({(item.run.job, item.run.task): item for item in progress}.values())
+    """Write lines and progress in one statement. Progress of an older run than the stored one is ignored."""
+    latest = list({(report.run.job, report.run.task): report for report in progress}.values())
     await database.execute(
         _WRITE,
         (
-            bigints([item.run.job for item in latest]),
-            bigints([item.run.task for item in latest]),
-            bigints([item.run.run for item in latest]),
-            bigints([int(min(max(item.fraction, 0.0), 1.0) * 1e6) for item in latest]),
-            texts([item.message for item in latest]),
-            bigints([item.job for item in lines]),
-            bigints([item.task for item in lines]),
-            bigints([item.severity for item in lines]),
-            texts([item.message[:LONGEST_LINE].replace("\0", "\ufffd") for item in lines]),
-            instants([item.at for item in lines]),
+            bigints([report.run.job for report in latest]),
+            bigints([report.run.task for report in latest]),
+            bigints([report.run.run for report in latest]),
+            bigints([int(min(max(report.fraction, 0.0), 1.0) * 1e6) for report in latest]),
+            texts([report.message for report in latest]),
+            bigints([report.job for report in lines]),
+            bigints([report.task for report in lines]),
+            bigints([report.severity for report in lines]),
+            texts([report.message[:LONGEST_LINE].replace("\0", "\ufffd") for report in lines]),
+            instants([report.at for report in lines]),
         ),
     )

@@ -1,4 +1,4 @@
-"""Notes in the log of a job, beside its own events and the lines of its steps."""
+"""Notes in the log of a job, next to its own events and the lines of its steps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from projections.job.log_lines import Line, write
 from projections.kernel.database import Database
 
 _WHOLE_JOB = 0
-"""In the place of the number of a task."""
+"""The value that replaces the number of a task."""
 
 
 class JobNotes:
-    """The port `domain.job.ports.JobNotes`. `remark` is what the owner of a job says when it is accepted; None: nothing."""
+    """The adapter of the port `domain.job.ports.JobNotes`. `remark` returns the text that the owner of a job adds when it is
+    accepted, or None."""
 
     def __init__(self, database: Database, remark: Callable[[Sequence[Any]], str | None], *, clock: Clock) -> None:
         self._database = database

@@ -1,6 +1,6 @@
 """Queries for single jobs and for searches, with the position of each job in its client's queue.
 
-A position is counted along the index of the queue, once for all jobs of a page: with 100,000 queued jobs a page costs one scan up
+Positions are counted along the index of the queue, once for all jobs of a page: with 100,000 queued jobs a page costs one scan up
 to its last job.
 """
 
@@ -31,11 +31,12 @@ WHOLE: Final = f"{_ROW}, semaphore, parameters, {_TIMES}"
 SUMMARY: Final = f"{_ROW}, NULL::text AS semaphore, NULL::text AS parameters, {_TIMES}"
 
 MOST_PARAMETERS: Final = 4 * MIB
-"""Bytes of parameters in one list. Of the jobs after that they are left out."""
+"""The bytes of parameters in one list. The parameters of later jobs are left out."""
 
 _TESTED: Final = 20_000
 _COMPARED: Final = 200
-"""Characters of a reason that order a list. A place in the list has them too, and it is part of an address."""
+"""The number of characters of a reason by which a list is ordered. A place in the list includes them, and it is part of an address.
+"""
 
 _RANKED = (
     "LEFT JOIN (SELECT id, row_number() OVER (PARTITION BY client ORDER BY priority, id) AS place"
@@ -64,14 +65,16 @@ ORDERS: Final[Mapping[str, str]] = {
 """SQL expressions by the name of the field in the API."""
 
 UNPAGED: Final = frozenset({"parameters"})
-"""A page does not begin at a value of them: it may be 64 KiB."""
+"""The fields whose values do not appear in the cursor of a page, because they may have 64 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job. `position` is 1 for the client's next job to start, and 0 while a job is not queued. `parameters` is JSON;
-    it is None in a summary, and so is `semaphore_text`; in a list also where there were too many before. `reason` is empty where
-    it has not failed; `started_at` and `ended_at` are those of the runs of its tasks."""
+    """A job. `position` is 1 for the client's next job to start, and 0 while a job is not queued.
+
+    `parameters` is JSON; it is None in a summary, like `semaphore_text`, and in a list also after too many bytes of earlier
+    parameters. `reason` is empty unless the job has failed; `started_at` and `ended_at` are those of the runs of its tasks.
+    """
 
     id: int
     version: int
@@ -97,7 +100,7 @@ class JobRow:
 
     @classmethod
     def past(cls, job: Job) -> JobRow:
-        """From an aggregate as of any moment. Its position in the queue is not known then: 0."""
+        """Return the row of an aggregate as of any moment. Its position in the queue is then unknown: 0."""
         return cls(
             job.number,
             job.version,
@@ -118,13 +121,13 @@ class JobRow:
         )
 
     def value(self, field: str) -> CursorValue:
-        """What a list in the order of this field is ordered by."""
+        """Return the value by which a list in the order of this field is ordered."""
         if field == "queue_state":
             return self.state.name.lower()
         if field == "reason":
             return (self.reason or "")[:_COMPARED] or None
-        found: CursorValue = getattr(self, field)
-        return found
+        content: CursorValue = getattr(self, field)
+        return content
 
     @property
     def semaphore(self) -> Semaphore | None:
@@ -132,7 +135,7 @@ class JobRow:
 
 
 class JobCursor(NamedTuple):
-    """The last job of a page: its id, and what it had then in the field that orders the list; None: nothing. The job may have been
+    """The last job of a page: its id, and the value that it had in the field that orders the list, if any. The job may have been
     removed or changed since."""
 
     id: int
@@ -141,8 +144,11 @@ class JobCursor(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class JobFilter:
-    """All filters must match. `order_by` is one of `ORDERS`. `failed` with a state other than completed finds nothing. `after`
-    leaves out the jobs up to that one in the order asked for."""
+    """A filter of jobs, all of whose conditions must hold.
+
+    `order_by` is one of `ORDERS`. `failed` with a state other than completed matches nothing. `after` leaves out the jobs up to
+    that one in the requested order.
+    """
 
     limit: int
     order_by: str = "id"
@@ -159,13 +165,13 @@ class JobFilter:
 
 
 class JobPage(NamedTuple):
-    """`more`: there are jobs after these that the filter finds."""
+    """A page of jobs. If `more`, the filter matches further jobs after these."""
 
     rows: Sequence[JobRow]
     more: bool
 
     def end(self, order_by: str) -> JobCursor:
-        """Where the next page begins."""
+        """Return the cursor after which the next page begins."""
         last = self.rows[-1]
         return JobCursor(last.id, None if order_by == "id" else last.value(order_by))
 
@@ -177,56 +183,66 @@ class JobQueries:
         self._database = database
 
     async def by_id(self, number: int, client: str | None = None, *, place: bool = False) -> JobRow | None:
-        """The job; with `client`, only if it belongs to that client. Its position is counted only with `place`."""
+        """Return the job; with `client`, only if it belongs to that client. Its position is counted only with `place`."""
         parts: list[Part] = [("number", number, "id = %(number)s"), ("client", client, "client = %(client)s")]
-        conditions, named = where(parts)
-        asked = f"FROM job_view WHERE {' AND '.join(conditions)}"
-        pool = self._database.lists if place else self._database  # a place is counted along the queue
+        conditions, parameters = where(parts)
+        source = f"FROM job_view WHERE {' AND '.join(conditions)}"
+        pool = self._database.lists if place else self._database  # a place requires a count along the queue
         query = (
-            placed(f"SELECT {WHOLE}, 0 AS turn {asked}") if place else f"SELECT {_ROW}, semaphore, parameters, 0, {_TIMES} {asked}"
+            placed(f"SELECT {WHOLE}, 0 AS turn {source}")
+            if place
+            else f"SELECT {_ROW}, semaphore, parameters, 0, {_TIMES} {source}"
         )
-        found = await pool.row(query, named)
-        return None if found is None else JobRow.of(found)
+        row = await pool.row(query, parameters)
+        return None if row is None else JobRow.of(row)
 
-    async def search(self, wanted: JobFilter) -> JobPage:
-        """Nulls come last; equal values are ordered by id in the same direction."""
-        if wanted.failed is not None and wanted.state not in (None, JobState.COMPLETED):
+    async def search(self, selection: JobFilter) -> JobPage:
+        """Return a page of matching jobs. Nulls come last; equal values are ordered by id in the same direction."""
+        if selection.failed is not None and selection.state not in (None, JobState.COMPLETED):
             return JobPage([], more=False)
-        conditions, named = where(_parts(wanted))
-        if wanted.search:
-            candidates = await JOB_SEARCH.candidates(self._database.lists, wanted.search.lower(), most=_TESTED)
+        conditions, parameters = where(_parts(selection))
+        if selection.search:
+            candidates = await JOB_SEARCH.candidates(self._database.lists, selection.search.lower(), most=_TESTED)
             if candidates is not None:
                 conditions.append("id = ANY(%(candidates)s)")
-                named["candidates"] = candidates
-        if wanted.after is not None:
-            later, given = _later(wanted, wanted.after)
+                parameters["candidates"] = candidates
+        if selection.after is not None:
+            later, cursor_parameters = _later(selection, selection.after)
             conditions.append(later)
-            named |= given
-        named["limit"] = wanted.limit + 1
-        rows = await in_slices(partial(map, JobRow.of), await self._database.lists.rows(placed(_page(wanted, conditions)), named))
-        return JobPage(rows[: wanted.limit], more=len(rows) > wanted.limit)
+            parameters |= cursor_parameters
+        parameters["limit"] = selection.limit + 1
+        rows = await in_slices(
+            partial(map, JobRow.of), await self._database.lists.rows(placed(_page(selection, conditions)), parameters)
+        )
+        return JobPage(rows[: selection.limit], more=len(rows) > selection.limit)
 
 
-def _page(wanted: JobFilter, conditions: Sequence[str]) -> str:
-    """The jobs of a page in their order, with the column `turn`."""
-    direction = "DESC" if wanted.descending else "ASC"
+def _page(selection: JobFilter, conditions: Sequence[str]) -> str:
+    """Return the query for the jobs of a page in their order, with the column `turn`."""
+    direction = "DESC" if selection.descending else "ASC"
     order = f"id {direction}"
-    if wanted.order_by != "id":
-        order = f"{ORDERS[wanted.order_by]} {direction} NULLS LAST, {order}"
-    asked = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    source = f"SELECT * FROM job_view {_RANKED if wanted.order_by == 'position' else ''} {asked}"
+    if selection.order_by != "id":
+        order = f"{ORDERS[selection.order_by]} {direction} NULLS LAST, {order}"
+    condition = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    source = f"SELECT * FROM job_view {_RANKED if selection.order_by == 'position' else ''} {condition}"
     first = f"ORDER BY {order} LIMIT %(limit)s"
-    if wanted.order_by == "id" and wanted.client is None and not wanted.job_ids and (wanted.state is not None or wanted.failed):
+    if (
+        selection.order_by == "id"
+        and selection.client is None
+        and not selection.job_ids
+        and (selection.state is not None or selection.failed)
+    ):
         source = _by_state(
-            wanted, f"{source} AND client = wanted.client AND state = wanted.state AND failed = wanted.failed {first}"
+            selection, f"{source} AND client = wanted.client AND state = wanted.state AND failed = wanted.failed {first}"
         )
     return f"SELECT {WHOLE}, row_number() OVER (ORDER BY {order}) AS turn FROM ({source}) AS found {first}"
 
 
-def _by_state(wanted: JobFilter, each: str) -> str:
-    """The first jobs of each client by the index of states: a few failed ones among a million are found without reading these."""
-    states = ", ".join(str(int(state)) for state in (JobState if wanted.state is None else (wanted.state,)))
-    ended = ", ".join(("false", "true") if wanted.failed is None else (str(wanted.failed).lower(),))
+def _by_state(selection: JobFilter, each: str) -> str:
+    """Return the query for the first jobs of each client by the index of states. It finds a few failed jobs among a million without
+    reading the others."""
+    states = ", ".join(str(int(state)) for state in (JobState if selection.state is None else (selection.state,)))
+    ended = ", ".join(("false", "true") if selection.failed is None else (str(selection.failed).lower(),))
     return f"""
 SELECT first.* FROM (
     SELECT c.client, s.state, f.failed FROM ({EVERY_CLIENT}) AS c (client)
@@ -236,7 +252,7 @@ SELECT first.* FROM (
 
 
 def placed(page: str) -> str:
-    """A query for job rows in the order of their column `turn`, with the position of each as the last column."""
+    """Return a query for job rows in the order of their column `turn`, with the position of each as the last column."""
     return f"""
 WITH RECURSIVE page AS ({page}), asked AS (
     SELECT client, priority, id, lag(priority, 1, 0::smallint) OVER w AS past_priority, lag(id, 1, 0::bigint) OVER w AS past_id
@@ -256,27 +272,29 @@ FROM page LEFT JOIN places USING (id) ORDER BY turn
 """
 
 
-def _parts(wanted: JobFilter) -> list[Part]:
+def _parts(selection: JobFilter) -> list[Part]:
     return [
-        ("state", None if wanted.state is None else int(wanted.state), "state = %(state)s"),
-        ("failed", wanted.failed is True, "failed"),
-        ("succeeded", wanted.failed is False, "NOT failed"),
-        ("from", wanted.created_from, "created_at >= %(from)s"),
-        ("to", wanted.created_to, "created_at <= %(to)s"),
-        ("search", wanted.search.lower() if wanted.search else None, "strpos(search_text, %(search)s) > 0"),
-        ("ids", bigints(wanted.job_ids) if wanted.job_ids else None, "id = ANY(%(ids)s)"),
-        ("workflow", wanted.workflow, "workflow = %(workflow)s"),
-        ("client", wanted.client, "client = %(client)s"),
+        ("state", None if selection.state is None else int(selection.state), "state = %(state)s"),
+        ("failed", selection.failed is True, "failed"),
+        ("succeeded", selection.failed is False, "NOT failed"),
+        ("from", selection.created_from, "created_at >= %(from)s"),
+        ("to", selection.created_to, "created_at <= %(to)s"),
+        ("search", selection.search.lower() if selection.search else None, "strpos(search_text, %(search)s) > 0"),
+        ("ids", bigints(selection.job_ids) if selection.job_ids else None, "id = ANY(%(ids)s)"),
+        ("workflow", selection.workflow, "workflow = %(workflow)s"),
+        ("client", selection.client, "client = %(client)s"),
     ]
 
 
-def _later(wanted: JobFilter, cursor: JobCursor) -> tuple[str, dict[str, Any]]:
-    """A condition for the jobs that come after the cursor, and its parameters."""
-    field, beyond = ORDERS[wanted.order_by], "<" if wanted.descending else ">"
-    later, named = f"id {beyond} %(after)s", {"after": cursor.id}
-    if wanted.order_by == "id":
-        return later, named
+def _later(selection: JobFilter, cursor: JobCursor) -> tuple[str, dict[str, Any]]:
+    """Return a condition for the jobs after the cursor, and its parameters."""
+    field, beyond = ORDERS[selection.order_by], "<" if selection.descending else ">"
+    later, parameters = f"id {beyond} %(after)s", {"after": cursor.id}
+    if selection.order_by == "id":
+        return later, parameters
     if cursor.value is None:
-        return f"{field} IS NULL AND {later}", named
-    given = f"%(value)s::{_TYPES[type(cursor.value)]}"
-    return f"({field} {beyond} {given} OR {field} IS NULL OR ({field} = {given} AND {later}))", named | {"value": cursor.value}
+        return f"{field} IS NULL AND {later}", parameters
+    placeholder = f"%(value)s::{_TYPES[type(cursor.value)]}"
+    return f"({field} {beyond} {placeholder} OR {field} IS NULL OR ({field} = {placeholder} AND {later}))", parameters | {
+        "value": cursor.value
+    }

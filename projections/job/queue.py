@@ -1,6 +1,6 @@
-"""Queries of the workers for tasks. Explained in docs/explanation/job-engine.md#workers-and-fencing.
+"""Queries of the workers for tasks. See docs/explanation/job-engine.md#workers-and-fencing.
 
-What they find is a proposal: the job refuses to start a run that is not its next one, so a task that two workers find starts once.
+A result is a proposal: the job refuses to start a run that is not its next one, so a task that two workers find starts once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from projections.kernel.arrays import PackedArray, bigints
 from projections.kernel.database import Database
 
 MOST: Final = 1000
-"""Tasks that one query gives at most, the most urgent ones."""
+"""The most tasks that one query returns; these are the most urgent ones."""
 _COLD: Final = "10 minutes"
 
 _UNDER_WAY = f"({TaskState.RUNNING}, {TaskState.PUBLISHING})"
@@ -56,8 +56,10 @@ class Run(NamedTuple):
 
 
 class ReadyTask(NamedTuple):
-    """A task with the number of its next run. `publishing`: its step has ended, and only the files of this run must be moved to
-    their places. `due_in` is in seconds."""
+    """A task with the number of its next run. `due_in` is in seconds.
+
+    If `publishing`, its step has ended, and only the files of this run remain to be moved to their places.
+    """
 
     run: Run
     publishing: bool
@@ -84,13 +86,13 @@ class TaskQueue:
         self._name = name
 
     async def first(self, shards: Collection[int] | None = None) -> list[ReadyTask]:
-        """The most urgent tasks that are ready, of these shards or of all."""
+        """Return the most urgent tasks that are ready, of these shards or of all."""
         if shards is None:
             return await self._ready(_FIRST)
         return await self._ready(_FIRST_OF, shards=bigints(list(shards))) if shards else []
 
     async def of_jobs(self, jobs: Collection[int]) -> list[ReadyTask]:
-        """The tasks of these jobs that are ready."""
+        """Return the tasks of these jobs that are ready."""
         return await self._ready(_OF_JOBS, jobs=bigints(list(jobs))) if jobs else []
 
     async def _ready(self, query: str, **more: PackedArray) -> list[ReadyTask]:
@@ -98,19 +100,19 @@ class TaskQueue:
         return [ReadyTask(Run(job, task, run), *rest) for job, task, run, *rest in rows]
 
     async def present(self, runs: Iterable[Run]) -> set[Run]:
-        """The runs that are still current: not broken off, lost or ended."""
+        """Return the runs that are still current: not broken off, lost or ended."""
         return {Run._make(row) for row in await self._database.rows(_PRESENT, _columns(runs))}
 
     async def lost(self, *, limit: int = 100) -> list[RunUnderWay]:
-        """Runs of steps whose worker is lost, in any queue."""
+        """Return runs of steps whose worker is lost, in any queue."""
         return _under_way(await self._database.rows(_LOST_RUNS, (limit,)))
 
     async def of_worker(self, worker: str) -> list[RunUnderWay]:
-        """The runs under way that the worker has started, as the log knows them."""
+        """Return the unfinished runs that the worker has started according to the log."""
         return _under_way(await self._database.rows(_OF_WORKER, (worker,)))
 
     async def ended(self, jobs: Collection[int]) -> list[int]:
-        """The jobs among these that ended some minutes ago."""
+        """Return the jobs among these that ended some minutes ago."""
         return [job for (job,) in await self._database.rows(_ENDED, (bigints(list(jobs)),))] if jobs else []
 
 
@@ -121,7 +123,7 @@ def _under_way(rows: Sequence[Sequence[Any]]) -> list[RunUnderWay]:
 def _columns(runs: Iterable[Run]) -> dict[str, PackedArray]:
     listed = list(runs)
     return {
-        "jobs": bigints([one.job for one in listed]),
-        "tasks": bigints([one.task for one in listed]),
-        "runs": bigints([one.run for one in listed]),
+        "jobs": bigints([run.job for run in listed]),
+        "tasks": bigints([run.task for run in listed]),
+        "runs": bigints([run.run for run in listed]),
     }

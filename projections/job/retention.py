@@ -1,7 +1,7 @@
-"""Removal of ended jobs by age, with their secrets, and of progress that nobody asks for any more.
+"""Removal of ended jobs by age, with their secrets, and of progress that is not needed any more.
 
-The events of a job stay in the log. A rebuild of the views brings removed jobs back, until they are removed again; their secrets
-are gone for good, and a search by text does not find such jobs.
+The events of a job stay in the log. A rebuild of the views restores removed jobs until they are removed again; their secrets are
+gone for good, and a search by text does not find such jobs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHUNK: Final = 500
 _COLD: Final = "10 minutes"
 
 _OLD = f"SELECT id FROM job_view WHERE state IN {ENDED} AND updated_at < %s ORDER BY updated_at LIMIT {_CHUNK}"
-# Tasks first, and in a statement of their own: a job that is found is never without its secrets, and no lock is held on rows of two
+# Tasks are deleted first, in a separate statement: a visible job always has its secrets, and no lock is held on rows of two
 # views, which an append may take in the other order.
 _TASKS = "DELETE FROM job_task_view WHERE job = ANY(%s::bigint[])"
 _JOBS = f"""
@@ -41,7 +41,7 @@ DELETE FROM job_progress p WHERE updated_at < clock_timestamp() - interval '{_CO
 
 
 async def remove_ended_jobs(database: Database, before: datetime) -> int:
-    """Jobs that ended before that time; gives how many."""
+    """Remove the jobs that ended before that time, and return their number."""
     removed = 0
     while old := [job for (job,) in await database.rows(_OLD, (before,))]:
         await database.execute(_TASKS, (bigints(old),))
@@ -51,5 +51,5 @@ async def remove_ended_jobs(database: Database, before: datetime) -> int:
 
 
 async def remove_progress(database: Database, _: datetime) -> int:
-    """Progress of jobs that ended some minutes ago; gives of how many tasks."""
+    """Remove the progress of jobs that ended some minutes ago, and return the number of tasks."""
     return await database.execute(_PROGRESS)

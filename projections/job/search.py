@@ -1,4 +1,4 @@
-"""The search index of jobs. What a job is found by never changes."""
+"""The search index of jobs. The text of a job never changes."""
 
 from __future__ import annotations
 

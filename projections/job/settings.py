@@ -1,4 +1,4 @@
-"""The engine settings of clients. They are never cached: a change counts from the next decision."""
+"""The engine settings of clients. They are never cached: a change takes effect with the next decision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_CLIENTS = "SELECT document FROM record_view WHERE kind = %s AND parent = ANY
 
 
 class EngineSettingsQueries:
-    """Reads the settings of any number of clients in one query. A client that set nothing has the defaults."""
+    """Reads the settings of any number of clients in one query. A client without own settings has the defaults."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -23,17 +23,17 @@ class EngineSettingsQueries:
         return {client: EngineSettings.of(chosen[client]) for client in clients}
 
     async def chosen(self, clients: Sequence[str]) -> dict[str, dict[str, Value]]:
-        """The settings that each client has set, by name, with its own names."""
-        found: dict[str, dict[str, Value]] = defaultdict(dict)
+        """Return the settings that each client has set, by name, including names of its own."""
+        settings: dict[str, dict[str, Value]] = defaultdict(dict)
         for (document,) in await self._database.rows(_OF_CLIENTS, (Setting.KIND, list(clients))):
-            one = SettingDetails.model_validate_json(document)
-            found[one.client][one.name] = one.setting
-        return {client: found[client] for client in clients}
+            details = SettingDetails.model_validate_json(document)
+            settings[details.client][details.name] = details.setting
+        return {client: settings[client] for client in clients}
 
     async def schedule_active(self, clients: Sequence[str]) -> dict[str, bool]:
-        """Whether scheduled jobs of each client are queued when their time comes."""
+        """Return, by client, True if its scheduled jobs are queued when their time comes."""
         active = dict.fromkeys(clients, True)
         for (document,) in await self._database.rows(_OF_CLIENTS, (Schedule.KIND, list(clients))):
-            one = ScheduleDetails.model_validate_json(document)
-            active[one.client] = one.active
+            details = ScheduleDetails.model_validate_json(document)
+            active[details.client] = details.active
         return active

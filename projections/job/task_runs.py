@@ -1,4 +1,5 @@
-"""The runs of a job's tasks, from its events: who ran a task when, and how it ended. docs/reference/api/job-engine.md#tasks."""
+"""The runs of a job's tasks, from its events: the worker, the time and the outcome of each run. See
+docs/reference/api/job-engine.md#tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from domain.kernel.event import DomainEvent
 
 
 class RunOutcome(StrEnum):
-    """How a run of a task ended, or that it has not."""
+    """The outcome of a task's run, or RUNNING while it has not ended."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -25,7 +26,8 @@ class RunOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """`retry_at`: when the task may be tried again; None where it is not. A broken run ended with its job."""
+    """A run of a task. `retry_at` is the time from which the task may be retried; None if it is not. A broken run ended with its
+    job."""
 
     task: int
     run: int
@@ -41,10 +43,10 @@ class TaskRun:
 _LOST = "The worker was lost."
 
 
-def task_runs(told: Iterable[DomainEvent]) -> list[TaskRun]:
-    """In the order in which they began, of all events of one job."""
+def task_runs(history: Iterable[DomainEvent]) -> list[TaskRun]:
+    """Return the runs in the order in which they began, given all events of one job."""
     runs: dict[tuple[int, int], TaskRun] = {}
-    for event in told:
+    for event in history:
         if isinstance(event, events.TaskStarted):
             begun = TaskRun(event.task, event.run, event.attempt, event.worker, event.timestamp)
             runs[(event.task, event.run)] = begun

@@ -1,4 +1,4 @@
-"""The trace that a job was submitted in."""
+"""The trace in which a job was submitted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class JobTraces:
         self._database = database
 
     async def parent(self, job: int) -> str | None:
-        """None where the job was submitted without a trace."""
-        found = await self._database.rows(_PARENT, (Job.stream(job),))
-        return None if not found else found[0][0]
+        """Return the trace context of a job; None if it was submitted without a trace."""
+        rows = await self._database.rows(_PARENT, (Job.stream(job),))
+        return None if not rows else rows[0][0]

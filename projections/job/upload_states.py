@@ -1,4 +1,4 @@
-"""How far uploads of publications have come: one row for each, which belongs to one run of a job at a time."""
+"""The progress of uploads of publications: one row for each, which belongs to one run of a job at a time."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ UPDATE publication_uploads SET state = %s, changed_at = now() WHERE publication 
 
 
 class UploadTaken(Exception):
-    """A later run has this upload."""
+    """Raised when a later run has taken over the upload."""
 
 
 class UploadStates:
-    """The states that targets save. `run` is that of the task `job` has for the upload."""
+    """The states that targets save. `run` is the run of the task that `job` has for the upload."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def take(self, publication: UUID, *, job: int, run: int) -> Mapping[str, Any] | None:
-        """What earlier runs have saved; from now on only this one saves. Raises `UploadTaken`."""
+        """Take over the upload for this run, and return the state that earlier runs have saved. Raise `UploadTaken` if a later run
+        has it."""
         row = await self._database.row(_TAKE, (publication, job, run))
         if row is None:
             raise UploadTaken
@@ -40,10 +41,10 @@ class UploadStates:
         return state
 
     async def save(self, publication: UUID, state: Mapping[str, Any], *, job: int, run: int) -> None:
-        """Raises `UploadTaken`."""
+        """Save the state of the upload. Raise `UploadTaken` if another run has it."""
         if not await self._database.execute(_SAVE, (Jsonb(dict(state)), publication, job, run)):
             raise UploadTaken
 
     async def forget(self, job: int) -> None:
-        """The job has ended, and its uploads are whole."""
+        """Delete the states of a job that has ended and whose uploads are complete."""
         await self._database.execute("DELETE FROM publication_uploads WHERE job = %s", (job,))

@@ -17,8 +17,8 @@ from projections.kernel.tallies import Tally
 from projections.kernel.view import Column, View
 
 SHARDS = 64
-"""Jobs are distributed by shards among the processes that start them and their tasks. A multiple of Kafka's partitions of a topic:
-the jobs of a shard are in one partition."""
+"""The number of shards by which jobs are distributed among the processes that start them and their tasks. It is a multiple of the
+number of Kafka partitions of a topic, so the jobs of a shard are in one partition."""
 SEPARATOR = "\x1f"
 WAITING = f"({JobState.PENDING}, {JobState.SCHEDULED})"
 """The states of jobs that wait for the scheduler, as SQL. An index uses them together with `DUE_FROM`."""
@@ -26,7 +26,8 @@ ENDED = f"({JobState.COMPLETED}, {JobState.BROKEN})"
 """The states of jobs that have ended, as SQL."""
 DUE_FROM = "coalesce(run_at, '-infinity')"
 DIMENSION = "job"
-"""The dimension of the totals of jobs. A value is client, workflow, state and 1 where it failed, joined by `SEPARATOR`."""
+"""The dimension of the totals of jobs. A value consists of client, workflow, state, and 1 if the job failed, joined by `SEPARATOR`.
+"""
 _COUNTED_AS = " || chr(31) || ".join(("v.client", "v.workflow", "v.state", "v.failed::integer"))
 _LONGEST_SEARCHED = 8_000
 
@@ -47,7 +48,7 @@ def row(job: Job) -> tuple[Any, ...]:
 
 
 def changing(job: Job) -> tuple[Any, ...]:
-    """The columns that a change of the job may change."""
+    """Return the columns that a change of the job may change."""
     return (
         job.number,
         job.version,
@@ -65,34 +66,34 @@ def changing(job: Job) -> tuple[Any, ...]:
 
 
 def started_at(job: Job) -> datetime | None:
-    """When the first of its tasks began its last run."""
+    """Return the time when the first of its tasks began its last run; None if none has."""
     return min((task.started_at for task in job.tasks.values() if task.started_at), default=None)
 
 
 def ended_at(job: Job) -> datetime | None:
-    """When the last of its tasks ended; None while the job has not."""
+    """Return the time when the last of its tasks ended; None while the job has not ended."""
     return max((task.ended_at for task in job.tasks.values() if task.ended_at), default=None) if job.ended else None
 
 
 def search_text(job: Job) -> str:
-    """The text that `search` looks in, in lower case: content id, workflow and text parameters."""
+    """Return the text that `search` reads, in lower case: content id, workflow and text parameters."""
     parts = (job.submission.content_id, job.submission.workflow, *_texts(job.submission.parameters))
     return SEPARATOR.join(parts).lower()[:_LONGEST_SEARCHED]
 
 
 def _texts(value: Any) -> list[str]:
-    """In the order of the document."""
-    found: list[str] = []
+    """Return the texts in the order of the document."""
+    texts: list[str] = []
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            found.append(one)
-        elif one and isinstance(one, dict):
-            waiting.extend(reversed(one.values()))
-        elif one and isinstance(one, list | tuple):
-            waiting.extend(reversed(one))
-    return found
+        member = waiting.pop()
+        if isinstance(member, str):
+            texts.append(member)
+        elif member and isinstance(member, dict):
+            waiting.extend(reversed(member.values()))
+        elif member and isinstance(member, list | tuple):
+            waiting.extend(reversed(member))
+    return texts
 
 
 def task_rows(job: Job) -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """The lease of a worker: one row for a process and queue, whose renewal keeps all runs that it has started.
 
-It is timed by the database's clock. When it has run out it is never renewed: the runs may have been given to others. The worker
-begins a new one under a new name.
+It is timed by the database's clock. An expired lease is never renewed, since the runs may have been given to other workers. The
+worker then begins a new lease under a new name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIDY = f"DELETE FROM job_workers WHERE until < clock_timestamp() - interval '{_
 
 
 class WorkerLease:
-    """`seconds` is how long a worker may be silent. `worker` is its present name, in events too."""
+    """The lease of a worker, which may be silent for `seconds`. `worker` is its present name, which events record too."""
 
     def __init__(self, database: Database, *, host: str, seconds: float = LEASE) -> None:
         self._database = database
@@ -34,17 +34,17 @@ class WorkerLease:
         self.worker = ""
 
     @property
-    def held(self) -> bool:
-        """Whether nobody can have reported the worker's runs as lost."""
-        return self.left > 0.0
+    def is_valid(self) -> bool:
+        """True while no process can have reported the worker's runs as lost."""
+        return self.remaining > 0.0
 
     @property
-    def left(self) -> float:
-        """Seconds until it runs out."""
+    def remaining(self) -> float:
+        """The number of seconds until the lease expires."""
         return max(self._until - time.monotonic(), 0.0)
 
     async def keep(self) -> bool:
-        """Renew the lease, or begin one; whether it is the same as before."""
+        """Renew the lease, or begin a new one. Return True if it is the same lease as before."""
         asked = time.monotonic()
         if self.worker and await self._database.execute(_RENEW, (self.seconds, self.worker)):
             self._until = asked + self.seconds
@@ -55,7 +55,7 @@ class WorkerLease:
         return False
 
     async def end(self) -> None:
-        """What is still under way is lost at once."""
+        """End the lease, so that unfinished runs are lost at once."""
         self._until = float("-inf")
         await self._database.execute(_END, (self.worker,))
 

@@ -51,7 +51,7 @@ END $$;
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema: applied once, identified by its name, and never edited.
+    """A step of the schema: applied once, identified by its name, and never edited.
 
     A step that `contracts` drops, renames or narrows something that an older build uses, so it waits until no older build is
     running. The steps after it do not wait.

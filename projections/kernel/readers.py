@@ -81,7 +81,7 @@ class ClientBudgets:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One of the readers, or the product itself, which has no budget."""
+    """A sender of requests, or the product itself, which has no budget."""
 
     name: str
     budgets: ClientBudgets | None = field(default=None, compare=False, repr=False)

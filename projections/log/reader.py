@@ -23,9 +23,9 @@ FIRST_EPOCH = 1
 """The epoch of a log that was never restored."""
 _ANY_SIZE: Final = 1 << 62
 HEAD = "SELECT coalesce(max(last_position), 0) FROM commits"
-# The end of the log is that of the partitions that this statement knows: one may be made and filled while it begins.
+# The head of the partitions that this statement can see: another one may be created and filled while it begins.
 _VISIBLE_HEAD: Final = "SELECT coalesce(max(position), 0) FROM events"
-# The length of a state is known without reading it where it is stored apart from its row.
+# The length of a state that is stored outside its row is known without reading it.
 _WINDOW = f"""
 WITH log AS MATERIALIZED (SELECT ({_VISIBLE_HEAD}) AS head), sized AS (
     SELECT e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.state, e.metadata, e.recorded_at,

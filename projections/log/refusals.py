@@ -19,7 +19,7 @@ from projections.log.statement import WriteSet
 
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Sequence[Any]]]]
 
-# Each part gives rows (which part, which of its questions, position and id of an event, owner of a link).
+# A row of a part consists of (which part, which of its questions, position and id of an event, owner of a link).
 _VERSIONS = """
 SELECT 0, v.number, e.position, e.event_id, NULL::text
 FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY AS v(stream, version, number)

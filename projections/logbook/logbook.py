@@ -1,7 +1,7 @@
 """The log store: messages of callers and of the service itself.
 
-It is not event-sourced: no rule depends on an entry and no state is made from it. Entries are rows of a table; the database role of
-the application can add them, but not change or delete them.
+It is not event-sourced: no rule depends on an entry and no state is derived from it. Entries are rows of a table; the database role
+of the application can add them, but not change or delete them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry. A text that was not given is empty. The id of an entry of the log store is odd, that of an entry of the audit log
-    even: an id names one entry on all paths."""
+    """An entry. Missing texts are empty. The id of an entry of the log store is odd, that of an entry of the audit log even, so an
+    id names one entry on all paths."""
 
     id: int
     recorded_at: datetime
@@ -59,7 +59,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An entry of the service itself that is to be added. `subject` is the id of what it is about."""
+    """An entry of the service itself to add. `subject` is the id of what it is about."""
 
     level: Level
     message: str
@@ -69,7 +69,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class LogFilter:
-    """A selection of entries. `start` counts entries from 0, both times are inclusive, no levels means all levels."""
+    """A selection of entries. `start` counts entries from 0, both times are inclusive, and no levels means all levels."""
 
     start: int = 0
     size: int = 20
@@ -121,8 +121,10 @@ class Logbook:
         tags: Sequence[str] = (),
         idempotency: IdempotencyKey | None = None,
     ) -> LogEntry:
-        """Add an entry. `subject` is the id of what it is about, `tags` are stored and not shown. The idempotency key is stored in
-        the same transaction, with the entry's id as the result."""
+        """Add an entry, and return it. `subject` is the id of what it is about; `tags` are stored and not shown.
+
+        The idempotency key is stored in the same transaction, with the entry's id as the result.
+        """
         at = self._clock()
         values = (at, int(level), message, username, exception, stack_trace, logger, machine_name, subject, list(tags))
         async with self._database.connection() as connection, connection.transaction():
@@ -165,7 +167,7 @@ class Logbook:
         return _entry(row) if row is not None else None
 
     async def page(self, selection: LogFilter) -> Page[LogEntry]:
-        """A page of entries by id, and the number of all."""
+        """Return a page of entries by id, and the number of all that match."""
         conditions, parameters = where(_parts(selection))
         condition = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         page = f"{_COLUMNS}{condition} ORDER BY id {selection.direction} LIMIT %(limit)s OFFSET %(start)s"

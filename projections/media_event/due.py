@@ -1,7 +1,7 @@
-"""Queries of the timekeeper: Events that the schedule is to start or to stop, infrastructure that it is to have provisioned or
-terminated, and films of playlists that it is to have made.
+"""Queries of the timekeeper: Events to start or stop by the schedule, infrastructure to provision or terminate, and films of
+playlists to compose.
 
-The database's clock says what is due, so that all timekeepers agree.
+The database's clock decides what is due, so that all timekeepers agree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from projections.kernel.database import Pool
 from projections.media_event.view import AUTO_PROVISION_WINDOW, AUTO_START_WINDOW
 
 AT_ONCE: Final = 200
-"""At most so many Events of each kind are read in one round; the next round follows at once."""
+"""The most Events of each action that are read in one round; the next round follows at once."""
 MOST_COUNTED: Final = 10_000
 START: Final = "start"
 STOP: Final = "stop"
@@ -33,7 +33,7 @@ _TIMES: Final = {
     TERMINATE: "auto_terminate_at",
 }
 _WINDOWS: Final = {START: AUTO_START_WINDOW, PROVISION: AUTO_PROVISION_WINDOW}
-"""Of what can be too late."""
+"""The windows of the actions that can be too late."""
 
 
 def _is_due(action: str) -> str:
@@ -42,12 +42,13 @@ def _is_due(action: str) -> str:
 
 
 def _due(action: str) -> str:
-    """Those of a window are found by the index of windows, and sorted then."""
+    """Return the query for the Events of an action. Events with a window are found by the index of windows, and sorted
+    afterwards."""
     time, attempt = _TIMES[action], f"concat_ws(' ', '{action}', id, version)"
-    found = f"SELECT id, {time}, scheduled_end, {attempt} AS attempt FROM event_view WHERE {_is_due(action)}"
-    found += " OFFSET 0" if action in _WINDOWS else ""
+    query = f"SELECT id, {time}, scheduled_end, {attempt} AS attempt FROM event_view WHERE {_is_due(action)}"
+    query += " OFFSET 0" if action in _WINDOWS else ""
     return f"""
-(SELECT id, '{action}', {time}, scheduled_end, extract(epoch FROM {_NOW} - {time})::float8, attempt FROM ({found}) AS found
+(SELECT id, '{action}', {time}, scheduled_end, extract(epoch FROM {_NOW} - {time})::float8, attempt FROM ({query}) AS found
 WHERE attempt <> ALL(%(resting)s) ORDER BY {time} LIMIT {AT_ONCE})"""
 
 
@@ -71,12 +72,12 @@ SELECT extract(epoch FROM min(instant) - coalesce(%(at)s::timestamptz, clock_tim
 """
 _COUNTED: Final = {action: f"FROM event_view WHERE {_is_due(action)}" for action in _TIMES} | {COMPOSE: f"{_WAITING} <= {_NOW}"}
 _COUNTS: Final = "SELECT " + ", ".join(
-    f"(SELECT count(*) FROM (SELECT {those} LIMIT {MOST_COUNTED}) AS {action})" for action, those in _COUNTED.items()
+    f"(SELECT count(*) FROM (SELECT {rows_due} LIMIT {MOST_COUNTED}) AS {action})" for action, rows_due in _COUNTED.items()
 )
 
 
 class DueEvent(NamedTuple):
-    """An Event whose time `due` has come `late` seconds ago. `attempt` names the action and the Event as it is now."""
+    """An Event whose time `due` came `late` seconds ago. `attempt` identifies the action and the present state of the Event."""
 
     key: UUID
     action: str
@@ -87,32 +88,32 @@ class DueEvent(NamedTuple):
 
     @property
     def command(self) -> StartEventOnSchedule | EndEventOnSchedule:
-        """Of an Event that is to start or to stop."""
+        """The command that starts or stops the Event."""
         if self.action == START:
             return StartEventOnSchedule(self.key, self.due, self.scheduled_end)
         return EndEventOnSchedule(self.key, self.due)
 
 
 class DueEvents:
-    """Reads the times of Events. They are compared with `at`; None: with the clock of the database."""
+    """Reads the times of Events. They are compared with `at`, or with the clock of the database if it is None."""
 
     def __init__(self, database: Pool) -> None:
         self._database = database
 
     async def due(self, *, resting: Collection[str] = (), at: datetime | None = None) -> list[DueEvent]:
-        """What is due, by action, and the longest due first, without the attempts that are `resting`."""
-        found = await self._database.rows(_DUE, {"resting": texts(list(resting)), "at": at})
+        """Return what is due, by action, the longest due first, without the attempts that are `resting`."""
+        rows = await self._database.rows(_DUE, {"resting": texts(list(resting)), "at": at})
         return [
             DueEvent(key, action, due.astimezone(UTC), end and end.astimezone(UTC), late, attempt)
-            for key, action, due, end, late, attempt in found
-        ]  # in UTC: in the session's time zone, times of the hour that a change of clocks repeats would compare as different
+            for key, action, due, end, late, attempt in rows
+        ]  # in UTC: in the session's time zone, times that a change of clocks repeats would compare as different
 
     async def next_in(self, *, at: datetime | None = None) -> float | None:
-        """Seconds until the next time that has not come yet; None without one."""
+        """Return the seconds until the next time that has not come yet; None if there is none."""
         ((seconds,),) = await self._database.rows(_NEXT, {"at": at})
         return None if seconds is None else float(seconds)
 
     async def counts(self, *, at: datetime | None = None) -> Mapping[str, int]:
-        """How many Events are due, by action, each up to `MOST_COUNTED`."""
+        """Return the number of due Events by action, each up to `MOST_COUNTED`."""
         (counted,) = await self._database.rows(_COUNTS, {"at": at})
         return dict(zip(_COUNTED, counted, strict=True))

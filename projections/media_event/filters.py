@@ -34,8 +34,10 @@ _LINKED = {"EventType": "event_type", "Room": "room", "Channel": "channel", "Vuf
 
 @dataclass(frozen=True, kw_only=True)
 class EventFilter:
-    """A part that is None or empty does not filter. Names match exactly, a category by its name or label. `search` is a substring
-    in any case."""
+    """A filter of Events. A part that is None or empty does not filter.
+
+    Names match exactly, a category by its name or label. `search` is a substring in any case.
+    """
 
     scheduled_from: datetime | None = None
     scheduled_to: datetime | None = None
@@ -68,7 +70,8 @@ class ListQuery:
     """Two statements with the same conditions: one page of rows, and the count of all rows.
 
     `prepare` is False with a filter on tags or categories: PostgreSQL must plan for the given ids, because their numbers of Events
-    differ widely. None leaves it to the driver."""
+    differ widely. None leaves the decision to the driver.
+    """
 
     page: str
     count: str
@@ -90,7 +93,8 @@ JOIN record_view r ON r.kind = n.kind AND r.label = n.name AND NOT r.deleted
 
 
 def names_query(filter_: EventFilter) -> tuple[str, dict[str, list[str]]] | None:
-    """The statement that finds (part, id) for the names of the filter; None without names. A label of a category is a name too."""
+    """Return the statement that finds (part, id) for the names of the filter; None if it has no names. A label of a category counts
+    as a name."""
     lookups = [(part, kind, name) for part, kind in _NAMED.items() for name in _values(getattr(filter_, part))]
     if not lookups:
         return None
@@ -99,7 +103,7 @@ def names_query(filter_: EventFilter) -> tuple[str, dict[str, list[str]]] | None
 
 
 def ids_of(filter_: EventFilter, rows: Iterable[Sequence[Any]]) -> Ids:
-    """The ids from the rows of `names_query`. A part is empty if no record has its names."""
+    """Return the ids from the rows of `names_query`. A part is empty if no record has its names."""
     ids: dict[str, list[UUID]] = {part: [] for part in _NAMED if _values(getattr(filter_, part))}
     for part, key in rows:
         ids[part].append(key)
@@ -111,7 +115,8 @@ def _values(value: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def list_query(filter_: EventFilter, ids: Ids, *, candidates: PackedArray | None = None) -> ListQuery:
-    """`candidates` are all Events that the search term has to be tested on; None: all that there are."""
+    """Return the statements of a list. `candidates` are all Events on which the search term has to be tested; None means all
+    Events."""
     conditions, parameters = _conditions(filter_, ids)
     if candidates is not None:
         conditions.insert(0, "e.id = ANY(%(candidates)s)")
@@ -119,8 +124,8 @@ def list_query(filter_: EventFilter, ids: Ids, *, candidates: PackedArray | None
     all_of = " AND ".join(conditions)
     joins, order = _order(filter_)
     columns = "e.id, e.shown_version, e.document, e.date_created, e.date_modified"
-    # PostgreSQL estimates that every third row contains a substring. Without other filters it would read the index of the order row
-    # by row until the page is full; OFFSET 0 makes it filter first and sort then.
+    # PostgreSQL estimates that every third row contains a substring. Without other filters it would scan the index of the order row
+    # by row until the page is full; OFFSET 0 makes it filter first and sort afterwards.
     fenced = f"(SELECT * FROM event_view e WHERE {all_of} OFFSET 0) e{joins}"
     source = fenced if searches_only(filter_) else f"event_view e{joins} WHERE {all_of}"
     page = f"SELECT {columns} FROM {source} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
@@ -130,7 +135,7 @@ def list_query(filter_: EventFilter, ids: Ids, *, candidates: PackedArray | None
 
 
 def searches_only(filter_: EventFilter) -> bool:
-    """Whether no other part of the filter has an index."""
+    """Return True if no other part of the filter has an index."""
     f = filter_
     times = (f.scheduled_from, f.scheduled_to, f.modified_from, f.modified_to)
     names = (f.room, f.event_type, f.channel, *f.tags, *f.categories)
@@ -139,7 +144,7 @@ def searches_only(filter_: EventFilter) -> bool:
 
 
 def _order(filter_: EventFilter) -> tuple[str, str]:
-    """Joins and the ORDER BY list: nulls last in both directions, ties by id in the same direction."""
+    """Return the joins and the ORDER BY list: nulls last in both directions, ties by id in the same direction."""
     direction = "DESC" if filter_.descending else "ASC"
     name = filter_.order_column
     column = ORDER_COLUMNS[name] if name else "e.scheduled_start"
@@ -169,7 +174,8 @@ _LINKED_BY = {
     "tags": "e.tag_ids && %(tags)s::uuid[]",
     "categories": "e.category_ids && %(categories)s::uuid[]",
 }
-"""A single id is compared with `=`, so that the index of the link gives the Events in their default order."""
+"""The conditions by part. A single id is compared with `=`, so that the index of the link returns the Events in their default
+order."""
 
 
 def _parts(filter_: EventFilter) -> list[Part]:

@@ -54,13 +54,13 @@ class EventQueries:
         self._by_id = DataLoader[UUID, EventRow](self._load)
 
     async def by_id(self, key: UUID) -> EventRow | None:
-        """The Event with this id, unless it is deleted."""
+        """Return the Event with this id; None if it does not exist or is deleted."""
         return await self._by_id(key)
 
     async def states(self, *, deleted: bool) -> dict[EventState, int]:
-        """How many Events are in each state, from totals that are kept; states without any are left out."""
+        """Return the number of Events in each state, from maintained totals. States without Events are left out."""
         rows = await self._database.lists.rows(OF_STATES, {"deleted": deleted})
-        if rows and rows[0][0] is None:  # the view is of another build, whose totals this one does not know
+        if rows and rows[0][0] is None:  # the view belongs to another build, whose totals this build does not know
             rows = await self._database.lists.rows(_OF_STATES_COUNTED, {"deleted": deleted})
         return {EventState(int(state)): count for state, count in rows if count}
 
@@ -69,27 +69,27 @@ class EventQueries:
         return {row[0]: _row(row) for row in rows}
 
     async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
-        """Those of them that exist and are not deleted."""
+        """Return those of these Events that exist and are not deleted."""
         rows = await self._database.rows("SELECT id FROM event_view WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {key for (key,) in rows}
 
     async def details_of(self, keys: Collection[UUID]) -> dict[UUID, EventDetails]:
-        """What is known of those of them that exist and are not deleted."""
+        """Return the details of those of these Events that exist and are not deleted."""
         return {key: row.details for key, row in (await self._load(list(keys))).items()}
 
     async def protected(self, keys: Collection[UUID]) -> Collection[UUID]:
-        """Those of them whose playback on demand uses DRM."""
+        """Return those of these Events whose playback on demand uses DRM."""
         return {key for (key,) in await self._database.rows(_PROTECTED, (list(keys),))}
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
-        """The newest Event with this refId, which is not unique."""
+        """Return the newest Event with this refId, which is not unique."""
         return await self._latest("ref_id", reference_id)
 
     async def by_external_id(self, external_id: str) -> EventRow | None:
         return await self._latest("external_id", external_id)
 
     async def on_air(self, channel_id: UUID) -> EventRow | None:
-        """The Event that holds this channel, if one does."""
+        """Return the Event that holds this channel; None if there is none."""
         row = await self._database.row(_COLUMNS + "WHERE on_air_channel_id = %s", (channel_id,))
         return _row(row) if row else None
 
@@ -98,29 +98,32 @@ class EventQueries:
         return _row(row) if row else None
 
     async def not_started(self, before: datetime, *, now: datetime, limit: int) -> Sequence[tuple[UUID, datetime]]:
-        """Events that were to be live before this time and never were, with that time; not those whose end has passed as well. The
-        longest due first."""
+        """Return Events that were due to be live before this time and never were, with that time, the longest due first. Events
+        whose end has passed too are left out."""
         return [(key, due) for key, due in await self._database.lists.rows(_NOT_STARTED, (before, now, limit))]
 
     async def not_stopped(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
-        """Events that were to end before this time and are live, with that time; the longest due first."""
+        """Return Events that were due to end before this time and are live, with that time, the longest due first."""
         return [(key, due) for key, due in await self._database.lists.rows(_NOT_STOPPED, (before, limit))]
 
     async def without_vod(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
-        """Events that were to become video on demand before this time and did not, with that time; the longest due first."""
+        """Return Events that were due to become video on demand before this time and did not, with that time, the longest due
+        first."""
         rows = await self._database.lists.rows(_WITHOUT_VOD, (before, limit))
         return [(key, due) for key, due in rows]
 
     async def not_provisioned(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
-        """Events whose infrastructure was to be there before this time and is not, the longest due first."""
+        """Return Events whose infrastructure was due before this time and does not exist, with that time, the longest due first."""
         return [(key, due) for key, due in await self._database.lists.rows(_NOT_PROVISIONED, (before, limit))]
 
     async def not_terminated(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
-        """Events whose infrastructure was to be gone before this time and is not, the longest due first."""
+        """Return Events whose infrastructure was due to be terminated before this time and was not, with that time, the longest due
+        first."""
         return [(key, due) for key, due in await self._database.lists.rows(_NOT_TERMINATED, (before, limit))]
 
     async def page(self, filter_: EventFilter) -> Page[EventRow]:
-        """One page of the Events that match. Names are looked up first: with ids PostgreSQL estimates the number of rows well."""
+        """Return one page of the Events that match. Names are looked up first, because PostgreSQL estimates the number of rows well
+        for ids."""
         names = names_query(filter_)
         ids = ids_of(filter_, await self._database.lists.rows(*names)) if names is not None else {}
         if not all(ids.values()):
@@ -137,8 +140,8 @@ class EventQueries:
         return Page(filter_.window.limit, total, await in_slices(partial(map, _row), rows))
 
     async def _candidates(self, filter_: EventFilter) -> PackedArray | None:
-        """The Events that the search index finds, if they are so few that testing them is less work than what the other filters
-        leave."""
+        """Return the Events that the search index finds, if they are so few that testing them is less work than applying the other
+        filters."""
         if not filter_.search:
             return None
         most = _TESTED if searches_only(filter_) else _TESTED_BESIDE_OTHERS

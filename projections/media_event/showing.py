@@ -1,4 +1,4 @@
-"""The Events that show a record, such as a room, and that somebody may be looking at: live ones, and those that come next."""
+"""Finds the Events that show a record, such as a room, and that may be on display: live Events, and those that come next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals of Event lists: from the tallies of the view where the filter has only one part, or a range of days."""
+"""Totals of Event lists, from the tallies of the view if the filter has only one part, or a range of days."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Total = tuple[str, dict[str, Any]]
 
 
 def tallied(filter_: EventFilter, ids: Ids) -> Total | None:
-    """The total without looking at every Event that matches; None where they must be counted."""
+    """Return the total without reading every Event that matches; None if they must be counted."""
     used = {part for part in _PARTS if getattr(filter_, part)} | ids.keys()
     if used <= {"states", "scheduled_from", "scheduled_to"}:
         states = sorted({int(state) for state in filter_.states})
@@ -35,7 +35,7 @@ def tallied(filter_: EventFilter, ids: Ids) -> Total | None:
 
 _PARTS: Final = {field.name for field in fields(EventFilter)} - {"deleted", "order_column", "descending", "window"}
 _OVERLAPPING: Final = frozenset({"tags", "categories"})
-"""An Event may have several of them, so that totals cannot be added."""
+"""The parts of which an Event may have several, so that their totals cannot be added."""
 _DIMENSIONS: Final = {
     "room": "room",
     "room_id": "room",
@@ -51,7 +51,7 @@ _DIMENSIONS: Final = {
 
 
 OF_STATES: Final = totals(EVENT_VIEW.name, EVENT_VIEW.version, dimension="state")
-"""The number of Events in each state."""
+"""A query for the number of Events in each state."""
 
 
 def _of(filter_: EventFilter, dimension: str, values: Sequence[object]) -> Total:
@@ -64,7 +64,7 @@ def _of(filter_: EventFilter, dimension: str, values: Sequence[object]) -> Total
 
 
 def _of_days(filter_: EventFilter, states: list[int]) -> Total | None:
-    """Whole days from the tallies, and the parts of the first and the last day counted."""
+    """Return the total of whole days from the tallies, plus the counted parts of the first and the last day."""
     begin, end = filter_.scheduled_from, filter_.scheduled_to
     try:
         first = None if begin is None else _midnight(begin) + _DAY

@@ -51,10 +51,10 @@ _COLUMNS = (
 STREAMING_STATES = ", ".join(str(int(state)) for state in sorted(STREAMING))
 """The states of live Events, as SQL."""
 AUTO_START_WINDOW = "tstzrange(auto_start_at, scheduled_end)"
-"""When an Event is to be started, as SQL. An index of it finds those that are due without those whose end has passed too: nothing
-happens to them, so there are more and more of them."""
+"""The window in which an Event is to be started, as SQL. An index of it finds due Events without those whose end has passed too,
+which accumulate because nothing happens to them."""
 AUTO_PROVISION_WINDOW = "tstzrange(auto_provision_at, auto_provision_until)"
-"""The same for its infrastructure."""
+"""The window in which an Event's infrastructure is to be provisioned, as SQL."""
 
 
 def row(event: MediaEvent) -> tuple[Any, ...]:
@@ -102,13 +102,13 @@ def _array(ids: tuple[UUID, ...]) -> str | None:
 
 
 def search_text(key: str, details: EventDetails) -> str:
-    """The text for the filter `search`, in lower case: title, refId, externalId, contentId and description."""
+    """Return the text for the filter `search`, in lower case: title, refId, externalId, contentId and description."""
     parts = (details.title, details.ref_id, details.external_id, key, details.description)
     return SEPARATOR.join(part for part in parts if part).lower()
 
 
 def document(details: EventDetails) -> str:
-    """The whole state as JSON, without fields that are not set."""
+    """Return the whole state as JSON, without fields that are not set."""
     written: bytes = details.__pydantic_serializer__.to_json(details, exclude_none=True)
     return written.decode()
 

@@ -1,4 +1,4 @@
-"""Questions about Provision Infos."""
+"""Queries of Provision Infos."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NUMBER: Final = f"SELECT ({EPOCH}) * {1 << 40} + ({HEAD})"
 
 
 MOST_LISTED: Final = 200
-"""So many of those without work are listed, the last ones."""
+"""The number of infos without work that are listed, the last changed ones."""
 _LISTED: Final = f"""
 (SELECT document, date_modified FROM provision_view WHERE work IS NOT NULL ORDER BY date_modified)
 UNION ALL
@@ -54,37 +54,38 @@ class ProvisionQueries:
         self._database = database
 
     async def of_event(self, event_id: UUID) -> ProvisionRow | None:
-        found = await self._database.rows(_OF_EVENT, (event_id,))
-        return ROW.validate_json(found[0][0]) if found else None
+        rows = await self._database.rows(_OF_EVENT, (event_id,))
+        return ROW.validate_json(rows[0][0]) if rows else None
 
     async def of_key(self, infrastructure_key: str) -> Sequence[ProvisionRow]:
-        """All Events that have, had or want infrastructure of this key."""
+        """Return all Events that have, had or want infrastructure of this key."""
         rows = await self._database.rows(_OF_KEY, (infrastructure_key,))
         return [ROW.validate_json(document) for (document,) in rows]
 
     async def hosts_of(self, events: Collection[UUID]) -> Mapping[UUID, Hosts]:
-        """Of the resources that are up."""
+        """Return the hosts of the resources that are up, by Event."""
         if not events:
             return {}
         rows = await self._database.rows(_RESOURCES, (uuids(list(events)),))
         return {event: hosts_in(json.loads(resources), static=made != Deployment.TEMPLATE) for event, resources, made in rows}
 
     async def number(self) -> int:
-        """One that grows with the log, also where the log is restored. Asked before what is wanted, it is not too high for that."""
-        found = await self._database.row(_NUMBER)
-        return int(found[0]) if found else 0
+        """Return a number that grows with the log, even after a restore of the log. If it is read before the wanted state, it is
+        not too high for that state."""
+        row = await self._database.row(_NUMBER)
+        return int(row[0]) if row else 0
 
     async def listed(self) -> Sequence[tuple[ProvisionRow, datetime]]:
-        """Those with work under way, the longest waiting first, then the others, the last changed first: each with the time of its
-        last change."""
+        """Return the infos with the time of their last change: those with work in progress, the longest waiting first, then the
+        others, the last changed first."""
         return [(ROW.validate_json(document), changed) for document, changed in await self._database.rows(_LISTED)]
 
     async def waiting(self) -> tuple[int, float]:
-        """How many keys have work under way, and since how many seconds the longest."""
+        """Return the number of keys with work in progress, and the longest time in seconds since when."""
         ((keys, oldest),) = await self._database.rows(_WAITING)
         return int(keys), float(oldest)
 
     async def with_work(self) -> Mapping[str, str]:
-        """The keys with work under way, the longest waiting first. With each a text that changes when its Events want something
-        else."""
+        """Return the keys with work in progress, the longest waiting first, each with a text that changes when its Events want
+        something else."""
         return dict(await self._database.rows(_WORK))

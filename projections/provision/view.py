@@ -1,4 +1,4 @@
-"""The view of Provision Infos. Its rows with work are also the queue of those who provision."""
+"""The view of Provision Infos. Its rows with work are also the queue of the provisioners."""
 
 from __future__ import annotations
 

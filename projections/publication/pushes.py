@@ -1,4 +1,4 @@
-"""The sessions that push live publications, as their rows tell of them."""
+"""The sessions that push live publications, as recorded in their rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ WANTED: Final = WantedQuery(
     "SELECT id::text, id::text, run FROM publication_view WHERE kind = 1 AND state = 2 AND NOT withdrawn AND served_by IS NULL",
 )
 _SILENT: Final = timedelta(seconds=20)
-"""After which nobody is taken to push: statistics come every two seconds, and a takeover takes less than ten."""
-_FOUND: Final = "SELECT number, statistics, statistics_at FROM sessions WHERE kind = %s AND key = %s AND statistics IS NOT NULL"
+"""The time without statistics after which no session counts as pushing: statistics arrive every two seconds, and a takeover takes
+less than ten."""
+_STATISTICS: Final = (
+    "SELECT number, statistics, statistics_at FROM sessions WHERE kind = %s AND key = %s AND statistics IS NOT NULL"
+)
 
 
 class PushesSeen:
@@ -30,12 +33,21 @@ class PushesSeen:
         self._clock = clock
 
     async def of(self, publication: PublicationRow) -> Mapping[str, Any] | None:
-        """Of the present or the last session; empty where there was none. None: it is InProgress, and nobody tells of it."""
+        """Return the statistics of the present or the last session; empty if there was none. Return None if the publication is
+        InProgress but no session reports."""
         pushed = publication.state is PublicationState.InProgress
-        found = await self._database.row(_FOUND, (KIND, str(publication.id)))
-        if found is None:
+        row = await self._database.row(_STATISTICS, (KIND, str(publication.id)))
+        if row is None:
             return None if pushed else {}
-        number, statistics, told = found
+        number, statistics, reported_at = row
         if not pushed:
-            return {**statistics, "session": number, "connected": False, "uptime": 0.0, "bitrate": 0.0, "fps": 0.0, "time": told}
-        return None if self._clock() - told > _SILENT else {**statistics, "session": number, "time": told}
+            return {
+                **statistics,
+                "session": number,
+                "connected": False,
+                "uptime": 0.0,
+                "bitrate": 0.0,
+                "fps": 0.0,
+                "time": reported_at,
+            }
+        return None if self._clock() - reported_at > _SILENT else {**statistics, "session": number, "time": reported_at}

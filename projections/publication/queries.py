@@ -1,4 +1,4 @@
-"""Questions about publications."""
+"""Queries of publications."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OF_DESTINATION: Final = (
     "WHERE NOT p.withdrawn AND p.destination_id = %s ORDER BY p.id LIMIT %s"
 )
 _AT_ONCE: Final = 200
-"""Publications of an array that are read and written together."""
+"""The publications of an array that are read and written together."""
 _ORDERS: Final[Mapping[str, LiteralString]] = {
     "created": "p.date_created",
     "started": "p.date_started",
@@ -47,8 +47,10 @@ GROUP BY a.webhook, a.ordering_key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationFilter:
-    """A part that is None or empty does not filter. Parts combine with AND. `since` and `until` bound the creation, inclusive;
-    `order` is created, started or completed."""
+    """A filter of publications. Parts combine with AND; a part that is None or empty does not filter.
+
+    `since` and `until` bound the creation, inclusive; `order` is created, started or completed.
+    """
 
     kind: PublicationKind
     targets: Sequence[Target] = ()
@@ -62,8 +64,8 @@ class PublicationFilter:
 
 
 class Listed(NamedTuple):
-    """The ids of a list of publications with the bytes of their content; `total` counts all that the filter finds, unless a page
-    lies beyond the last one."""
+    """The ids of a list of publications with the bytes of their content. `total` counts all that match the filter, unless the page
+    is beyond the last one."""
 
     keys: Sequence[tuple[UUID, int]]
     total: int
@@ -78,8 +80,8 @@ class PublicationQueries:
     async def find(
         self, key: UUID, *, destination_id: UUID | None = None, kind: PublicationKind | None = None
     ) -> PublicationRow | None:
-        found = await self._database.row(_COLUMNS + _FROM + "WHERE p.id = %s AND NOT p.withdrawn", (key,))
-        row = _row(found) if found else None
+        columns = await self._database.row(_COLUMNS + _FROM + "WHERE p.id = %s AND NOT p.withdrawn", (key,))
+        row = _row(columns) if columns else None
         if row is None or destination_id not in (None, row.destination_id) or kind not in (None, row.kind):
             return None
         return row
@@ -92,25 +94,25 @@ class PublicationQueries:
             "AND (p.start_awaited OR NOT %s)"
         )
         tail = f"WHERE {condition} ORDER BY p.date_created DESC, p.id DESC LIMIT %s"
-        given = (content_id, int(kind), None if state is None else int(state), awaited, limit + 1)
-        return [_row(found) for found in await self._database.rows(_COLUMNS + _FROM + tail, given)]
+        parameters = (content_id, int(kind), None if state is None else int(state), awaited, limit + 1)
+        return [_row(row) for row in await self._database.rows(_COLUMNS + _FROM + tail, parameters)]
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
-        return [_row(found) for found in await self._database.rows(_COLUMNS + _OF_DESTINATION, (destination_id, limit))]
+        return [_row(row) for row in await self._database.rows(_COLUMNS + _OF_DESTINATION, (destination_id, limit))]
 
     async def newest(self, content_id: str, destination_id: UUID, *, kind: PublicationKind) -> PublicationRow | None:
-        """The most recently created publication of a content at a destination."""
-        wanted = PublicationFilter(kind=kind, content_id=content_id, destination_id=destination_id)
-        condition, parameters = _conditions(wanted)
+        """Return the most recently created publication of a content at a destination."""
+        selection = PublicationFilter(kind=kind, content_id=content_id, destination_id=destination_id)
+        condition, parameters = _conditions(selection)
         tail = f"WHERE {condition} ORDER BY p.date_created DESC, p.id DESC LIMIT 1"
         rows = await self._database.rows(_COLUMNS + _FROM + tail, parameters)
         return _row(rows[0]) if rows else None
 
-    async def listed(self, wanted: PublicationFilter, window: Window | None = None) -> Listed:
-        """All that the filter finds, or a page of them, in its order."""
-        condition, parameters = _conditions(wanted)
+    async def listed(self, selection: PublicationFilter, window: Window | None = None) -> Listed:
+        """Return all publications that match the filter, or a page of them, in its order."""
+        condition, parameters = _conditions(selection)
         size = "coalesce(octet_length(p.details), 0) + octet_length(p.content)"
-        tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id"
+        tail = f"WHERE {condition} ORDER BY {_ORDERS[selection.order]} NULLS LAST, p.id"
         if window is not None:
             tail += " LIMIT %(limit)s OFFSET %(offset)s"
             parameters |= {"limit": window.limit, "offset": window.offset}
@@ -118,52 +120,55 @@ class PublicationQueries:
         return Listed([(key, bytes_) for key, bytes_, _ in rows], rows[0][2] if rows else 0)
 
     async def parts(self, listed: Listed) -> AsyncIterator[Sequence[PublicationRow]]:
-        """The publications of a list, in parts that are read when the one before was taken. Those that are not there any more are
-        left out."""
+        """Yield the publications of a list, in parts that are read when the previous part was consumed. Publications that are gone
+        are left out."""
         asked = f"{_COLUMNS}{_FROM} WHERE p.id = ANY(%s::uuid[]) AND NOT p.withdrawn"
         for keys in in_parts(listed.keys, most=_AT_ONCE):
-            found = {row.id: row for row in map(_row, await self._database.lists.rows(asked, (uuids(keys),)))}
-            yield [found[key] for key in keys if key in found]
+            publications = {row.id: row for row in map(_row, await self._database.lists.rows(asked, (uuids(keys),)))}
+            yield [publications[key] for key in keys if key in publications]
 
-    async def page(self, wanted: PublicationFilter, window: Window) -> Page[PublicationRow]:
-        condition, parameters = _conditions(wanted)
-        tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id LIMIT %(limit)s OFFSET %(offset)s"
+    async def page(self, selection: PublicationFilter, window: Window) -> Page[PublicationRow]:
+        condition, parameters = _conditions(selection)
+        tail = f"WHERE {condition} ORDER BY {_ORDERS[selection.order]} NULLS LAST, p.id LIMIT %(limit)s OFFSET %(offset)s"
         rows, total = await self._database.lists.page(
             _COLUMNS + _FROM + tail,
             f"SELECT count(*) {_FROM} WHERE {condition}",
             content=("details", "content"),
             parameters={**parameters, "limit": window.limit, "offset": window.offset},
         )
-        return Page(window.limit, total, [_row(found) for found in rows])
+        return Page(window.limit, total, [_row(row) for row in rows])
 
     async def last_triggered(self, rows: Iterable[PublicationRow]) -> Mapping[tuple[UUID, UUID], datetime]:
-        """When the callbacks of publications were last called, by publication and callback."""
-        named = [(row.id, callback.id) for row in rows for callback in row.text.callbacks]
-        if not named:
+        """Return the times when the callbacks of publications were last called, by publication and callback."""
+        callback_keys = [(row.id, callback.id) for row in rows for callback in row.text.callbacks]
+        if not callback_keys:
             return {}
-        streams, callbacks = texts([f"publication:{key}" for key, _ in named]), uuids([callback for _, callback in named])
-        found = await self._database.lists.rows(_TRIGGERED, (streams, callbacks))
-        return {(UUID(stream.partition(":")[2]), callback): moment for callback, stream, moment in found}
+        streams, callbacks = (
+            texts([f"publication:{key}" for key, _ in callback_keys]),
+            uuids([callback for _, callback in callback_keys]),
+        )
+        calls = await self._database.lists.rows(_TRIGGERED, (streams, callbacks))
+        return {(UUID(stream.partition(":")[2]), callback): moment for callback, stream, moment in calls}
 
 
-def _conditions(wanted: PublicationFilter) -> tuple[str, dict[str, Any]]:
+def _conditions(selection: PublicationFilter) -> tuple[str, dict[str, Any]]:
     conditions, parameters = where(
         [
-            ("kind", int(wanted.kind), "p.kind = %(kind)s"),
-            ("targets", bigints(list(wanted.targets)) if wanted.targets else None, "p.target = ANY(%(targets)s::bigint[])"),
-            ("part", wanted.content_part or None, "strpos(lower(p.content_id), lower(%(part)s)) > 0"),
-            ("content", wanted.content_id, "p.content_id = %(content)s"),
-            ("destination", wanted.destination_id, "p.destination_id = %(destination)s"),
-            ("transaction", wanted.transaction_id, "p.transaction_id = %(transaction)s"),
-            ("since", wanted.since, "p.date_created >= %(since)s"),
-            ("until", wanted.until, "p.date_created <= %(until)s"),
+            ("kind", int(selection.kind), "p.kind = %(kind)s"),
+            ("targets", bigints(list(selection.targets)) if selection.targets else None, "p.target = ANY(%(targets)s::bigint[])"),
+            ("part", selection.content_part or None, "strpos(lower(p.content_id), lower(%(part)s)) > 0"),
+            ("content", selection.content_id, "p.content_id = %(content)s"),
+            ("destination", selection.destination_id, "p.destination_id = %(destination)s"),
+            ("transaction", selection.transaction_id, "p.transaction_id = %(transaction)s"),
+            ("since", selection.since, "p.date_created >= %(since)s"),
+            ("until", selection.until, "p.date_created <= %(until)s"),
         ]
     )
     return " AND ".join(["NOT p.withdrawn", *conditions]), parameters
 
 
-def _row(found: Sequence[Any]) -> PublicationRow:
-    key, version, kind, content_id, destination, target, transaction, client, state, *rest = found
+def _row(columns: Sequence[Any]) -> PublicationRow:
+    key, version, kind, content_id, destination, target, transaction, client, state, *rest = columns
     reason, job, details, published, withdrawn, text, created, started, completed, *more = rest
     return PublicationRow(
         key,

@@ -1,4 +1,4 @@
-"""The view of publications of all kinds. A withdrawn one stays as long as something of it may be at its target."""
+"""The view of publications of all kinds. A withdrawn one stays as long as something of it may exist at its target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings at the built-in origin that had to make room before they were captured."""
+"""Recordings at the built-in origin that were removed to make room before they were captured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LostRecording:
 
 
 class LostRecordings:
-    """Those of the last day, the latest first."""
+    """The lost recordings of the last day, the latest first."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,5 +39,5 @@ class LostRecordings:
 
 
 async def remove_lost_recordings(database: Database, before: datetime) -> int:
-    """Entries from before that time; gives how many."""
+    """Remove entries from before that time, and return their number."""
     return await database.execute("DELETE FROM lost_recordings WHERE lost_at < %s", (before,))

@@ -1,4 +1,4 @@
-"""Who has ordered what an encoder of a channel does: who has pointed the channel to it, and who has started the Event there."""
+"""The actors behind a channel's encoder: the one that pointed the channel to it, and the one that started the Event there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_CLIENTS: Final = frozenset({"system", "redacted", "anonymous"})
 
 
 class Orderers:
-    """While the database does not answer nothing is taken from anybody."""
+    """Checks the rights of these actors. While the database does not answer, no rights are withdrawn."""
 
     def __init__(self, database: Database, directory: ClientDirectory, clock: Clock) -> None:
         self._database = database
@@ -32,7 +32,8 @@ class Orderers:
         self._clock = clock
 
     async def may_still(self, channel: str) -> bool:
-        """Whether each client among them still has a key, and a role that may order it. The product and shells have neither."""
+        """Return True if each client among the actors still has a key, and a role that may order this. The product and shells have
+        neither."""
         with suppress(*TRANSIENT):
             actors = [actor for (actor,) in await self._database.rows(_ACTORS, {"channel": channel})]
             return all([await self._may(actor) for actor in actors if actor])

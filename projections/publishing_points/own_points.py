@@ -1,7 +1,7 @@
-"""What the database knows of the publishing points of the built-in origin, in memory: which are published, which sessions of
-encoders run, and which recordings are still to be captured.
+"""The state of the publishing points of the built-in origin, in memory: which are published, which sessions of encoders run, and
+which recordings are still to be captured.
 
-It is asked for each segment, so it is read once for all that is asked within half a second, and not at all while nobody asks.
+Each segment needs it, so the database is read once for all questions within half a second, and not at all while there are none.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from projections.publishing_points.points import ChannelPointsReader
 from projections.sessions.store import UNDER_WAY
 
 PointName = Callable[[str], str | None]
-"""The name of the publishing point of the built-in origin at a URL; None: it is none."""
+"""A function that returns the name of the publishing point of the built-in origin at a URL; None if there is none."""
 IsAwaited = Callable[[str, int], bool | None]
-"""Whether somebody still waits to capture a recording, by the publishing point and the session; None: nothing is known of it."""
+"""A function that returns True if a recording, given by publishing point and session, is still to be captured; None if the
+recording is unknown."""
 Recorded = Mapping[str, Sequence[tuple[int, bool]]]
-"""The last sessions of Events, in order, and whether their recordings are still to be captured, by the publishing point."""
+"""The last sessions of Events by publishing point, in order, each with True if its recording is still to be captured."""
 
 FRESH: Final = 0.5
 _LONGEST: Final = 1.0
-"""Seconds that an answer waits for the database."""
+"""The number of seconds that an answer waits for the database."""
 _AGAIN: Final = 0.1
-"""Seconds before a session that is not known is looked for once more."""
-_KEPT: Final = 30.0
+"""The number of seconds before an unknown session is looked up once more."""
+_RECORDED_FRESH: Final = 30.0
 _LIVE: Final = f"""
 SELECT coalesce(e.on_air_channel_id, e.channel_id), c.version, e.state, e.on_air_channel_id IS NOT NULL FROM event_view e
 JOIN record_view c ON c.kind = 'channel' AND c.id = coalesce(e.on_air_channel_id, e.channel_id)::text AND NOT c.deleted
@@ -71,60 +72,62 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Snapshot:
     published: frozenset[str] = frozenset()
     sessions: frozenset[int] = frozenset()
     at: float = float("-inf")
 
 
 class OwnPoints:
-    """While the database does not answer, what was known last counts: a published stream goes on, and nothing is published then."""
+    """Answers from memory. While the database does not answer, the last known state applies: a published stream continues, and none
+    is newly published."""
 
     def __init__(self, database: Database, channels: ChannelPointsReader, name: PointName, *, hours: int) -> None:
-        """Recordings are kept for so many `hours`."""
+        """Create the state for recordings that are stored for `hours` hours."""
         self._database = database
         self._channels = channels
         self._name = name
         self._hours = hours
         self._lost = LostRecordings(database)
-        self._known = _Known()
+        self._snapshot = _Snapshot()
         self._reading: asyncio.Task[None] | None = None
         self._failing = False
         self._recorded: Recorded = {}
         self._recorded_at = float("-inf")
 
     async def is_published(self, point: str) -> bool:
-        """Whether the Event on the air at this point, or else a live Event of its channel, is in the state LIVE_PUBLISHED."""
+        """Return True if the Event on the air at this point, or else a live Event of its channel, is in the state
+        LIVE_PUBLISHED."""
         return point in (await self._fresh(FRESH)).published
 
     async def runs(self, session: int) -> bool:
-        """Whether a session of an encoder that the product started has not ended; also where nobody knows."""
+        """Return True if a session of an encoder that the product started has not ended, or if this is unknown."""
         if session in (await self._fresh(FRESH)).sessions:
             return True
         return session in (await self._fresh(_AGAIN)).sessions or self._failing
 
     async def awaited(self) -> IsAwaited:
-        """Which recordings an Event still waits to capture."""
-        if monotonic() - self._recorded_at > _KEPT:
+        """Return the function that tells which recordings an Event still waits to capture."""
+        if monotonic() - self._recorded_at > _RECORDED_FRESH:
             with suppress(*TRANSIENT):
                 self._recorded, self._recorded_at = await self._read_recorded(), monotonic()
         return partial(_is_awaited, self._recorded)
 
     async def lost(self, point: str, session: int) -> None:
-        """A recording that was still to be captured had to go."""
+        """Record that a recording was removed although it was still to be captured."""
         _log.error("the recording of session %d at %s was removed to make room, before it was captured", session, point)
         with suppress(*TRANSIENT):
             await self._lost.add(point, session)
 
-    async def _fresh(self, seconds: float) -> _Known:
-        if monotonic() - self._known.at >= seconds:
+    async def _fresh(self, seconds: float) -> _Snapshot:
+        if monotonic() - self._snapshot.at >= seconds:
             if self._reading is None or self._reading.done():
                 self._reading = start_task(self._read(), what="reading of publishing points")
             if not self._failing:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LONGEST):
                         await asyncio.shield(self._reading)
-        return self._known
+        return self._snapshot
 
     async def _read(self) -> None:
         at = monotonic()
@@ -135,11 +138,11 @@ class OwnPoints:
         except TRANSIENT:
             self._failing = True
             return
-        self._known = _Known(published, frozenset(number for (number,) in numbers), at)
+        self._snapshot = _Snapshot(published, frozenset(number for (number,) in numbers), at)
         self._failing = False
 
     async def _published(self) -> frozenset[str]:
-        """Where Events of several channels send to one point, all of them have to be published."""
+        """Return the published points. If Events of several channels send to one point, all of them must be published."""
         rows = await self._database.rows(_LIVE)
         names = await self._names({channel: version for channel, version, _, _ in rows})
         on_air, others = dict[str, bool](), dict[str, bool]()
@@ -153,24 +156,25 @@ class OwnPoints:
         return frozenset(name for name, published in (others | on_air).items() if published)
 
     async def _names(self, versions: Mapping[UUID, int]) -> Mapping[UUID, frozenset[str]]:
-        found = await self._channels.of(versions)
+        channel_points = await self._channels.of(versions)
         return {
             channel: frozenset(name for point in points.points if (name := self._name(point.url)) is not None)
-            for channel, points in found.items()
+            for channel, points in channel_points.items()
         }
 
     async def _read_recorded(self) -> Recorded:
         rows = await self._database.rows(_RECORDED, (self._hours + 1,))
         names = await self._names({channel: version for channel, version, _, _ in rows})
-        found: dict[str, list[tuple[int, bool]]] = {}
+        recorded: dict[str, list[tuple[int, bool]]] = {}
         for channel, _, state, session in rows:
             for name in names.get(channel, ()):
-                found.setdefault(name, []).append((session, state in _TO_CAPTURE))
-        return {name: sorted(sessions) for name, sessions in found.items()}
+                recorded.setdefault(name, []).append((session, state in _TO_CAPTURE))
+        return {name: sorted(sessions) for name, sessions in recorded.items()}
 
 
 def _is_awaited(recorded: Recorded, point: str, session: int) -> bool | None:
-    """An Event knows its last session. Those before it, down to the last one of the Event before, were its too."""
+    """Return True if the recording is still to be captured. An Event stores its last session; the sessions before it, down to the
+    last one of the previous Event, belonged to it too."""
     sessions = recorded.get(point, ())
     at = bisect_left(sessions, (session, False))
     return sessions[at][1] if at < len(sessions) else None

@@ -1,4 +1,4 @@
-"""Which channels send to which publishing points of the built-in origin."""
+"""Finds the channels that send to publishing points of the built-in origin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHANNELS: Final = "SELECT id::uuid, version FROM record_view WHERE kind = 'chan
 
 
 class PointOwners:
-    """The port of `ConfigurationHandlers`."""
+    """The adapter of a port of `ConfigurationHandlers`."""
 
     def __init__(self, database: Database, channels: ChannelPointsReader, name: PointName) -> None:
         self._database = database
@@ -23,14 +23,14 @@ class PointOwners:
         self._name = name
 
     async def taken(self, text: str, *, channel: object) -> Sequence[str]:
-        """The points in a channel's configuration to which other channels send, and it has not sent so far."""
-        wanted = {name for point in watched_points(text) if (name := self._name(point.url)) is not None}
-        if not wanted:
+        """Return the points in a channel's configuration to which other channels send, except those to which it already sends."""
+        configured = {name for point in watched_points(text) if (name := self._name(point.url)) is not None}
+        if not configured:
             return ()
         versions: dict[UUID, int] = dict(await self._database.rows(_CHANNELS))
-        found = {
+        names_by_channel = {
             key: {name for point in points.points if (name := self._name(point.url)) is not None}
             for key, points in (await self._channels.of(versions)).items()
         }
-        own = found.pop(UUID(str(channel)), set())
-        return sorted((wanted - own) & {name for names in found.values() for name in names})
+        own = names_by_channel.pop(UUID(str(channel)), set())
+        return sorted((configured - own) & {name for names in names_by_channel.values() for name in names})

@@ -1,4 +1,4 @@
-"""What is known of the publishing points of live Events."""
+"""Queries of the state of publishing points of live Events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from projections.publishing_points.samples import FRESH
 
 _FRESH: Final = f"""(p.sampled_at > clock_timestamp() - interval '{FRESH} seconds'
     AND p.sampled_at < clock_timestamp() + interval '1 second')"""
-"""One from further ahead is from before the clock was set back. A second is left for clocks that differ, after a failover say."""
+"""A condition for samples that are still valid. A sample from further ahead was taken before the clock was set back; one second is
+tolerated for clocks that differ, for example after a failover."""
 _PROBES: Final = f"""
 p.encoder, p.point, p.address, p.strategy, CASE WHEN {_FRESH} THEN p.state ELSE '{UNKNOWN}' END, p.receiving AND {_FRESH},
 p.last_updated
@@ -55,8 +56,8 @@ HAVING bool_and(failing_since IS NOT NULL AND {_FRESH})
 
 @dataclass(frozen=True, slots=True)
 class PointState:
-    """What is known of a point; without a sample of the last seconds its state is unknown. `address` is the fingerprint of what was
-    asked."""
+    """The state of a point; unknown if there is no sample of the last seconds. `address` is the fingerprint of the
+    sampled address."""
 
     address: int
     strategy: int
@@ -70,19 +71,19 @@ class PointState:
 
 
 States = Mapping[tuple[int, int], PointState]
-"""By the index of the encoder, and that of the point."""
+"""The states by the index of the encoder and that of the point."""
 
 
 def state_of(point: WatchedPoint, states: States) -> PointState | None:
-    """What is known of a point. What was heard at another address does not count, and of a point that is not checked nothing."""
-    found = states.get((point.encoder, point.index))
+    """Return the state of a point. Samples of another address do not count, and a point that is not checked has none."""
+    state = states.get((point.encoder, point.index))
     unchecked = point.strategy is StatusCheckStrategy.NONE
-    return None if found is None or unchecked or found.address != point.fingerprint else found
+    return None if state is None or unchecked or state.address != point.fingerprint else state
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent:
-    """A live Event, its channel, if it has one, and what is known of that channel's points."""
+    """A live Event, its channel, if it has one, and the states of that channel's points."""
 
     id: UUID
     channel: UUID | None
@@ -91,7 +92,7 @@ class LiveEvent:
 
 
 class PointStates:
-    """Questions about publishing points. The database's clock says which samples still count."""
+    """Queries of publishing points. The database's clock decides which samples are valid."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -101,36 +102,38 @@ class PointStates:
         return _events(await self._database.lists.rows(f"{_OF_EVENTS} WHERE {_LIVE}"))
 
     async def of_event(self, event: UUID) -> list[LiveEvent] | None:
-        """Empty for an Event that is not live; None if there is none."""
+        """Return the live Event with this id in a list; empty if the Event is not live, None if it does not exist."""
         rows = await self._database.rows(f"{_OF_EVENTS} WHERE e.id = %s AND NOT e.deleted", (event,))
         return _events(rows) if rows else None
 
     async def of_channel(self, channel: UUID) -> list[LiveEvent] | None:
-        """The live Events on this channel; None if there is no such channel."""
+        """Return the live Events on this channel; None if there is no such channel."""
         rows = await self._database.rows(_OF_CHANNEL, (str(channel),))
         return _events(rows) if rows else None
 
     async def of_points(self, channel: UUID) -> States:
-        """Of the points of one channel. Questions of the same moment share one query."""
+        """Return the states of the points of one channel. Calls at the same moment share one query."""
         return await self._of_channel(channel) or {}
 
     async def counts(self) -> dict[str, int]:
-        """How many points of live Events are on the air, have started and receive nothing, have not started, or are unknown. One
-        that was never sampled is not counted."""
-        found = dict.fromkeys((ON_AIR, NOT_RECEIVING, NOT_STARTED, UNKNOWN), 0)
-        return found | dict(await self._database.lists.rows(_COUNTED))
+        """Return the numbers of points of live Events that are on the air, have started and receive nothing, have not started, or
+        are unknown. A point that was never sampled is not counted."""
+        zeros = dict.fromkeys((ON_AIR, NOT_RECEIVING, NOT_STARTED, UNKNOWN), 0)
+        return zeros | dict(await self._database.lists.rows(_COUNTED))
 
     async def all_failing_since(self, channel: UUID) -> datetime | None:
-        """Since when all publishing points of a channel have failed, each without a break. None: some point is on the air, or is
-        not known to fail, because nobody samples it or the fault is not its own."""
+        """Return the time since when all publishing points of a channel have failed without interruption.
+
+        Return None if a point is on the air, or is not known to fail, because it is not sampled or the fault is not its own.
+        """
         row = await self._database.row(_FAILING, (channel,))
         return row[0] if row else None
 
     async def _load(self, channels: Sequence[UUID]) -> dict[UUID, States]:
-        found: dict[UUID, dict[tuple[int, int], PointState]] = {}
+        states: dict[UUID, dict[tuple[int, int], PointState]] = {}
         for channel, *probe in await self._database.rows(_OF_POINTS, (uuids(channels),)):
-            _add(found.setdefault(channel, {}), probe)
-        return dict(found)
+            _add(states.setdefault(channel, {}), probe)
+        return dict(states)
 
 
 def _events(rows: Iterable[Sequence[Any]]) -> list[LiveEvent]:

@@ -1,10 +1,10 @@
 """Samples of publishing points, as their prober writes them.
 
-Only the member with the lease on a point's shard writes: a process that was frozen until after its lease writes nothing. Two
-samples are compared here, so that the comparison goes on when another process becomes the prober.
+Only the member with the lease on a point's shard writes, so a process that was frozen beyond the end of its lease writes nothing.
+Two samples are compared here, so that the comparison continues when another process becomes the prober.
 
-The clock of the database may be set back. A sample of the future counts as none, the next one takes its place, and nothing has
-moved or failed since later than the present.
+The clock of the database may be set back. A sample from the future does not count and the next one replaces it; no time of a
+movement or failure is later than the present.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from projections.media_event.view import STREAMING_STATES
 
 CONSUMER: Final = "prober"
 FRESH: Final = 15.0
-"""Seconds after which a sample says nothing any more, and in which data must have come for a point to be receiving."""
+"""The number of seconds after which a sample is outdated, and within which data must have arrived for a point to be receiving."""
 _KEPT: Final = 3600.0
 _REFUSED: Final = (DataError, UnicodeEncodeError)
-"""A text that the database cannot hold; the second one is found before it is asked."""
+"""The errors of a text that the database cannot store; the second one is raised before it is sent."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,8 +91,10 @@ class PointKey(NamedTuple):
 
 
 class LiveChannel(NamedTuple):
-    """A channel of live Events in its present version, and the Event whose hosts count for its points, with the version of what is
-    provisioned for it: the one on the air, else any; None where nothing is."""
+    """A channel of live Events in its present version, and the Event whose hosts apply to its points: the one on the air, else any.
+
+    `provision` is the version of what is provisioned for that Event. Both are None if nothing is provisioned.
+    """
 
     version: int
     event: UUID | None = None
@@ -101,8 +103,11 @@ class LiveChannel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one look at a point found. `receiving` is what its server says itself; `counted`: a point that is not on the air counts
-    as failing; `age` is in seconds."""
+    """The result of probing a point once.
+
+    `receiving` is the server's own report; `counted` means that a point that is not on the air counts as failing; `age` is in
+    seconds.
+    """
 
     key: PointKey
     shard: int
@@ -119,7 +124,7 @@ class Sample:
 
 
 class Samples:
-    """The samples of the whole installation, and which channels are to be sampled."""
+    """The samples of the whole installation, and the channels to be sampled."""
 
     def __init__(self, database: Database, *, member: UUID) -> None:
         self._database = database
@@ -127,9 +132,11 @@ class Samples:
         self._refused: set[PointKey] = set()
 
     async def write(self, samples: Sequence[Sample]) -> int:
-        """Of several samples of one point there must be one at most. Returns how many were written: those of shards that the member
-        does not hold any more are left out, and so is one that the database refuses for what it holds. The halves of what it
-        refuses are written on their own."""
+        """Write samples, at most one for each point, and return the number of written ones.
+
+        Samples of shards that the member no longer holds are left out, and so is a sample whose content the database refuses. A
+        refused batch is halved, and each half is written separately.
+        """
         if not samples:
             return 0
         try:
@@ -152,33 +159,34 @@ class Samples:
             _WRITE,
             {
                 "member": self._member,
-                "channels": uuids([one.key.channel for one in samples]),
-                "encoders": bigints([one.key.encoder for one in samples]),
-                "points": bigints([one.key.point for one in samples]),
-                "shards": bigints([one.shard for one in samples]),
-                "epochs": bigints([one.epoch for one in samples]),
-                "addresses": bigints([one.address for one in samples]),
-                "strategies": bigints([one.strategy for one in samples]),
-                "states": texts([one.state for one in samples]),
-                "updated": instants([one.last_updated for one in samples]),
-                "marks": texts([one.mark or None for one in samples]),
-                "said": booleans([one.receiving for one in samples]),
-                "counted": booleans([one.counted for one in samples]),
-                "faults": texts([one.fault or None for one in samples]),
-                "ages": bigints([round(one.age * 1_000_000) for one in samples]),
+                "channels": uuids([sample.key.channel for sample in samples]),
+                "encoders": bigints([sample.key.encoder for sample in samples]),
+                "points": bigints([sample.key.point for sample in samples]),
+                "shards": bigints([sample.shard for sample in samples]),
+                "epochs": bigints([sample.epoch for sample in samples]),
+                "addresses": bigints([sample.address for sample in samples]),
+                "strategies": bigints([sample.strategy for sample in samples]),
+                "states": texts([sample.state for sample in samples]),
+                "updated": instants([sample.last_updated for sample in samples]),
+                "marks": texts([sample.mark or None for sample in samples]),
+                "said": booleans([sample.receiving for sample in samples]),
+                "counted": booleans([sample.counted for sample in samples]),
+                "faults": texts([sample.fault or None for sample in samples]),
+                "ages": bigints([round(sample.age * 1_000_000) for sample in samples]),
             },
         )
 
     async def live_channels(self) -> dict[UUID, LiveChannel]:
-        """The channels of live Events."""
-        return {channel: LiveChannel(*found) for channel, *found in await self._database.rows(_LIVE_CHANNELS)}
+        """Return the channels of live Events."""
+        return {channel: LiveChannel(*columns) for channel, *columns in await self._database.rows(_LIVE_CHANNELS)}
 
     async def ages(self, channels: Sequence[UUID]) -> dict[tuple[PointKey, int], float]:
-        """How many seconds ago each point of these channels was sampled, by anybody, with the fingerprint of what was asked."""
+        """Return the number of seconds since each point of these channels was sampled by any process, by point and fingerprint of
+        the sampled address."""
         rows = await self._database.rows(_AGES, (uuids(channels), FRESH))
         return {(PointKey(channel, encoder, point), address): age for channel, encoder, point, address, age in rows}
 
     async def forget(self) -> None:
-        """Delete what was sampled long ago. Points whose samples are refused are told of again."""
+        """Delete old samples. Refusals of samples are logged again afterwards."""
         self._refused.clear()
         await self._database.execute(_FORGET, (_KEPT,))

@@ -1,4 +1,4 @@
-"""Records at present or at any position of the log, through one port: responses are made from both in the same way."""
+"""Records at present or at any position of the log, through one port, so that responses are made from both in the same way."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class OwnedRecords(Protocol):
     async def of_owners(self, kind: str, owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow]]: ...
 
     async def ever_of_owner(self, kind: str, owner: object) -> Sequence[str]:
-        """The ids of all properties that it has or had."""
+        """Return the ids of all properties that the owner has or had."""
         ...
 
 
 class RecordHistory:
-    """`at(None)` reads the views, `at(position)` the log."""
+    """Readers of records: `at(None)` reads the views, `at(position)` the log."""
 
     def __init__(self, streams: Streams, records: RecordQueries, *, properties: OwnedRecords) -> None:
         self._streams = streams
@@ -48,7 +48,7 @@ class _Present:
 
 
 class _Past:
-    """Reads the log. Which records a parent or owner has or had is in the views."""
+    """Reads the log. The views tell which records a parent or owner has or had."""
 
     def __init__(self, streams: Streams, position: int, *, records: RecordQueries, properties: OwnedRecords) -> None:
         self._streams = streams

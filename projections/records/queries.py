@@ -19,7 +19,7 @@ from projections.kernel.where import where
 
 
 class Named(NamedTuple):
-    """The details of a record that only its name is read of."""
+    """The details of a record of which only the name is read."""
 
     name: str
 
@@ -36,7 +36,7 @@ _SELECT = _COLUMNS + "WHERE NOT deleted AND "
 BY_NAME: Final[LiteralString] = "name, id"
 BY_CREATION: Final[LiteralString] = "date_created, id"
 BY_NUMBER: Final[LiteralString] = "length(id), id"
-"""Of records whose ids are whole numbers."""
+"""The order of records whose ids are whole numbers."""
 _ADDED_BY = """
 SELECT count(*) FROM (
     SELECT FROM record_view r
@@ -53,20 +53,21 @@ class RecordQueries:
         self._database = database
         self._details: Mapping[str, type[BaseModel]] = {kind.KIND: kind.DETAILS for kind in kinds}
         self._by_link = DataLoader[Link, RecordRow](self._linked)
-        self._shown = DataLoader[Link, RecordRow](self._those_shown, lanes=1)
+        self._shown = DataLoader[Link, RecordRow](self._load_shown, lanes=1)
         self._by_name = DataLoader[tuple[str, str], RecordRow](self._named)
 
     async def shown(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
-        """The targets of links. Of most kinds only the name: a document may be large. Missing ones are not in the result."""
+        """Return the targets of links, without missing ones. For most kinds only the name is read, since a document
+        may be large."""
         links = dict.fromkeys(links)
         return await self._shown.many(list(links)) if links else {}
 
-    async def _those_shown(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
+    async def _load_shown(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
         rows = await self._database.rows(_SHOWN, (_SHOWN_WHOLE, *_ends(links)))
         return {row.link: row for row in map(self._shown_row, rows)}
 
     async def linked(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
-        """The targets of links with all details. Missing ones are not in the result."""
+        """Return the targets of links with all details, without missing ones."""
         links = dict.fromkeys(links)
         return await self._by_link.many(list(links)) if links else {}
 
@@ -76,35 +77,37 @@ class RecordQueries:
     async def find(self, kind: str, key: object) -> RecordRow | None:
         return await self._by_link((kind, str(key)))
 
-    async def known(self, kind: str, key: object) -> RecordRow:
-        """The record, or `NotFound`."""
-        found = await self.find(kind, key)
-        if found is None:
+    async def require(self, kind: str, key: object) -> RecordRow:
+        """Return the record. Raise `NotFound` if it does not exist."""
+        record = await self.find(kind, key)
+        if record is None:
             raise NotFound(kind, str(key))
-        return found
+        return record
 
     async def added_by(self, kind: str, client: str, *, most: int) -> int:
-        """How many records of the kind the client has added, counted up to `most`."""
+        """Return the number of records of the kind that the client has added, counted up to `most`."""
         row = await self._database.row(_ADDED_BY, (kind, client, most))
         return int(row[0]) if row else 0
 
     async def by_reference(self, kind: str, reference_id: str) -> RecordRow | None:
-        """Reference ids are not unique: the most recently created record that has this one."""
+        """Return the most recently created record with this reference id, since reference ids are not unique."""
         order = " ORDER BY date_created DESC, id DESC LIMIT 1"
         rows = await self._database.rows(_SELECT + "kind = %s AND reference_id = %s" + order, (kind, reference_id))
         return self._row(rows[0]) if rows else None
 
     async def all(self, kind: str, *, without_parent: bool = False) -> list[RecordRow]:
-        """The records of a kind by name, as `parts`, for a caller that needs them together."""
+        """Return the records of a kind by name, for a caller that needs all `parts` together."""
         return [row async for part in self.parts(kind, without_parent=without_parent) for row in part]
 
     async def parts(
         self, kind: str, *, order: LiteralString = BY_NAME, without_parent: bool = False
     ) -> AsyncIterator[Sequence[RecordRow]]:
-        """The records of a kind, however many and large, in parts that are read when the one before was taken. `without_parent`
-        leaves out those that belong to another record. A list that fits into one part takes one statement."""
+        """Yield the records of a kind, however many and large, in parts that are read when the previous part was consumed.
+
+        `without_parent` leaves out records that belong to another record. A list that fits into one part takes one statement.
+        """
         of_none = " AND parent IS NULL" if without_parent else ""
-        condition = f"kind = '{kind}'{of_none}"  # literals, for an index of webhooks
+        condition = f"kind = '{kind}'{of_none}"  # a literal, so that an index of webhooks is used
         rows = await self._database.lists.rows(_begun(condition, order=order), {"bytes": ORDINARY, "most": LARGEST})
         begun = sum(row[3] is not None for row in rows)
         yield [self._row(row[:-1]) for row in rows[:begun]]
@@ -112,16 +115,16 @@ class RecordQueries:
         del rows
         for links in in_parts(rest):
             read = await self._database.lists.rows(_COLUMNS + _AMONG, _ends(links))
-            found = {row.link: row for row in map(self._row, read)}
-            yield [found[link] for link in links if link in found]
+            rows_by_link = {row.link: row for row in map(self._row, read)}
+            yield [rows_by_link[link] for link in links if link in rows_by_link]
 
     async def of_parent(self, kind: str, parent: object) -> list[RecordRow]:
-        """The records of a kind that belong to one parent, in no order."""
+        """Return the records of a kind that belong to one parent, in no order."""
         rows = await self._database.rows(_SELECT + "kind = %s AND parent = %s", (kind, str(parent)))
         return [self._row(row) for row in rows]
 
     async def page(self, kind: str, *, parent: str | None, window: Window, descending: bool) -> Page[RecordRow]:
-        """The records of a kind, of one parent where it is given, by their creation."""
+        """Return the records of a kind, of one parent if given, by their creation."""
         conditions, named = where([("kind", kind, "kind = %(kind)s"), ("parent", parent, "parent = %(parent)s")])
         condition, way = " AND ".join(["NOT deleted", *conditions]), "DESC" if descending else "ASC"
         rows, total = await self._database.lists.page(
@@ -133,14 +136,14 @@ class RecordQueries:
         return Page(window.limit, total, [self._row(row) for row in rows])
 
     async def ever_of_parent(self, kind: str, parent: object) -> list[str]:
-        """Ids of all records of a kind that belong or belonged to one parent: reading a past state starts from them."""
+        """Return the ids of all records of a kind that belong or belonged to one parent. Reading a past state starts from them."""
         rows = await self._database.rows("SELECT id FROM record_view WHERE kind = %s AND parent = %s", (kind, str(parent)))
         return [key for (key,) in rows]
 
     async def named(self, kind: str, names: Iterable[str]) -> dict[str, RecordRow]:
-        """Records of a kind by their whole, exact names. Of several with one name, any one."""
-        found = await self._by_name.many([(kind, name) for name in dict.fromkeys(names)])
-        return {name: row for (_, name), row in found.items()}
+        """Return records of a kind by their exact names. If several have one name, any of them is returned."""
+        records = await self._by_name.many([(kind, name) for name in dict.fromkeys(names)])
+        return {name: row for (_, name), row in records.items()}
 
     async def _named(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RecordRow]:
         statement = _COLUMNS + "JOIN unnest(%s::text[], %s::text[]) AS n(kind, name) USING (kind, name) WHERE NOT deleted"
@@ -148,7 +151,7 @@ class RecordQueries:
         return {(row.kind, row.details.name): row for row in rows}
 
     async def those(self, kind: str, keys: Iterable[object]) -> list[RecordRow]:
-        """Records of a kind by their ids, in the order of the ids; unknown ones are left out."""
+        """Return records of a kind by their ids, in the order of the ids. Unknown ids are left out."""
         links = [(kind, str(key)) for key in keys]
         rows = await self.linked(links)
         return [rows[link] for link in links if link in rows]
@@ -166,8 +169,8 @@ class RecordQueries:
 
 
 def _begun(condition: str, *, order: str) -> str:
-    """A query for the records of a list in their order, with the bytes of each; those after the first `bytes` or the first `most`
-    are without their document."""
+    """Return a query for the records of a list in their order, with the bytes of each. Records after the first `bytes` or the first
+    `most` lack their document."""
     return f"""
 SELECT kind, id, version, CASE WHEN number <= %(most)s AND until <= %(bytes)s THEN document END, date_created, date_modified, size
 FROM (

@@ -1,4 +1,4 @@
-"""Reads the table of links: which aggregates refer to others, with their names from the views."""
+"""Reads the table of links: the aggregates that refer to others, with their names from the views."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ class Links:
         self._database = database
 
     async def users_of(self, streams: Sequence[str], *, limit: int = 5) -> list[User]:
-        """The first few that refer to any of these. A stream is not its own user."""
+        """Return the first few aggregates that refer to any of these streams. A stream is not its own user."""
         rows = await self._database.rows(_USERS, {"targets": list(streams), "limit": limit})
         return [User(kind, key, name) for kind, key, name in rows]

@@ -1,6 +1,7 @@
-"""The view of all kinds of simple records: the name for those that link to the record, and the details as a document.
+"""The view of all kinds of simple records: the name for aggregates that link to the record, and the details as a document.
 
-One table for all kinds: a new resource needs only a kind and a route file, and one query finds the names of links of all kinds.
+There is one table for all kinds: a new resource needs only a kind and a route file, and one query finds the names of links of all
+kinds.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def row(record: Record) -> tuple[Any, ...]:
 
 
 def record_view(kinds: Sequence[type[Record]]) -> View:
-    """The view of these kinds of records."""
+    """Return the view of these kinds of records."""
     return View(
         name="record_view",
         version=3,

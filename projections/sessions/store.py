@@ -1,7 +1,7 @@
 """The rows of sessions: drawn at every start, fenced by their number.
 
-A worker draws a number only under its lease on the shard and while the session is wanted, in one statement. So none is drawn after
-a stop was committed, and none by a worker whose shard another one has.
+A worker draws a number only under its lease on the shard and while the session is wanted, in one statement. So no number is drawn
+after a stop was committed, nor by a worker that has lost the shard.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ _LONGEST: Final = 500
 
 
 class SessionState(StrEnum):
-    """STARTING, RUNNING and WAITING, which is between a failure and the next try, have a worker. HANDED_OVER: the worker that had
-    it was stopped, and the next one starts it at once."""
+    """The states of a session.
+
+    Sessions that are STARTING, RUNNING or WAITING, which is between a failure and the next attempt, have a worker. HANDED_OVER
+    means that the worker was stopped, and the next one starts the session at once.
+    """
 
     STARTING = "starting"
     RUNNING = "running"
@@ -40,7 +43,8 @@ ENDED: Final = (SessionState.STOPPED, SessionState.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A session that is to run, as the query of its kind gives it. `wish` names the order: with another one it starts anew."""
+    """A session that is to run, as returned by the query of its kind. `wish` identifies the order: with another order the session
+    starts anew."""
 
     key: str
     owner: str
@@ -67,8 +71,11 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """`failures` are those in a row before this start, `restarts` the starts before it under the same order, and `place` is what
-    those have kept. `waited`: the try before it has begun nothing, and is no restart."""
+    """A number drawn for a start.
+
+    `failures` counts consecutive failures before this start, `restarts` the earlier starts under the same order, and `place` is
+    what those have stored. `waited` means that the previous attempt has begun nothing, and does not count as a restart.
+    """
 
     number: int
     failures: int = 0
@@ -79,7 +86,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session as operators see it."""
+    """A session as shown to operators."""
 
     kind: str
     key: str
@@ -160,23 +167,25 @@ class SessionStore:
         return [Wanted(*row) for row in await self._database.rows(self._wanted.sql)]
 
     async def under_way(self, shards: Collection[int]) -> Sequence[SessionRow]:
-        """Rows of these shards that have not ended, or failed: what a worker finds that takes over."""
+        """Return the sessions of these shards that have not ended, or have failed: what a worker finds when it takes over."""
         states = [*UNDER_WAY, SessionState.FAILED]
         condition = "WHERE kind = %s AND shard = ANY(%s::bigint[]) AND state = ANY(%s::text[])"
         rows = await self._database.rows(_COLUMNS + condition, (self.kind, bigints(list(shards)), texts(states)))
         return [_row(row) for row in rows]
 
-    async def handed_over(self, beside: Collection[int]) -> bool:
-        """Whether sessions of other shards wait for a worker that starts them at once."""
+    async def handed_over(self, own_shards: Collection[int]) -> bool:
+        """Return True if sessions of shards other than these wait for a worker that starts them at once."""
         condition = "SELECT FROM sessions WHERE kind = %s AND state = %s AND NOT shard = ANY(%s::bigint[]) LIMIT 1"
-        return bool(await self._database.rows(condition, (self.kind, SessionState.HANDED_OVER, bigints(list(beside)))))
+        return bool(await self._database.rows(condition, (self.kind, SessionState.HANDED_OVER, bigints(list(own_shards)))))
 
     async def draw(
         self, wanted: Wanted, hold: Hold, *, host: str, waited: bool = False, failures: int | None = None
     ) -> Drawn | None:
-        """Begin a session. None: it is not wanted any more, or the shard is another worker's. `waited`: as in `Drawn`. Without
-        `failures` their number stays."""
-        given = {
+        """Begin a session. Return None if it is not wanted any more, or the shard belongs to another worker.
+
+        `waited` has the meaning of `Drawn.waited`. Without `failures` their number is unchanged.
+        """
+        parameters = {
             "kind": self.kind,
             "key": wanted.key,
             "owner": wanted.owner,
@@ -189,55 +198,59 @@ class SessionStore:
             "member": hold.member,
             "epoch": hold.epoch,
         }
-        row = await self._database.row(_DRAW.format(wanted=self._wanted.sql), given)
+        row = await self._database.row(_DRAW.format(wanted=self._wanted.sql), parameters)
         return None if row is None else replace(Drawn(*row), waited=waited)
 
     async def settle(self, key: str, number: int, *, state: SessionState, reason: str = "", failures: int | None = None) -> bool:
-        """False: a later session of the key has begun. Without `failures` their number stays."""
+        """Store the state of a session. Return False if a later session of the key has begun. Without `failures` their number is
+        unchanged."""
         return bool(
             await self._database.execute(_SETTLE, (state, storable_text(reason)[:_LONGEST], failures, self.kind, key, number))
         )
 
     async def keep_place(self, key: str, number: int, *, part: str, place: Mapping[str, Any]) -> bool:
-        """Of one part of the session; the others stay. False: a later session of the key has begun."""
+        """Store the place of one part of the session; the other parts are unchanged. Return False if a later session of the key has
+        begun."""
         document = to_json(place).decode()
         return bool(await self._database.execute(_KEEP_PLACE, (part, document, self.kind, key, number)))
 
     async def report(self, statistics: Mapping[tuple[str, int], Mapping[str, Any]]) -> set[str]:
-        """Write statistics by key and number; the keys whose session is another's by now. What a column cannot hold is null."""
+        """Write statistics by key and number, and return the keys whose session has been replaced. Values that a column cannot
+        store become null."""
         keys = [key for key, _ in statistics]
         documents = [storable_json(document) for document in statistics.values()]
-        given = (texts(keys), bigints([number for _, number in statistics]), texts(documents), self.kind)
-        return set(keys) - {key for (key,) in await self._database.rows(_REPORT, given)}
+        parameters = (texts(keys), bigints([number for _, number in statistics]), texts(documents), self.kind)
+        return set(keys) - {key for (key,) in await self._database.rows(_REPORT, parameters)}
 
 
 class SessionQueries:
-    """Sessions of all kinds."""
+    """Queries of sessions of all kinds."""
 
     def __init__(self, database: Pool) -> None:
         self._database = database
 
     async def counts(self) -> Sequence[tuple[str, str, int, float | None]]:
-        """Kind, state, how many, and of running ones the seconds since the longest silent one was heard of."""
+        """Return kind, state and number of sessions, and for running ones the longest time in seconds since a session was last
+        heard of."""
         return [(kind, state, count, silent) for kind, state, count, silent in await self._database.rows(_COUNTS)]
 
     async def pushes(self) -> Mapping[bool, int]:
-        """How many live publications are pushed, by whether their targets take them."""
+        """Return the numbers of pushed live publications, by whether their targets accept them."""
         return {bool(connected): count for connected, count in await self._database.rows(_PUSHES)}
 
     async def list(self) -> Sequence[SessionRow]:
-        """Those under way first, the latest change first."""
+        """Return the sessions in progress first, the latest change first."""
         order = "ORDER BY state = ANY(%s::text[]) DESC, changed_at DESC, kind, key"
         return [_row(row) for row in await self._database.rows(_COLUMNS + order, (texts(list(UNDER_WAY)),))]
 
     async def of_event(self, event: UUID) -> Sequence[SessionRow]:
-        """The encoders of an Event, one session for each channel that it was on: the latest start first."""
+        """Return the encoders of an Event, one session for each channel that it was on, the latest start first."""
         condition = "WHERE kind = 'encoder' AND owner = %s ORDER BY started_at DESC, key"
         return [_row(row) for row in await self._database.rows(_COLUMNS + condition, (str(event),))]
 
 
 async def remove_ended_sessions(database: Database, before: datetime) -> int:
-    """Sessions that ended before that time; gives how many. Their history is in the log."""
+    """Remove sessions that ended before that time, and return their number. Their history is in the log."""
     return await database.execute(
         "DELETE FROM sessions WHERE state = ANY(%s::text[]) AND changed_at < %s", (texts(list(ENDED)), before)
     )

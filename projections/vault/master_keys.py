@@ -1,7 +1,7 @@
-"""The record of the master keys that the vault is encrypted with, and how the processes that run keep up with it.
+"""The record of the master keys that encrypt the vault, and how running processes follow it.
 
 While a master key is replaced (projections/vault/rotation.py) the database names two. A process that lacks one reads its key files
-again. It goes on encrypting with the previous key until every process holds both.
+again. It keeps encrypting with the previous key until every process has both.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ SELECT coalesce(sum((SELECT count(*) FROM (SELECT FROM vault WHERE key_id = k.va
 FROM ({distinct("key_id", table="vault")}) AS k
 WHERE EXISTS (SELECT FROM named) AND NOT EXISTS (SELECT FROM named WHERE key_id IS NULL OR key_id = k.value)
 """
-"""How many secrets fit no master key that the database uses, counted up to `MOST_COUNTED` for each other key. It takes a few
-look-ups in an index; nothing is decrypted."""
+"""A query for the number of secrets that fit no master key of the database, counted up to `MOST_COUNTED` for each other key. It
+takes a few look-ups in an index; nothing is decrypted."""
 _FRESH: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class NamedKeys:
-    """The fingerprints of the master keys that the database uses. `previous_encrypts`: not every process holds the new one yet."""
+    """The fingerprints of the master keys that the database uses. While `previous_encrypts`, some process does not have the new key
+    yet."""
 
     present: str
     previous: str | None
@@ -59,20 +60,21 @@ class NamedKeys:
 
     @property
     def encrypting(self) -> str:
-        """The key that new secrets are encrypted with."""
+        """The key that encrypts new secrets."""
         return self.previous if self.previous is not None and self.previous_encrypts else self.present
 
 
 async def named_keys(database: Pool) -> NamedKeys | None:
-    """None for a database that no process with a key has used yet."""
+    """Return the keys that the database uses; None if no process with a key has used it yet."""
     row = await database.row(_NAMED)
     return None if row is None else NamedKeys(*row)
 
 
 async def master_key_fits(database: Pool, ring: KeyRing) -> bool:
-    """Whether these keys can decrypt the whole vault. A new database takes the first key that comes.
+    """Return True if these keys can decrypt the whole vault. A new database accepts the first key.
 
-    While a key is replaced both are needed, the new one and the previous one."""
+    While a key is replaced both are needed, the new one and the previous one.
+    """
     await database.execute(_FIRST, (ring.held[0],))
     await write_down(database, ring)
     named = await named_keys(database)
@@ -80,23 +82,23 @@ async def master_key_fits(database: Pool, ring: KeyRing) -> bool:
 
 
 async def replace_lost_key(owner: Database, ring: KeyRing) -> None:
-    """From now on the database uses this key, and no other. Secrets under a key that was lost stay as they are."""
+    """Make the database use this key from now on, and no other. Secrets under a lost key stay as they are."""
     await write_down(owner, ring)
     await owner.execute(_REPLACED, (ring.held[0],))
 
 
 async def write_down(database: Pool, ring: KeyRing) -> None:
-    """How secrets name these keys. The database refuses secrets under others."""
+    """Store how secrets name these keys. The database refuses secrets under others."""
     await database.execute(_IDS, (texts(list(ring.key_ids)), texts(list(ring.key_ids.values()))))
 
 
 async def unreadable_secrets(database: Pool) -> int:
-    """How many secrets fit no master key that the database uses (`UNREADABLE`)."""
+    """Return the number of secrets that fit no master key of the database (`UNREADABLE`)."""
     row = await database.row(UNREADABLE)
     return int(row[0]) if row is not None else 0
 
 
-class HeldKeys:
+class ProcessKeys:
     """The keys of this process, kept in step with the database. `follow` is called with each heartbeat."""
 
     def __init__(self, database: Database, ring: KeyRing) -> None:
@@ -104,11 +106,11 @@ class HeldKeys:
         self.ring = ring
         self._missing = Repeated()
         self.fit = True
-        """Whether the process holds the key that new secrets are encrypted with."""
+        """True if the process has the key that encrypts new secrets."""
 
     @property
     def fingerprints(self) -> Sequence[str]:
-        """The fingerprints of the keys; the first one encrypts."""
+        """The fingerprints of the keys; the first key encrypts."""
         return self.ring.held
 
     async def follow(self) -> None:
@@ -116,7 +118,7 @@ class HeldKeys:
         if named is None:
             return
         if not named.all <= set(self.fingerprints) and self.ring.look():
-            _log.info("took up another master key")
+            _log.info("switched to another master key")
         if self._fits(named) and named.encrypting != self.fingerprints[0]:
             self.ring.encrypt_with(named.encrypting)
             await write_down(self._database, self.ring)
@@ -126,8 +128,8 @@ class HeldKeys:
         lacking = sorted(named.all - set(self.fingerprints))
         if lacking and self._missing.due(" ".join(lacking)):
             _log.error(
-                "this process does not hold the master key %s that the database uses: put the key files of the machine where "
-                "`medialedger keys rotate` was run in their place here; nothing has to be restarted",
+                "this process lacks the master key %s that the database uses: put the key files of the machine where "
+                "`medialedger keys rotate` was run in their place here; no restart is needed",
                 " and ".join(lacking),
             )
         self.fit = named.encrypting in self.fingerprints
@@ -135,10 +137,12 @@ class HeldKeys:
 
 
 class VaultState:
-    """Whether this process can encrypt secrets, and how many nobody can decrypt. The database is asked at most every few seconds:
-    probes need no key of a client."""
+    """The state of the vault for this process: whether it can encrypt secrets, and the number of secrets that cannot be decrypted.
 
-    def __init__(self, database: Pool, keys: HeldKeys | None, *, fresh: float = _FRESH) -> None:
+    The database is queried at most every few seconds, because probes need no API key.
+    """
+
+    def __init__(self, database: Pool, keys: ProcessKeys | None, *, fresh: float = _FRESH) -> None:
         self._database = database
         self._keys = keys
         self._fresh = fresh
@@ -146,7 +150,7 @@ class VaultState:
 
     @property
     def fit(self) -> bool:
-        """Whether the process holds the key that new secrets are encrypted with."""
+        """True if the process has the key that encrypts new secrets."""
         return self._keys is None or self._keys.fit
 
     async def unreadable(self) -> int:

@@ -1,16 +1,15 @@
-"""Rotation of the master key: encrypts every secret in the vault under a new key, while the product runs:
-docs/how-to/rotate-the-master-key.md, docs/adr/0089-the-master-key-is-replaced-while-the-product-runs.md.
+"""Rotation of the master key: encrypts every secret in the vault under a new key, while the product runs. See
+docs/how-to/rotate-the-master-key.md and docs/adr/0089-the-master-key-is-replaced-while-the-product-runs.md.
 
-`begin` records that the database uses two keys. From then on a process that holds one of them only does not start, and one that
-runs reads its key files again. All go on encrypting with the old key. When each process that lives holds both, `switch` records
-that the new one encrypts from now on. When each encrypts with it, `run` encrypts the old secrets again, in small batches, each
-committed by itself, and deletes the record of the old key when no secret is left under it. The database refuses a secret under a
+`begin` records that the database uses two keys. From then on a process that has only one of them does not start, and a running
+process reads its key files again. All keep encrypting with the old key. Once every living process has both, `switch` records that
+the new key encrypts from now on. Once all encrypt with it, `run` encrypts the old secrets again, in small batches that are
+committed separately, and deletes the record of the old key when no secret is left under it. The database refuses a secret under a
 key that it does not name, so nothing is encrypted with the old key afterwards.
 
-After a crash it continues when it is run again: the key id of each secret tells which key it is under.
-
-Events do not change: they hold references, which stay, and fingerprints made with the old key. A secret that is sent again after a
-rotation therefore counts as a new one.
+After a crash it continues when it is run again: the key id of each secret tells which key encrypts it. Events do not change: they
+hold references, which stay, and fingerprints made with the old key. A secret that is sent again after a rotation therefore counts
+as a new one.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ from projections.vault.master_keys import named_keys, write_down
 
 BATCH: Final = 500
 SETTLE: Final = 10.0
-"""Seconds from the switch to the end of a rotation, where processes run: what they had encrypted before is written by then."""
+"""The number of seconds from the switch to the end of a rotation, if processes run. By then they have written what they had
+encrypted before."""
 _POLL: Final = 0.5
 
 _BEGIN = """
@@ -52,7 +52,7 @@ FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::byt
     AS n(reference, was, key_id, fingerprint, nonce, ciphertext)
 WHERE vault.reference = n.reference AND vault.key_id = n.was
 """
-# The lock is taken first, in a statement of its own: it waits for secrets that are being written, and the next statement sees them.
+# The lock is taken first, in a separate statement: it waits for secrets that are being written, and the next statement sees them.
 _LOCK = "SELECT FROM master_keys FOR UPDATE"
 _DONE = """
 UPDATE master_keys SET previous = NULL, begun_at = NULL, switched_at = NULL
@@ -62,7 +62,7 @@ WHERE previous IS NOT NULL AND NOT previous_encrypts AND NOT EXISTS (SELECT FROM
 _FORGOTTEN = "DELETE FROM master_key_ids i USING master_keys m WHERE i.fingerprint NOT IN (m.fingerprint, coalesce(m.previous, ''))"
 _NOTHING = UUID(int=0)
 
-Waiting = Callable[[Sequence[LivingProcess]], None]
+ReportWaiting = Callable[[Sequence[LivingProcess]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,10 @@ class Fingerprints:
 
 
 class Rotation:
-    """One replacement of the master key. `ring` holds both keys, and encrypts with the new one.
+    """A replacement of the master key. `ring` holds both keys, and encrypts with the new one.
 
-    The connection must be that of the schema's owner: the role of the application may not change which keys are used."""
+    The connection must be that of the schema's owner: the role of the application may not change which keys are used.
+    """
 
     def __init__(self, database: Database, *, ring: KeyRing, old: str, batch: int = BATCH, settle: float = SETTLE) -> None:
         self._database = database
@@ -87,7 +88,7 @@ class Rotation:
         self._settle = settle
 
     async def begin(self) -> None:
-        """Record that both keys are in use, and that the old one encrypts. Raises `Refused` when the database uses other keys."""
+        """Record that both keys are in use, and that the old one encrypts. Raise `Refused` if the database uses other keys."""
         names = self._fingerprints
         await write_down(self._database, self._ring)
         await self._database.execute(_BEGIN, {"new": names.new, "old": names.old})
@@ -95,33 +96,36 @@ class Rotation:
         if named is None or named.present != names.new or named.previous not in (None, names.old):
             raise Refused("the database does not use this master key")
 
-    async def switch(self, waiting: Waiting) -> None:
-        """Wait until every process holds both keys, then until every process encrypts with the new one. `waiting` is called with
-        the processes that are waited for, whenever they are others than before."""
+    async def switch(self, waiting: ReportWaiting) -> None:
+        """Wait until every process has both keys, then until every process encrypts with the new one.
+
+        `waiting` is called with the processes that have not done so, whenever they change.
+        """
         await self._until(lambda process: set(self._ring.held) <= set(process.master_keys or ()), waiting)
         await self._database.execute(_SWITCH)
         await self._until(lambda process: (process.master_keys or [""])[0] == self._fingerprints.new, waiting)
 
-    async def _until(self, ready: Callable[[LivingProcess], bool], waiting: Waiting) -> None:
-        """Wait for all processes but those that have no key at all."""
-        told: Sequence[object] = ()
-        while left := [one for one in await self._processes() if not ready(one)]:
-            now = [(one.host, one.pid, one.master_keys) for one in left]
-            if now != told:
-                waiting(left)
-                told = now
+    async def _until(self, ready: Callable[[LivingProcess], bool], waiting: ReportWaiting) -> None:
+        """Wait for all processes except those without any key."""
+        reported: Sequence[object] = ()
+        while unready := [process for process in await self._processes() if not ready(process)]:
+            now = [(process.host, process.pid, process.master_keys) for process in unready]
+            if now != reported:
+                waiting(unready)
+                reported = now
             await asyncio.sleep(_POLL)
 
     async def _processes(self) -> Sequence[LivingProcess]:
-        """The processes that encrypt or decrypt, or are too old to tell."""
-        return [one for one in await living(self._database) if one.master_keys != []]
+        """Return the processes that encrypt or decrypt, or are too old to report their keys."""
+        return [process for process in await living(self._database) if process.master_keys != []]
 
     async def run(self, progress: Callable[[int], None]) -> int:
-        """Encrypt all secrets of the old key with the new one; gives how many. Secrets that a process had encrypted with the old
-        key before it switched are found too: it ends when none is left.
+        """Encrypt all secrets of the old key with the new one, and return their number. Secrets that a process encrypted with the
+        old key before it switched are included: the loop ends when none is left.
 
-        Raises `Refused` when some of them cannot be decrypted. All others are then under the new key, and the old key is still
-        recorded. Secrets under a third key stay as they are."""
+        Raise `Refused` if some of them cannot be decrypted. All others are then under the new key, and the old key is still
+        recorded. Secrets under a third key stay as they are.
+        """
         count, done = 0, False
         settle = self._settle if await self._processes() else 0.0
         while not done:
@@ -136,7 +140,8 @@ class Rotation:
         return count
 
     async def _ended(self, settle: float) -> bool:
-        """Delete the record of the old key, unless secrets were encrypted with it since the last pass."""
+        """Delete the record of the old key, unless secrets were encrypted with it since the last pass. Return True if it is
+        deleted."""
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(_LOCK)
             await connection.execute(_DONE, {"old": self._old_id, "settle": settle})
@@ -145,7 +150,8 @@ class Rotation:
         return named is None or named.previous is None
 
     async def _pass(self, progress: Callable[[int], None], *, before: int, unreadable: set[UUID]) -> int:
-        """One pass over the vault; gives how many secrets were encrypted. `unreadable` collects those that cannot be decrypted."""
+        """Make one pass over the vault, and return the number of encrypted secrets. `unreadable` collects those that cannot be
+        decrypted."""
         last, count = _NOTHING, 0
         while rows := await self._database.rows(_DUE, (self._old_id, last, self._batch)):
             due = [EncryptedSecret(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Random secrets that webhooks sign with."""
+"""Random secrets with which webhooks are signed."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from domain.webhook import secret as signing
 
 
 def new_signing_secret() -> str:
-    """From the operating system's random generator, in the form of the Standard Webhooks specification."""
+    """Return a secret from the operating system's random generator, in the form of the Standard Webhooks specification."""
     return signing.encode_secret(os.urandom(signing.BYTES))

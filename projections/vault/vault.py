@@ -1,4 +1,4 @@
-"""The vault: encrypted secrets in a table beside the log."""
+"""The vault: encrypted secrets in a table next to the log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ class Vault:
         self._stored = DataLoader(self._read)
 
     def encrypt(self, secret: str, *, owner: str) -> EncryptedSecret:
-        """`owner` is the stream of the aggregate that the secret belongs to."""
+        """Encrypt a secret. `owner` is the stream of the aggregate that the secret belongs to."""
         return self._cipher.encrypt(secret, owner=owner, reference=new_id(), nonce=os.urandom(NONCE_BYTES))
 
     async def read(self, reference: UUID, *, owner: str) -> str | None:
-        """A stored secret in plain text; None when it was erased. `owner` is the stream that holds the reference. Raises
-        `DecryptionFailed`, also for the secret of another."""
+        """Return a stored secret in plain text; None if it was erased. `owner` is the stream that holds the reference.
+
+        Raise `DecryptionFailed`, also if the secret belongs to another stream.
+        """
         secret = await self._stored(reference)
         if secret is None:
             return None
@@ -44,5 +46,5 @@ class Vault:
         return {row[0]: EncryptedSecret(*row) for row in rows}
 
     def decrypt(self, secret: EncryptedSecret) -> str:
-        """A secret that the caller has read itself. Raises `DecryptionFailed`."""
+        """Decrypt a secret that the caller has read. Raise `DecryptionFailed`."""
         return self._cipher.decrypt(secret)

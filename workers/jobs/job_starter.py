@@ -17,7 +17,7 @@ from domain.job.aggregate import Job
 from domain.job.commands import StartJob
 from domain.kernel.errors import Conflict
 from domain.kernel.ports import Invocation
-from projections.job.admission import Admission, Admitted, Capacity, admitted
+from projections.job.admission import Admission, AdmittedJob, Capacity, admit
 from projections.job.settings import EngineSettingsQueries
 from projections.job.view import SHARDS
 from projections.kernel.database import Database
@@ -93,7 +93,7 @@ class JobStarter:
         """Start the jobs of these shards; gives their number. Jobs wait a moment for a place where steps end fast."""
         begin = min(shards, default=0) / SHARDS
         starts = await self._proposed(shards, begin=begin)
-        chosen: list[tuple[Admitted, Places | None]] = []
+        chosen: list[tuple[AdmittedJob, Places | None]] = []
         self.line = False
         for one in starts:
             places = self._places.get(one.queued.queue)
@@ -119,16 +119,16 @@ class JobStarter:
         late = [one for one in found if one.queued.job in waiting]
         await self._start([(one, places) for one in late[: places.reserve(len(late))]])
 
-    async def _proposed(self, shards: Collection[int] | None, *, begin: float) -> list[Admitted]:
+    async def _proposed(self, shards: Collection[int] | None, *, begin: float) -> list[AdmittedJob]:
         clients = await self._admission.clients()
         if not clients or (shards is not None and not shards):
             return []
         capacities = await self._capacities(clients)
-        held = await self._admission.held(clients)
+        held = await self._admission.used_slots(clients)
         queued = await self._admission.queued(capacities, held, shards=shards)
-        found: list[Admitted] = []
+        found: list[AdmittedJob] = []
         for client, jobs in queued.items():
-            found += admitted(jobs, held[client], capacity=capacities[client], begin=begin)
+            found += admit(jobs, held[client], capacity=capacities[client], begin=begin)
         return found
 
     async def _capacities(self, clients: Sequence[str]) -> Mapping[str, Capacity]:
@@ -137,7 +137,7 @@ class JobStarter:
             client: Capacity(known.max_jobs, known.priority_slots, known.priority_threshold) for client, known in settings.items()
         }
 
-    async def _start(self, starts: Sequence[tuple[Admitted, Places | None]]) -> None:
+    async def _start(self, starts: Sequence[tuple[AdmittedJob, Places | None]]) -> None:
         self.starting += len(starts)
         try:
             ends = await asyncio.gather(*(self._start_one(one, places) for one, places in starts), return_exceptions=True)
@@ -149,7 +149,7 @@ class JobStarter:
             elif end is not None:
                 raise end
 
-    async def _start_one(self, one: Admitted, places: Places | None) -> None:
+    async def _start_one(self, one: AdmittedJob, places: Places | None) -> None:
         queued, job = one.queued, None
         worker = "" if places is None else places.worker
         workers = {} if places is None else {places.name: worker}

@@ -203,7 +203,7 @@ class TaskWorker(LeasedWorker):
     @property
     def free(self) -> int:
         """How many more runs may begin now."""
-        return max(self._steps - len(self._runs) - self._reserved, 0) if self._lease.held else 0
+        return max(self._steps - len(self._runs) - self._reserved, 0) if self._lease.is_valid else 0
 
     def _start_ready(self) -> None:
         while self.free and not self._stopping and (ready := self._next_ready()) is not None:
@@ -214,7 +214,7 @@ class TaskWorker(LeasedWorker):
     def _next_of_others(self) -> ReadyTask | None:
         """Where one client has all places, a task of another gets a further one: steps may last for hours."""
         clients = set(self._clients.values())
-        if len(clients) > 1 or len(self._runs) != self._steps or self._reserved or self._stopping or not self._lease.held:
+        if len(clients) > 1 or len(self._runs) != self._steps or self._reserved or self._stopping or not self._lease.is_valid:
             return None
         return self._ready.take_of_others(clients.pop(), time.monotonic())
 
@@ -246,7 +246,7 @@ class TaskWorker(LeasedWorker):
         """The worker goes on with the next task of a job, if none is more urgent."""
         first = self._first_ready()
         others = first is not None and first < Urgency(job.priority, job.number, 0)
-        return NO_WORKERS if others or self._stopping or not self._lease.held else {self.name: self._lease.worker}
+        return NO_WORKERS if others or self._stopping or not self._lease.is_valid else {self.name: self._lease.worker}
 
     async def _run(self, assigned: Assigned) -> None:
         """Execute a run, and those that follow it in the same job."""
@@ -317,7 +317,7 @@ class TaskWorker(LeasedWorker):
     @property
     def expects_place(self) -> bool:
         """Whether steps end so fast that a job had better wait for a place here than start without one."""
-        return self._lease.held and self._first_ready() is None and time.monotonic() - self._moved < PLACE_EXPECTED
+        return self._lease.is_valid and self._first_ready() is None and time.monotonic() - self._moved < PLACE_EXPECTED
 
     def use_place(self, job: Job | None, *, worker: str) -> None:
         """The job has started in a reserved place, or not."""
@@ -332,8 +332,8 @@ class TaskWorker(LeasedWorker):
 
     async def _beat(self) -> None:
         """Every third of a lease. When it was lost, so are the runs: others may have begun them anew."""
-        await asyncio.sleep(min(self._lease.seconds / 3, self._lease.left + _MOMENT))
-        if not self._lease.held:
+        await asyncio.sleep(min(self._lease.seconds / 3, self._lease.remaining + _MOMENT))
+        if not self._lease.is_valid:
             self._drop(self._runs, "the lease could not be kept")
         if not await self._lease.keep():
             self._drop(self._runs, "the lease was lost")

@@ -98,7 +98,7 @@ async def list_categories(request: Request, query: FreshQuery, records: RecordQu
 @routes.get("/{id}", READ, response_model=Category, name="get_category")
 async def category_by_id(request: Request, id: UUID, query: FreshQuery, records: RecordQueries, history: RecordHistory) -> Response:
     """One category."""
-    row = await records.known(CategoryRecord.KIND, id)
+    row = await records.require(CategoryRecord.KIND, id)
     return Response(200, (await with_properties(history.at(None), [row]))[0], etag=row.version)
 
 

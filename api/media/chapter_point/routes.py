@@ -70,7 +70,7 @@ async def chapter_point_by_id(
     request: Request, id: UUID, query: FreshQuery, records: RecordQueries, history: RecordHistory
 ) -> Response:
     """One chapter point, with the points below it."""
-    point = await records.known(ChapterPointRecord.KIND, id)
+    point = await records.require(ChapterPointRecord.KIND, id)
     return Response(200, await chapter_point_with_children(history.at(None), point), etag=point.version)
 
 

@@ -15,7 +15,7 @@ from api.audit.checkpoints import LogProofs
 from api.cli.verify_export import Checkpoint, commit_leaf, is_beginning, root_by_path, tree
 from api.wiring.core import Core
 from projections.audit.chain import LogDamaged
-from projections.audit.kept_checkpoint import found_in
+from projections.audit.kept_checkpoint import locate
 from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.projections.audit.sealed import SealedLog, verdict
 from tests.projections.feeding import event
@@ -163,9 +163,9 @@ async def test_the_log_is_verified_after_a_checkpoint_that_was_kept(http: httpx.
         assert_problem(await http.get(address, params={"checkpoint": wrong}), 400)
     with log.undone():  # judged on the same connection: others do not see what is undone
         log.edit(f"UPDATE commits SET chain_hash = '\\x00' WHERE last_position = {end}")
-        with pytest.raises(LogDamaged, match="is not that of the checkpoint that was kept"):
-            found_in(log.stored, kept)
+        with pytest.raises(LogDamaged, match="is not that of the given checkpoint"):
+            locate(log.stored, kept)
     with log.undone():
         log.edit("DELETE FROM commits")
-        with pytest.raises(LogDamaged, match=f"the log ends at 0, and the checkpoint that was kept has {end} events"):
-            found_in(log.stored, kept)
+        with pytest.raises(LogDamaged, match=f"the log ends at 0, but the given checkpoint has {end} events"):
+            locate(log.stored, kept)

@@ -16,7 +16,7 @@ from api.wiring.core import Core
 from api.wiring.services import ROUTES
 from domain.kernel.encryption import KeyRing
 from projections.kernel.database import Database
-from projections.vault.master_keys import HeldKeys, VaultState, master_key_fits
+from projections.vault.master_keys import ProcessKeys, VaultState, master_key_fits
 from tests.api.asking import add, add_room, assert_problem, last
 from tests.api.serving import serving
 
@@ -63,7 +63,7 @@ async def test_secrets_that_no_key_decrypts_are_told_and_take_nothing_out_of_ser
 
 
 async def test_a_process_without_the_key_in_use_is_not_ready(inner: Core, database_url: str) -> None:
-    keys = HeldKeys(inner.database, KeyRing(bytes(32)))
+    keys = ProcessKeys(inner.database, KeyRing(bytes(32)))
     async with Database(database_url, size=1) as owner:
         assert await master_key_fits(owner, KeyRing(b"another key than of the process."))
     await keys.follow()

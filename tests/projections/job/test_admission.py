@@ -16,23 +16,23 @@ from domain.job.values import JobState
 from domain.kernel.errors import ClaimTaken, Conflict
 from domain.kernel.ports import Invocation
 from projections.consumers.leases import shard_of
-from projections.job.admission import AT_ONCE, Admission, Admitted, Capacity, Held, Queued, admitted
+from projections.job.admission import AT_ONCE, Admission, AdmittedJob, Capacity, QueuedJob, UsedSlots, admit
 from projections.job.view import SHARDS
 from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept, begin, complete, start, started, update
 
-NOBODY = Held(frozenset(), frozenset())
+NOBODY = UsedSlots(frozenset(), frozenset())
 LOW, HIGH = 5, 1
 
 
-def held(slots: Sequence[int] = (), low: Sequence[int] = ()) -> Held:
-    return Held(frozenset(slots), frozenset(low))
+def used(slots: Sequence[int] = (), low: Sequence[int] = ()) -> UsedSlots:
+    return UsedSlots(frozenset(slots), frozenset(low))
 
 
-def queue(*priorities: int) -> list[Queued]:
+def queue(*priorities: int) -> list[QueuedJob]:
     """Jobs 1, 2, 3 … in the order in which they start."""
     assert list(priorities) == sorted(priorities)
-    return [Queued(number, priority) for number, priority in enumerate(priorities, start=1)]
+    return [QueuedJob(number, priority) for number, priority in enumerate(priorities, start=1)]
 
 
 def capacity(max_jobs: int, priority_slots: int = 0, threshold: int = 5) -> Capacity:
@@ -45,26 +45,26 @@ def capacity(max_jobs: int, priority_slots: int = 0, threshold: int = 5) -> Capa
         (queue(), NOBODY, capacity(2), []),
         (queue(LOW, LOW, LOW), NOBODY, capacity(2), [(1, 1, 1), (2, 2, 2)]),
         (queue(HIGH, LOW), NOBODY, capacity(2), [(1, 1, None), (2, 2, 1)]),
-        (queue(LOW), held([1], [1]), capacity(2), [(1, 2, 2)]),
-        (queue(LOW), held([2], [2]), capacity(2), [(1, 1, 1)]),
-        (queue(LOW), held([1, 2], [1, 2]), capacity(2), []),
-        (queue(HIGH), held([1, 2], [1, 2]), capacity(2), []),
+        (queue(LOW), used([1], [1]), capacity(2), [(1, 2, 2)]),
+        (queue(LOW), used([2], [2]), capacity(2), [(1, 1, 1)]),
+        (queue(LOW), used([1, 2], [1, 2]), capacity(2), []),
+        (queue(HIGH), used([1, 2], [1, 2]), capacity(2), []),
         (queue(LOW), NOBODY, capacity(0), []),
         (queue(HIGH), NOBODY, capacity(0), []),
         (queue(LOW, LOW), NOBODY, capacity(2, 1), [(1, 1, 1)]),
-        (queue(LOW), held([1], [1]), capacity(2, 1), []),
-        (queue(HIGH), held([1], [1]), capacity(2, 1), [(1, 2, None)]),
-        (queue(HIGH, LOW, LOW), held([1], [1]), capacity(3, 1), [(1, 2, None), (2, 3, 2)]),
-        (queue(HIGH, HIGH), held([1]), capacity(3, 1), [(1, 2, None), (2, 3, None)]),
-        (queue(LOW), held([1, 2], []), capacity(3, 1), [(1, 3, 1)]),
+        (queue(LOW), used([1], [1]), capacity(2, 1), []),
+        (queue(HIGH), used([1], [1]), capacity(2, 1), [(1, 2, None)]),
+        (queue(HIGH, LOW, LOW), used([1], [1]), capacity(3, 1), [(1, 2, None), (2, 3, 2)]),
+        (queue(HIGH, HIGH), used([1]), capacity(3, 1), [(1, 2, None), (2, 3, None)]),
+        (queue(LOW), used([1, 2], []), capacity(3, 1), [(1, 3, 1)]),
         (queue(LOW), NOBODY, capacity(2, 2), []),
         (queue(HIGH), NOBODY, capacity(2, 2), [(1, 1, None)]),
         (queue(LOW), NOBODY, capacity(2, 9), []),
-        (queue(LOW, LOW), held([1, 2, 3], [1, 2, 3]), capacity(2), []),
-        (queue(HIGH), held([5, 7], [5]), capacity(2), []),
-        (queue(LOW), held([5], [5]), capacity(2), [(1, 1, 1)]),
-        (queue(LOW), held([3], [4]), capacity(3, 1), [(1, 1, 1)]),
-        (queue(HIGH, LOW), held([3, 4], [3, 4]), capacity(3, 1), [(1, 1, None)]),
+        (queue(LOW, LOW), used([1, 2, 3], [1, 2, 3]), capacity(2), []),
+        (queue(HIGH), used([5, 7], [5]), capacity(2), []),
+        (queue(LOW), used([5], [5]), capacity(2), [(1, 1, 1)]),
+        (queue(LOW), used([3], [4]), capacity(3, 1), [(1, 1, 1)]),
+        (queue(HIGH, LOW), used([3, 4], [3, 4]), capacity(3, 1), [(1, 1, None)]),
         (queue(4, 5), NOBODY, capacity(2, 1), [(1, 1, None), (2, 2, 1)]),
         (queue(5, 5), NOBODY, capacity(2, 1, 6), [(1, 1, None), (2, 2, None)]),
         (queue(1, 1), NOBODY, capacity(2, 1, 1), [(1, 1, 1)]),
@@ -72,9 +72,9 @@ def capacity(max_jobs: int, priority_slots: int = 0, threshold: int = 5) -> Capa
     ],
 )
 def test_queued_jobs_that_may_start(
-    queued: list[Queued], now: Held, limits: Capacity, expected: list[tuple[int, int, int | None]]
+    queued: list[QueuedJob], now: UsedSlots, limits: Capacity, expected: list[tuple[int, int, int | None]]
 ) -> None:
-    assert [(one.queued.job, one.slot, one.low_slot) for one in admitted(queued, now, capacity=limits)] == expected
+    assert [(one.queued.job, one.slot, one.low_slot) for one in admit(queued, now, capacity=limits)] == expected
 
 
 @given(
@@ -89,8 +89,8 @@ def test_no_slot_is_given_twice_and_none_too_many(
     priorities: list[int], slots: set[int], max_jobs: int, priority_slots: int, threshold: int, dice: Random
 ) -> None:
     low = frozenset(dice.sample(sorted(slots), dice.randint(0, len(slots))))
-    now, limits = Held(frozenset(slots), low), Capacity(max_jobs, priority_slots, threshold)
-    found = admitted(queue(*priorities), now, capacity=limits)
+    now, limits = UsedSlots(frozenset(slots), low), Capacity(max_jobs, priority_slots, threshold)
+    found = admit(queue(*priorities), now, capacity=limits)
     given_out = [one.slot for one in found]
     given_low = [one.low_slot for one in found if one.low_slot is not None]
     assert not slots.intersection(given_out)
@@ -106,14 +106,14 @@ def test_no_slot_is_given_twice_and_none_too_many(
 
 
 def test_many_jobs_are_started_in_several_rounds() -> None:
-    many = [Queued(number, LOW) for number in range(1, AT_ONCE + 100)]
-    found = admitted(many, NOBODY, capacity=capacity(10_000))
+    many = [QueuedJob(number, LOW) for number in range(1, AT_ONCE + 100)]
+    found = admit(many, NOBODY, capacity=capacity(10_000))
     assert [one.slot for one in found] == list(range(1, AT_ONCE + 1))
 
 
 def test_controllers_that_begin_elsewhere_choose_other_slots() -> None:
-    now, limits = held([1, 6], [1]), capacity(8, 2)
-    chosen = [admitted(queue(LOW, LOW), now, capacity=limits, begin=begin) for begin in (0.0, 0.5, 0.9)]
+    now, limits = used([1, 6], [1]), capacity(8, 2)
+    chosen = [admit(queue(LOW, LOW), now, capacity=limits, begin=begin) for begin in (0.0, 0.5, 0.9)]
     assert [[(one.slot, one.low_slot) for one in starts] for starts in chosen] == [
         [(2, 2), (3, 3)],
         [(5, 4), (7, 5)],
@@ -147,7 +147,7 @@ class TestReading:
             await accept(inner, number, priority=HIGH if number % 4 == 0 else LOW)
         await start(inner, 1, slot=1, low_slot=1)
         reading, limits = Admission(inner.database), {"studio": capacity(20, 5)}
-        now = await reading.held(["studio"])
+        now = await reading.used_slots(["studio"])
         whole = (await reading.queued(limits, now))["studio"]
         assert [one.job for one in whole] == [*range(4, 41, 4), 2, 3, 5, 6, 7, 9, 10, 11, 13]
         parts = [await reading.queued(limits, now, shards=range(first, SHARDS, 4)) for first in range(4)]
@@ -161,28 +161,28 @@ class TestReading:
         await accept(inner, 2, client="other", priority=1)
         await start(inner, 2, slot=7)
         reading = Admission(inner.database)
-        assert await reading.held(["studio", "other", "nobody"]) == {
-            "studio": held([2], [1]),
-            "other": held([7]),
+        assert await reading.used_slots(["studio", "other", "nobody"]) == {
+            "studio": used([2], [1]),
+            "other": used([7]),
             "nobody": NOBODY,
         }
         await begin(inner, 1)
         await update(inner, 1, queue_state=JobState.PAUSED)
-        assert await reading.held(["studio"]) == {"studio": held([2], [1])}
+        assert await reading.used_slots(["studio"]) == {"studio": used([2], [1])}
         await complete(inner, 1)
         await update(inner, 2, queue_state=JobState.BROKEN)
-        assert await reading.held(["studio", "other"]) == {"studio": NOBODY, "other": NOBODY}
+        assert await reading.used_slots(["studio", "other"]) == {"studio": NOBODY, "other": NOBODY}
 
 
-async def go(inner: Core, limits: Capacity) -> list[Admitted]:
+async def go(inner: Core, limits: Capacity) -> list[AdmittedJob]:
     """A controller's round; those that the log took."""
     reading = Admission(inner.database)
-    now = (await reading.held(["studio"]))["studio"]
+    now = (await reading.used_slots(["studio"]))["studio"]
     queued = (await reading.queued({"studio": limits}, {"studio": now})).get("studio", [])
-    return await propose(inner, admitted(queued, now, capacity=limits))
+    return await propose(inner, admit(queued, now, capacity=limits))
 
 
-async def propose(inner: Core, starts: Sequence[Admitted]) -> list[Admitted]:
+async def propose(inner: Core, starts: Sequence[AdmittedJob]) -> list[AdmittedJob]:
     commands = [StartJob(one.queued.job, one.slot, one.low_slot, one.queued.priority) for one in starts]
     ends = await asyncio.gather(
         *(inner.executor.execute(command, invocation=Invocation.by("system")) for command in commands), return_exceptions=True
@@ -223,12 +223,12 @@ class TestTwoControllers:
             await accept(inner, number, priority=LOW if number % 3 else HIGH)
         ended = 0
         while ended < 30:
-            now = (await Admission(inner.database).held(["studio"]))["studio"]
+            now = (await Admission(inner.database).used_slots(["studio"]))["studio"]
             queued = (await Admission(inner.database).queued({"studio": limits}, {"studio": now})).get("studio", [])
-            first = admitted(queued, now, capacity=limits)
-            second = admitted(queued[1:], now, capacity=limits)
+            first = admit(queued, now, capacity=limits)
+            second = admit(queued[1:], now, capacity=limits)
             await asyncio.gather(propose(inner, first), propose(other, second))
-            holding = (await Admission(inner.database).held(["studio"]))["studio"]
+            holding = (await Admission(inner.database).used_slots(["studio"]))["studio"]
             assert len(holding.slots) == await counted(inner, JobState.STARTED) <= 3
             assert len(holding.low_slots) <= 2
             for (job,) in await inner.database.rows("SELECT id FROM job_view WHERE state = 1 ORDER BY id LIMIT 2"):
@@ -274,4 +274,4 @@ async def test_a_job_resumed_while_its_step_still_runs_keeps_its_slot_and_waits_
     await update(inner, 1, queue_state=JobState.QUEUED)
     await accept(inner, 2)
     assert [one.queued.job for one in await go(inner, capacity(2))] == [1]
-    assert (await Admission(inner.database).held(["studio"]))["studio"] == held([1], [1])
+    assert (await Admission(inner.database).used_slots(["studio"]))["studio"] == used([1], [1])

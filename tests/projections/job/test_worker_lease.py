@@ -15,17 +15,17 @@ def a_worker(inner: Core, *, seconds: float = 30.0) -> WorkerLease:
 
 async def test_a_lease_is_begun_and_renewed(inner: Core) -> None:
     lease = a_worker(inner, seconds=20)
-    assert not lease.held
+    assert not lease.is_valid
     assert not await lease.keep(), "it begins"
     name = lease.worker
     assert name.startswith("here ")
     lease.seconds = 60
     assert await lease.keep()
-    assert (lease.worker, lease.held) == (name, True)
+    assert (lease.worker, lease.is_valid) == (name, True)
     [(worker, left)] = await inner.database.rows(_SECONDS_LEFT)
     assert worker == name
     assert 50 < left <= 60
-    assert 50 < lease.left <= 60
+    assert 50 < lease.remaining <= 60
 
 
 async def test_a_lease_that_has_run_out_is_not_renewed_but_another_one_begun(inner: Core, database_url: str) -> None:
@@ -43,7 +43,7 @@ async def test_a_lease_that_has_run_out_is_not_renewed_but_another_one_begun(inn
 async def test_a_short_lease_runs_out_here_too(inner: Core) -> None:
     lease = a_worker(inner, seconds=0.0)
     await lease.keep()
-    assert not lease.held
+    assert not lease.is_valid
 
 
 async def test_an_ended_lease_is_gone(inner: Core) -> None:
@@ -51,7 +51,7 @@ async def test_an_ended_lease_is_gone(inner: Core) -> None:
     await one.keep()
     await other.keep()
     await one.end()
-    assert not one.held
+    assert not one.is_valid
     assert [worker for worker, _ in await inner.database.rows(_SECONDS_LEFT)] == [other.worker]
 
 

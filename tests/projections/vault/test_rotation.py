@@ -24,7 +24,7 @@ from domain.kernel.encryption import EncryptedSecret, KeyRing, SecretCipher, fin
 from domain.kernel.errors import DecryptionFailed, Refused, Unavailable
 from projections.kernel.builds import LivingProcess, RunningBuild
 from projections.kernel.database import Database
-from projections.vault.master_keys import HeldKeys, NamedKeys, master_key_fits, named_keys, unreadable_secrets
+from projections.vault.master_keys import NamedKeys, ProcessKeys, master_key_fits, named_keys, unreadable_secrets
 from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault
 from tests.api.asking import logged
@@ -321,7 +321,7 @@ class Running:
 async def running(database: Database, *, files: Sequence[bytes] = (OLD,)) -> AsyncIterator[Running]:
     there = list(files)
     ring = KeyRing(files[0], read=lambda: there)
-    build = RunningBuild(database, keys=HeldKeys(database, ring), beat=0.01)
+    build = RunningBuild(database, keys=ProcessKeys(database, ring), beat=0.01)
     await build.start()
     try:
         yield Running(ring, there, build)
@@ -381,7 +381,7 @@ async def test_a_process_that_lacks_the_key_in_use_knows_it(
     inner: Core, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     ring = KeyRing(OLD)
-    keys = HeldKeys(database, ring)
+    keys = ProcessKeys(database, ring)
     await begun(database)
     await rotation(database).run(lambda _: None)
     await keys.follow()
