@@ -99,7 +99,7 @@ def _consumers(seen: HealthFigures) -> Iterator[Attention]:
         if failing is not None:
             text = f"{one.name} fails on {failing.host} for {_for(failing.failing_seconds or 0.0)}: {failing.fault}"
             yield _fault("consumers", text)
-        if one.position is not None and one.owned_shards < one.shards and seen.processes:
+        if one.position is not None and one.held < one.shards and seen.processes:
             role = one.name.split()[0]  # the relay's name has the id of its cluster
             gone = " If its broker is gone for good: medialedger consumers forget." if one.name.startswith(RELAY) else ""
             yield _fault("consumers", f"Nobody runs {one.name}.{gone}", f"medialedger workers {role}")

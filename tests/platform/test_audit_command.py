@@ -59,7 +59,7 @@ async def test_what_comes_after_a_checkpoint_that_was_kept_is_verified(log: str,
     whole = "the log is whole after position 9, where the checkpoint ends: 0 events\n"
     assert await said("audit", "verify", "--since", str(kept)) == (0, whole, "")
     for text, reason in (
-        (note.replace("events 9", "events 8"), "no key of this log has signed it"),
+        (note.replace("events 9", "events 8"), "it is not signed by a key of this log"),
         (note.replace("medialedger/", "medialedger/f0", 1), "it is not a checkpoint of this product"),
         ("", "it is not a checkpoint of this product"),
     ):

@@ -73,7 +73,7 @@ async def test_a_consumer_that_nobody_runs_is_told_with_the_role_that_runs_it(in
     seen = await Seen(inner, {}).now()
     process = ProcessState(build=1, host="one", pid=1, started_at=seen.at)
     relay = ConsumerStatus(
-        name="relay 4L6g3nShT-eMCtK--X86sw", shards=1, held=0, position=0, head=0, parked=0, oldest_parked_at=None
+        name="relay 4L6g3nShT-eMCtK--X86sw", shards=1, owned_shards=0, position=0, head=0, parked=0, oldest_parked_at=None
     )
     figures = seen.model_copy(update={"processes": [process], "consumers": [Consumer.of(relay, [])]})
     [found] = [one for one in attention(figures, missing=[]) if one.about == "consumers"]

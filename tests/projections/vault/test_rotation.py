@@ -386,7 +386,7 @@ async def test_a_process_that_lacks_the_key_in_use_knows_it(
     await rotation(database).run(lambda _: None)
     await keys.follow()
     assert not keys.fit
-    assert f"does not hold the master key {fingerprint(NEW)}" in caplog.text
+    assert f"lacks the master key {fingerprint(NEW)}" in caplog.text
 
 
 # --- the rest of the product
