@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class StepCancelled(Exception):
-    """The step was cancelled."""
+    """Raised when the step was cancelled."""
 
 
 class Cancellation:
-    """Thread-safe cancellation flag."""
+    """A thread-safe cancellation flag."""
 
     def __init__(self) -> None:
         self._event = Event()
@@ -34,7 +34,7 @@ class Cancellation:
                 act()
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs `work` in an event loop of its own. A cancellation ends it and raises `StepCancelled`."""
+        """Run `work` in a new event loop. A cancellation ends it and raises `StepCancelled`."""
         try:
             return asyncio.run(self._cancellable(work))
         except asyncio.CancelledError:

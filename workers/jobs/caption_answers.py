@@ -1,4 +1,4 @@
-"""Answers the questions of steps about captions: the text that a client has sent, and the tracks of a film."""
+"""Answers to the questions of steps about captions: the text that a client has sent, and the tracks of a film."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workers.media.captions.tracks import TextTrack
 TEXT: Final = "caption_text"
 TRACKS: Final = "caption_tracks"
 REMOVED: Final = "removed_captions"
-_GONE: Final = "The text that was sent is not kept any more: send it again."
+_GONE: Final = "The text that was sent is no longer stored: send it again."
 
 FindTracks = Callable[[str], Awaitable[Sequence[TextTrack]]]
 """Finds the text tracks of the content with this id."""
@@ -56,11 +56,11 @@ class CaptionAnswers:
 
     async def text(self, sent: str) -> Mapping[str, Any]:
         try:
-            found = await self._texts.read(UUID(sent))
-        except Exception as fault:  # whatever it is: the step would wait for ever
-            _log.error("a step gets no captions: %s: %s", type(fault).__name__, fault)
-            return {"refused": "The captions cannot be read; the log of the worker says why."}
-        return {"refused": _GONE, "final": True} if found is None else {"text": b64encode(found).decode()}
+            sent_text = await self._texts.read(UUID(sent))
+        except Exception as fault:  # of any kind: the step would wait for ever
+            _log.error("a step cannot get its captions: %s: %s", type(fault).__name__, fault)
+            return {"refused": "The captions cannot be read; see the log of the worker."}
+        return {"refused": _GONE, "final": True} if sent_text is None else {"text": b64encode(sent_text).decode()}
 
     async def forget(self, sent: str) -> None:
         await self._texts.forget(UUID(sent))
@@ -69,26 +69,32 @@ class CaptionAnswers:
 async def answer(find: FindTracks, content_id: str) -> Mapping[str, Any]:
     """Make the answer for a step that asks for tracks of its content."""
     try:
-        found = await find(content_id)
-    except Exception as fault:  # whatever it is: the step would wait for ever
-        _log.error("a step gets no tracks of captions: %s: %s", type(fault).__name__, fault)
-        return {"refused": "The captions of the film cannot be read; the log of the worker says why."}
-    return {"tracks": [{"name": one.name, "language": one.language, "kind": one.kind, "stem": one.stem} for one in found]}
+        tracks = await find(content_id)
+    except Exception as fault:  # of any kind: the step would wait for ever
+        _log.error("a step cannot get the tracks of captions: %s: %s", type(fault).__name__, fault)
+        return {"refused": "The captions of the film cannot be read; see the log of the worker."}
+    return {
+        "tracks": [{"name": track.name, "language": track.language, "kind": track.kind, "stem": track.stem} for track in tracks]
+    }
 
 
 def caption_tracks(context: StepContext[Any]) -> Sequence[TextTrack]:
-    """The tracks that clients have added to the film of a step, as its worker knows them. None where nobody answers: after the
-    job the packages are made to agree with the captions anyway."""
-    told = context.ask(TRACKS).get("tracks", ())
-    return [TextTrack(**{**one, "kind": CaptionKind(one["kind"])}) for one in told]
+    """Ask the worker for the tracks that clients have added to the film of a step.
+
+    The list is empty if the worker does not answer such questions: after the job, the packages are brought into line with the
+    captions anyway.
+    """
+    tracks = context.ask(TRACKS).get("tracks", ())
+    return [TextTrack(**{**track, "kind": CaptionKind(track["kind"])}) for track in tracks]
 
 
 def removed_tracks(context: StepContext[Any]) -> Sequence[TextTrack]:
-    """Ask the worker for the tracks of the source that were deleted. There are none where nobody answers."""
-    told = context.ask(REMOVED)
-    if "refused" in told:
-        raise StepFailed(str(told["refused"]))
-    return [TextTrack(**{**one, "kind": CaptionKind(one["kind"]), "folder": FOUND}) for one in told.get("tracks", ())]
+    """Ask the worker for the tracks of the source that were deleted. The list is empty if the worker does not answer such
+    questions."""
+    answer = context.ask(REMOVED)
+    if "refused" in answer:
+        raise StepFailed(str(answer["refused"]))
+    return [TextTrack(**{**track, "kind": CaptionKind(track["kind"]), "folder": FOUND}) for track in answer.get("tracks", ())]
 
 
 def _event(content_id: str) -> UUID | None:

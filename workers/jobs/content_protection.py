@@ -1,7 +1,7 @@
-"""How the package of a content is encrypted: whether its Event wants DRM, its key, and what players of each DRM system need.
+"""The encryption of a content's package: its Event's choice of DRM, its key, and the data that players of each DRM system need.
 
-A step asks for it while it runs. The key is that of the key provider for the client of the job: the same one that a packager of
-this client gets for the content id, without key periods. ADR 0047.
+A step asks for it while it runs. The key is the one that the key provider has for the client of the job: a packager of this client
+gets the same key for the content id, without key periods. ADR 0047.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from projections.log.streams import Streams
 from workers.jobs.protocol import Protection
 
 SCHEMES: Final = (Scheme.CENC, Scheme.CBCS)
-"""Counter mode, which all players know but those of FairPlay, and block chaining, which FairPlay needs."""
+"""Counter mode, which all players except FairPlay's know, and block chaining, which FairPlay needs."""
 _COMMON: Final = UUID("1077efec-c0b2-4d02-ace3-3c1e52e2fb4b")
-"""W3C, "cenc" Initialization Data Format: a box that only lists the kids. ClearKey uses it."""
+"""The system id of the W3C "cenc" Initialization Data Format: a box that only lists the kids. ClearKey uses it."""
 _log = logging.getLogger(__name__)
 _SYSTEMS: Final = tuple(sorted(system.name.lower() for system in DrmSystem))
 
 
 class FindProtection(Protocol):
-    """None: the content is not encrypted."""
+    """Finds the protection of a client's content; None if the content is not encrypted."""
 
     async def __call__(self, client: str, content_id: str) -> Protection | None: ...
 
 
 AskProtection = Callable[[], Awaitable[Protection | None]]
-"""The same for the content of one run."""
+"""Finds the protection of the content of one run; None if it is not encrypted."""
 
 
 async def unprotected(client: str, content_id: str) -> Protection | None:
@@ -47,7 +47,7 @@ async def unprotected(client: str, content_id: str) -> Protection | None:
 
 
 class ContentProtection:
-    """`host` is what FairPlay URIs name where the client's template asks for it."""
+    """Finds the protection of contents that are Events. `host` is the host of FairPlay URIs if the client's template names it."""
 
     def __init__(self, streams: Streams, keys: ContentKeyHandlers, *, host: str) -> None:
         self._streams = streams
@@ -55,7 +55,7 @@ class ContentProtection:
         self._host = host
 
     async def __call__(self, client: str, content_id: str) -> Protection | None:
-        """None: the content is no Event, or its Event wants no DRM."""
+        """Return the protection; None if the content is not an Event, or its Event does not use DRM."""
         event = await self._streams.load(MediaEvent.stream(_canonical(content_id)))
         if not isinstance(event, MediaEvent) or not event.details.vod_drm:
             return None
@@ -64,7 +64,7 @@ class ContentProtection:
         request = KeyRequest(client, event.key, systems=_SYSTEMS)
         try:
             [key] = await self._keys.issue([request], invocation=Invocation.by("system"))
-        except KidTaken as taken:  # no conflict that a second try ends
+        except KidTaken as taken:  # a second attempt would not resolve this conflict
             raise Refused(str(taken)) from None
         material = KeyMaterial(key.kid, key.key, key.iv)
         uri = fairplay.uri(material, settings, client=client, content_id=event.key, host=self._host)
@@ -79,12 +79,12 @@ class ContentProtection:
 
 
 async def answer(protection: AskProtection) -> Mapping[str, Any]:
-    """What a step is told that asks for it."""
+    """Return the answer for a step that asks for the protection of its content."""
     try:
         return {"protection": await protection()}
-    except Exception as fault:  # whatever it is: the step would wait for ever
-        _log.error("a step gets no content key: %s: %s", type(fault).__name__, fault)
-        return {"refused": "The content key cannot be had; the log of the worker says why."}
+    except Exception as fault:  # of any kind: the step would wait for ever
+        _log.error("a step cannot get its content key: %s: %s", type(fault).__name__, fault)
+        return {"refused": "The content key is not available; see the log of the worker."}
 
 
 def _canonical(content_id: str) -> str:

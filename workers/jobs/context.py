@@ -1,8 +1,8 @@
 """The context of a step: its job, its files, downloads and programs, and the listener for progress and log lines.
 
 A step is a plain function of this. It works in its workspace. The files that it declares with `publish` and `keep` are moved to
-their places after it has ended, by the worker, and only if its run is still the current one. So a step never writes below the
-media root itself.
+their places after it has ended, by the worker, and only if its run is still the current one. So a step never writes to the media
+root directly.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ __all__ = ["Job", "StepCancelled", "StepContext", "StepEnvironment", "StepFailed
 P = TypeVar("P", bound=BaseModel)
 
 MOST_METADATA: Final = 262_144
-"""Bytes as JSON. It is limited because the event log stores it without limit of time."""
+"""The largest size of the metadata as JSON in bytes. It is limited because the event log stores it for ever."""
 _LONGEST_LINE: Final = 65_536
 _MOST_LINES: Final = 10_000
 _BETWEEN_PROGRESS: Final = 0.2
 
 
 class StepFailed(Exception):
-    """The step failed. `final`: another try would fail too. `cause` is a word for the owner of the job."""
+    """Raised when the step failed.
+
+    `final` means that another attempt would fail too. `cause` is a word for the owner of the job.
+    """
 
     def __init__(self, reason: str, *, final: bool = False, cause: str = "") -> None:
         super().__init__(reason)
@@ -61,13 +64,13 @@ class Job:
 
 
 def no_targets(target: int, config: Mapping[str, Any]) -> PublishingTarget:
-    """Where steps have no network."""
-    raise StepFailed("Nothing is published here.")
+    """Refuse to make a target: for steps without network."""
+    raise StepFailed("This step has no network, so it cannot publish.")
 
 
 @dataclass(frozen=True, slots=True)
 class StepEnvironment:
-    """What a step's process provides to its steps."""
+    """The means that a step's process provides to its steps."""
 
     media_root: Path
     download: Callable[[], Download]
@@ -75,16 +78,16 @@ class StepEnvironment:
     find: Find
     limits: DownloadLimits = DEFAULT_LIMITS
     fetch: Callable[[str], Path] | None = None
-    """Provides a file of the media root where that is no directory."""
+    """Provides a file of the media root if that is not a directory."""
     origin: str | None = None
-    """Where the built-in origin is; None: there is none."""
+    """The address of the built-in origin; None if there is none."""
     target: Targets = no_targets
     """Makes the target of a destination."""
 
 
 @dataclass
 class StepContext(Generic[P]):
-    """Belongs to one run of one step, and to the thread that runs it."""
+    """The context of one run of one step. It belongs to the thread that runs the step."""
 
     order: StepOrder = field(repr=False)
     parameters: P = field(repr=False)
@@ -92,8 +95,10 @@ class StepContext(Generic[P]):
     listener: StepListener = field(repr=False)
     cancellation: Cancellation = field(repr=False)
     protection: Callable[[], Protection | None] = field(default=lambda: None, repr=False)
-    """Asks the worker how the content of the job is encrypted; None: not at all."""
-    ask: Callable[..., Mapping[str, Any]] = field(default=lambda kind, **_: {"refused": f"Nobody answers to {kind}."}, repr=False)
+    """Asks the worker how the content of the job is encrypted; None if it is not encrypted."""
+    ask: Callable[..., Mapping[str, Any]] = field(
+        default=lambda kind, **_: {"refused": f"The worker does not answer {kind}."}, repr=False
+    )
     """Asks the worker a question of this kind, and waits for the answer."""
 
     def __post_init__(self) -> None:
@@ -110,7 +115,7 @@ class StepContext(Generic[P]):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the step should end soon: it then raises `StepCancelled`, and is run again by another worker."""
+        """Return True if the step should end soon: it then raises `StepCancelled`, and is run again by another worker."""
         return self.cancellation.requested
 
     # --- progress and log lines
@@ -118,12 +123,12 @@ class StepContext(Generic[P]):
     def log(self, message: str, severity: Severity = Severity.INFO) -> None:
         self._lines += 1
         if self._lines == _MOST_LINES:
-            self.listener.log(Severity.WARN, f"The step has written {_MOST_LINES} lines; what follows is left out.")
+            self.listener.log(Severity.WARN, f"The step has written {_MOST_LINES} lines; the rest is left out.")
         elif self._lines < _MOST_LINES:
             self.listener.log(Severity(severity), storable(message, _LONGEST_LINE))
 
     def progress(self, fraction: float, message: str = "") -> None:
-        """`fraction` is from 0 to 1. A call within 0.2 s of the last one is ignored, except at the end."""
+        """Report progress from 0 to 1. A call within 0.2 s of the last one is ignored, except at the end."""
         now = monotonic()
         if fraction >= 1 or now >= self._progressed + _BETWEEN_PROGRESS:
             self._progressed = now
@@ -141,57 +146,60 @@ class StepContext(Generic[P]):
 
     @property
     def previous(self) -> Path | None:
-        """The workspace of the last run that left something, if it still exists: a run that failed at its start leaves nothing.
-        Another process may still write there: copy the files and check them."""
+        """The workspace of the last run that left files, if it still exists; None if there is none. A run that fails at its start
+        leaves none.
+
+        Another process may still write there: copy the files and check them.
+        """
         numbers = range(self.order.previous_run or 0, 0, -1)
         folders = (self._paths.workspace(self.task, number) for number in numbers)
         return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
 
     def path(self, name: str) -> Path:
-        """A file of the media root, by its path there. It need not exist. It may be a copy, which is not to be changed."""
-        _must(path_fault(name), f"the path {name!r}")
-        return self._found(name)
+        """Return a file of the media root, by its path there. It need not exist. It may be a copy, which must not be changed."""
+        _require(path_fault(name), f"the path {name!r}")
+        return self._resolve(name)
 
     def job_file(self, name: str) -> Path:
-        """A file that an earlier step of this job kept for later steps."""
-        _must(segment_fault(name), f"the name {name!r}")
-        file = self._found(self._paths.kept(name))
+        """Return a file that an earlier step of this job kept for later steps."""
+        _require(segment_fault(name), f"the name {name!r}")
+        file = self._resolve(self._paths.kept_path(name))
         if not file.exists():
-            raise StepFailed(f"The file {name}, which an earlier step kept, is not there any more. Run the job again.", final=True)
+            raise StepFailed(f"The file {name}, which an earlier step kept, no longer exists. Run the job again.", final=True)
         return file
 
     def publish(self, path: Path, name: str, *, sha256: str | None = None) -> None:
         """Publish the file `path` of the workspace as `name` in the folder of the job's content."""
-        _must(path_fault(name), f"the path {name!r}")
+        _require(path_fault(name), f"the path {name!r}")
         place = f"{self.job.content_id}/{name}"
         self._declare(path, place, sha256)
         self._published.append(place)
 
     def keep(self, path: Path, name: str, *, sha256: str | None = None) -> None:
         """Keep the file `path` of the workspace for later steps of this job."""
-        _must(segment_fault(name), f"the name {name!r}")
-        self._declare(path, self._paths.kept(name), sha256)
+        _require(segment_fault(name), f"the name {name!r}")
+        self._declare(path, self._paths.kept_path(name), sha256)
 
-    def _found(self, name: str) -> Path:
+    def _resolve(self, name: str) -> Path:
         if self.environment.fetch is not None:
             return self.environment.fetch(name)
         try:
-            return self._paths.found(name)
+            return self._paths.resolve(name)
         except PathEscape:
-            raise StepFailed("The file lies outside of the media root.", final=True) from None
+            raise StepFailed("The file is outside the media root.", final=True) from None
 
     def _declare(self, path: Path, name: str, sha256: str | None) -> None:
-        """The file is synced to disk before it is declared."""
-        given = self.workspace / path
-        inside = given.parent.resolve() / given.name
+        """Declare an output. The file is synced to disk before it is declared."""
+        file_path = self.workspace / path
+        inside = file_path.parent.resolve() / file_path.name
         root = self.workspace.resolve()
         if not inside.is_relative_to(root) or inside.is_symlink() or not inside.is_file():
-            raise ValueError("what is published or kept is a file in the workspace")
+            raise ValueError("only a file in the workspace can be published or kept")
         place = str(inside.relative_to(root))
         if "\n" in place:
-            raise ValueError("a file with a line break in its name is neither published nor kept")
+            raise ValueError("a file with a line break in its name cannot be published or kept")
         if name in self._outputs or any(output.path == place for output in self._outputs.values()):
-            raise ValueError(f"{place} or {name} is declared already")
+            raise ValueError(f"{place} or {name} has already been declared")
         with inside.open("rb") as file:
             digest = sha256 or file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
@@ -212,14 +220,17 @@ class StepContext(Generic[P]):
         began: Callable[[DownloadStart], None] = lambda _: None,
         seen: Callable[[bytes], None] = lambda _: None,
     ) -> Downloaded:
-        """Through the guarded client. `workers.ports.Download` says what the arguments mean and what it raises. Beyond a limit of
-        downloads the step fails and the file is deleted."""
+        """Download a file through the guarded client.
+
+        `workers.ports.Download` documents the arguments and the errors. If a limit of downloads is exceeded, the step fails and the
+        file is deleted.
+        """
 
         watch = self._downloads
 
-        def begin(one: DownloadStart) -> None:
-            watch.expects(one.offset, one.total)
-            began(one)
+        def begin(start: DownloadStart) -> None:
+            watch.expects(start.offset, start.total)
+            began(start)
 
         def take(piece: bytes) -> None:
             watch.took(len(piece))
@@ -256,43 +267,46 @@ class StepContext(Generic[P]):
         on_line: OnLine | None = None,
         given: bytes = b"",
     ) -> Ended:
-        """Run an installed program in the workspace, without the product's environment variables. `on_line` is told its lines of
-        output, and returns whether they show that it got further; one that does not for `stall` seconds is ended. `given` is its
-        standard input, which is the place for secrets: everybody on the machine may read arguments."""
-        found = self.environment.find(program)
-        if found is None:
+        """Run an installed program in the workspace, without the product's environment variables.
+
+        `on_line` receives its lines of output, and returns True for those that show progress; a program that shows none for `stall`
+        seconds is ended. `given` is its standard input, which is the place for secrets: every user of the machine may read
+        arguments.
+        """
+        path = self.environment.find(program)
+        if path is None:
             raise StepFailed(missing(program))
         try:
-            command = run([str(found), *args], folder=self.workspace, seconds=seconds, stall=stall, on_line=on_line, given=given)
+            command = run([str(path), *args], folder=self.workspace, seconds=seconds, stall=stall, on_line=on_line, given=given)
             return self.cancellation.wait_for(command)
         except Stalled:
-            raise StepFailed(f"The program {program} did not get further for {stall:g} s.") from None
+            raise StepFailed(f"The program {program} made no progress for {stall:g} s.") from None
         except TimeoutError:
             raise StepFailed(f"The program {program} did not end within {seconds:g} s.") from None
 
     # --- result
 
     def finished(self, result: StepResult | None) -> Finished:
-        """The result with all published files, whether the step names them or not."""
-        said = result or StepResult()
+        """Return the result with all published files, even those that the step does not name."""
+        result_of_step = result or StepResult()
         try:
-            metadata = to_json(said.metadata)
+            metadata = to_json(result_of_step.metadata)
             strict_json(metadata)
         except (NotStrict, PydanticSerializationError):
             raise StepFailed("The metadata of the step is not JSON that can be stored.", final=True) from None
         if len(metadata) > MOST_METADATA:
             raise StepFailed(f"The metadata of the step has more than {MOST_METADATA} bytes.", final=True)
-        files = tuple(dict.fromkeys((*said.files, *self._published)))
-        message = storable(said.message, _LONGEST_LINE)
-        return Finished(StepResult(message=message, files=files, metadata=said.metadata), tuple(self._outputs.values()))
+        files = tuple(dict.fromkeys((*result_of_step.files, *self._published)))
+        message = storable(result_of_step.message, _LONGEST_LINE)
+        return Finished(StepResult(message=message, files=files, metadata=result_of_step.metadata), tuple(self._outputs.values()))
 
 
 def storable(text: str, most: int) -> str:
-    """Text that PostgreSQL can store, cut to `most` characters."""
+    """Return a text that PostgreSQL can store, cut to `most` characters."""
     cut = text if len(text) <= most else f"{text[: most - 1]}…"
     return cut.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
-def _must(fault: str | None, what: str) -> None:
+def _require(fault: str | None, what: str) -> None:
     if fault is not None:
         raise ValueError(f"{what} {fault}")

@@ -1,7 +1,7 @@
 """The controller: starts queued jobs when there are slots for them. ADR 0037.
 
-Jobs are distributed among controllers by leases on shards. If two start the same job, or take the same slot, the append refuses one
-of them.
+Jobs are distributed among controllers by leases on shards. If two controllers start the same job, or take the same slot, the append
+refuses one of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_EMPTY: Final = 4
 
 
 class Controller(LeasedWorker):
-    """Starts the jobs of the shards that this member holds."""
+    """Starts the jobs of the shards that this member owns."""
 
     def __init__(self, starter: JobStarter, *, leases: ShardLeases) -> None:
         super().__init__(leases, starter.waker)
@@ -32,14 +32,16 @@ class Controller(LeasedWorker):
         return self._starter.starting
 
     async def _turn(self) -> None:
-        """Jobs that arrive during a pause, and places that become free, are used together. After several rounds for nothing, for
-        others have the jobs, the pause is longer."""
+        """Start jobs, then pause, so that jobs that arrive and places that become free during the pause are used together.
+
+        After several rounds in which it started none, because other members have the jobs, the pause is longer.
+        """
         await self._renew()
         shards = self._assignment.leases.keys() if time.monotonic() < self._assignment.until else ()
         started = await self._starter.start(shards)
         self._empty = 0 if started else self._empty + 1
-        if self._starter.line:
-            await self._starter.room()
+        if self._starter.backlogged:
+            await self._starter.wait_for_capacity()
             return
         if started:
             await asyncio.sleep(rest(started))

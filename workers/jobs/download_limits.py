@@ -1,4 +1,4 @@
-"""Limits of what a step downloads: the remote host decides how much comes, and how fast."""
+"""Limits for the downloads of a step: the remote host decides how much it sends, and how fast."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from workers.ports import DownloadLimits
 
 _LOOK: Final = 64 * MIB
 _FIRST: Final = 60.0
-"""Seconds after which the rate counts."""
+"""Seconds after which the rate is checked."""
 
 
 class DownloadLimitReached(Exception):
-    """One sentence. `final`: another try would end in the same way."""
+    """Raised with one sentence when a download exceeds a limit. `final` means that another attempt would end in the same way."""
 
     def __init__(self, sentence: str, *, final: bool = False) -> None:
         super().__init__(sentence)
@@ -30,7 +30,7 @@ def _free_space(folder: Path) -> int:
 
 
 class DownloadWatch:
-    """Holds the downloads of one run of a step against the limits."""
+    """Checks the downloads of one run of a step against the limits."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class DownloadWatch:
         self._look_at = 0
 
     def begin(self, offset: int) -> None:
-        """A download; `offset` is the size of the file by now."""
+        """Begin a download; `offset` is the current size of the file."""
         self._since = self._clock()
         self._size = offset
         self._look_at = 0
@@ -60,13 +60,13 @@ class DownloadWatch:
         self._before += self._clock() - self._since
 
     def expects(self, offset: int, total: int | None) -> None:
-        """The host has said how large the file is, if it did."""
+        """Check the size of the file that the host has announced; `total` is None if it announced none."""
         self._size = offset
         self._check_size(total or 0)
         self._check_space((total or offset) - offset)
 
     def took(self, size: int) -> None:
-        """So many bytes more are about to be in the file."""
+        """Count bytes that are about to be written to the file."""
         self._got += size
         self._size += size
         self._check_size(self._size)

@@ -1,6 +1,6 @@
 """Housekeeping: deletes leases of workers that died, and folders of jobs that have ended.
 
-A worker cleans up after its own runs. This removes the rest, after a job was broken off elsewhere or its worker died.
+A worker cleans up after its own runs. Housekeeping removes the rest, after a job was aborted elsewhere or its worker died.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EVERY: Final = 600.0
 
 
 class Housekeeping(BackgroundTask):
-    """One beside each task worker; several at once do no harm."""
+    """Runs in the process of each task worker; several at once do no harm."""
 
     WHAT: ClassVar[str] = "housekeeping"
 

@@ -2,7 +2,8 @@
 
     .inputs/<job>/<hash of path and version>/<name>
 
-The account of steps may not write there. A file that is in its place is whole, and of the version that its folder stands for.
+The account of steps may not write there. A file that is in its place is complete, and has the version that its folder is named
+after.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Inputs:
-    """`root` is where steps work on this machine."""
+    """The files that were fetched from a bucket. `root` is the folder in which steps work on this machine."""
 
     def __init__(self, root: Path, store: ObjectStore, *, limits: DownloadLimits = DEFAULT_LIMITS) -> None:
         self._root = root
@@ -41,62 +42,64 @@ class Inputs:
         self._limits = limits
 
     async def fetch(self, job: int, name: str, *, progress: Progress) -> Path:
-        """The path of the file on this machine; nothing is there where there is none in the bucket. Raises `Unavailable`,
-        `DownloadLimitReached`, `OSError`."""
-        found = await self.store.head(name)
-        version = sha256(f"{name}\0{found.etag if found else ''}".encode()).hexdigest()[:32]
+        """Fetch a file and return its path on this machine; nothing exists there if the bucket has no such file.
+
+        Raises `Unavailable`, `DownloadLimitReached` and `OSError`.
+        """
+        stored = await self.store.head(name)
+        version = sha256(f"{name}\0{stored.etag if stored else ''}".encode()).hexdigest()[:32]
         parts = (INPUTS, str(job), version)
         path = self._root.joinpath(*parts, name.rpartition("/")[2])
-        if found is not None and not await asyncio.to_thread(path.is_file):
-            await self._copy(found, parts, path.name, progress)
+        if stored is not None and not await asyncio.to_thread(path.is_file):
+            await self._copy(stored, parts, path.name, progress)
         return path
 
     async def jobs(self) -> list[int]:
-        """Jobs for which something was fetched."""
-        return await asyncio.to_thread(folders.numbered, self._root / INPUTS)
+        """Return the jobs for which files were fetched."""
+        return await asyncio.to_thread(folders.numeric_names, self._root / INPUTS)
 
     async def remove(self, jobs: Collection[int]) -> None:
         for job in jobs:
             await asyncio.to_thread(folders.remove, self._root, (INPUTS, str(job)))
 
-    async def _copy(self, found: StoredObject, parts: tuple[str, ...], name: str, progress: Progress) -> None:
-        watch, made = DownloadWatch(self._limits, self._root), f".{new_id().hex}"
+    async def _copy(self, stored: StoredObject, parts: tuple[str, ...], name: str, progress: Progress) -> None:
+        watch, temporary = DownloadWatch(self._limits, self._root), f".{new_id().hex}"
         watch.begin(0)
-        watch.expects(0, found.size)
+        watch.expects(0, stored.size)
         with folders.folder(self._root, parts, make=True) as folder:
             try:
                 # A thread may still write when this is cancelled. The file waits for it, or refuses; a bare descriptor could be
                 # that of another file by then.
-                with BufferedWriter(FileIO(os.open(made, folders.NEW_FILE, 0o600, dir_fd=folder), "wb")) as file:
+                with BufferedWriter(FileIO(os.open(temporary, folders.NEW_FILE, 0o600, dir_fd=folder), "wb")) as file:
                     got = 0
-                    async for piece in self.store.pieces(found.key, etag=found.etag, start=0, size=found.size):
+                    async for piece in self.store.pieces(stored.key, etag=stored.etag, start=0, size=stored.size):
                         watch.took(len(piece))
                         await asyncio.to_thread(file.write, piece)
                         got += len(piece)
-                        progress(got / found.size)
+                        progress(got / stored.size)
                     await asyncio.to_thread(file.flush)
                     folders.open_to_group(file.fileno(), os.fstat(folder).st_gid)
-                    os.replace(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+                    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             finally:
                 with suppress(FileNotFoundError):
-                    os.unlink(made, dir_fd=folder)
+                    os.unlink(temporary, dir_fd=folder)
 
 
 def provider(inputs: Inputs, job: int, *, listener: StepListener) -> Answer:
-    """Provides the files that a run of this job reads: the answer has the `path` on this machine, or a `fault`."""
+    """Make the answer that provides the files that a run of this job reads: its `path` on this machine, or a `fault`."""
 
-    def tell(part: float) -> None:
+    def report(part: float) -> None:
         listener.progress(0, f"fetching: {part:.0%}")
 
     async def fetch(question: Mapping[str, Any]) -> Mapping[str, Any]:
         while True:
             try:
-                return {"path": str(await inputs.fetch(job, str(question.get("name")), progress=tell))}
+                return {"path": str(await inputs.fetch(job, str(question.get("name")), progress=report))}
             except Unavailable as away:
                 _log.warning("job %d: a step waits for the media store: %s", job, away)
             except DownloadLimitReached as reached:
                 return {"fault": str(reached), "final": reached.final}
-            except Exception as fault:  # whatever it is: the step would wait for ever
+            except Exception as fault:  # of any kind: the step would wait for ever
                 return {"fault": f"The file cannot be fetched: {fault}", "final": False}
             await asyncio.sleep(_AGAIN_SECONDS)
 

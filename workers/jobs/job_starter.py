@@ -22,11 +22,11 @@ from projections.job.settings import EngineSettingsQueries
 from projections.job.view import SHARDS
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
-from workers.jobs.ready_tasks import BORROWED_AFTER, WaitingLong
+from workers.jobs.ready_tasks import BORROWED_AFTER, OverdueKeys
 from workers.kernel.wakeups import Waker
 
 _LOOK: Final = 0.1
-"""Seconds until the next look at a queue for which there was no place."""
+"""Seconds until the next look at a queue that had no free place."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,25 +46,28 @@ class Places(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether so many places are free that it is worth looking for jobs."""
+        """Return True if enough places are free to make a look for jobs worthwhile."""
         ...
 
     @property
     def expects_place(self) -> bool:
-        """Whether a place will probably be free in a moment."""
+        """Return True if a place will probably become free in a moment."""
         ...
 
     def reserve(self, most: int) -> int:
-        """Keep up to `most` free places; how many they are."""
+        """Reserve up to `most` free places, and return their number."""
         ...
 
     def use_place(self, job: Job | None, *, worker: str) -> None:
-        """A reserved place is used for the first task of this job, or given back if it was not started."""
+        """Use a reserved place for the first task of this job, or release the place if the task was not started."""
         ...
 
 
 class JobStarter:
-    """One per process, for its controller and its task workers. `line`: jobs wait for a place in this process."""
+    """Starts jobs for the controller and the task workers of a process; each process has one.
+
+    `backlogged` is True while jobs wait for a place in this process.
+    """
 
     def __init__(self, database: Database, executor: CommandExecutor, *, settings: EngineSettingsQueries, waker: Waker) -> None:
         self._executor = executor
@@ -72,88 +75,89 @@ class JobStarter:
         self._admission = Admission(database)
         self.waker = waker
         self._places: dict[str, Places] = {}
-        self._others = defaultdict[str, WaitingLong[int]](WaitingLong)
-        self._borrowed = defaultdict[str, float](lambda: float("-inf"))
-        self._room = Waker()
-        self.line = False
+        self._others = defaultdict[str, OverdueKeys[int]](OverdueKeys)
+        self._looked_for_unowned = defaultdict[str, float](lambda: float("-inf"))
+        self._capacity = Waker()
+        self.backlogged = False
         self.starting = 0
 
     def add(self, places: Places) -> None:
         self._places[places.name] = places
 
     def place_is_free(self, places: Places) -> None:
-        if self.line and places.has_room:
-            self._room.wake()
+        if self.backlogged and places.has_room:
+            self._capacity.wake()
 
-    async def room(self) -> None:
-        """While a line waits: until there is room for some jobs of it, but not for ever."""
-        await self._room.sleep(_LOOK)
+    async def wait_for_capacity(self) -> None:
+        """Wait until a worker has room for some of the waiting jobs, or for 0.1 s at most."""
+        await self._capacity.sleep(_LOOK)
 
     async def start(self, shards: Collection[int]) -> int:
-        """Start the jobs of these shards; gives their number. Jobs wait a moment for a place where steps end fast."""
+        """Start the jobs of these shards, and return their number. Jobs wait a moment for a place if steps end fast here."""
         begin = min(shards, default=0) / SHARDS
-        starts = await self._proposed(shards, begin=begin)
+        starts = await self._proposals(shards, begin=begin)
         chosen: list[tuple[AdmittedJob, Places | None]] = []
-        self.line = False
-        for one in starts:
-            places = self._places.get(one.queued.queue)
+        self.backlogged = False
+        for admitted_job in starts:
+            places = self._places.get(admitted_job.queued.queue)
             if places is None:
-                chosen.append((one, None))
+                chosen.append((admitted_job, None))
             elif places.reserve(1):
-                chosen.append((one, places))
+                chosen.append((admitted_job, places))
             elif places.expects_place:
-                self.line = True
+                self.backlogged = True
             else:
-                chosen.append((one, None))
+                chosen.append((admitted_job, None))
         await self._start(chosen)
         return len(chosen)
 
-    async def borrow(self, places: Places) -> None:
-        """Start jobs that have had a slot for a while, whoever they belong to, in free places."""
+    async def start_unowned(self, places: Places) -> None:
+        """Start, in free places, jobs of any shard that have had a slot for a while and were not started by their owner."""
         now = time.monotonic()
-        if now - self._borrowed[places.name] < BORROWED_AFTER:
+        if now - self._looked_for_unowned[places.name] < BORROWED_AFTER:
             return
-        self._borrowed[places.name] = now
-        found = [one for one in await self._proposed(None, begin=0.5) if one.queued.queue == places.name]
-        waiting = self._others[places.name].seen((one.queued.job for one in found), now=time.monotonic())
-        late = [one for one in found if one.queued.job in waiting]
-        await self._start([(one, places) for one in late[: places.reserve(len(late))]])
+        self._looked_for_unowned[places.name] = now
+        proposals = [proposal for proposal in await self._proposals(None, begin=0.5) if proposal.queued.queue == places.name]
+        waiting = self._others[places.name].update((proposal.queued.job for proposal in proposals), now=time.monotonic())
+        late = [proposal for proposal in proposals if proposal.queued.job in waiting]
+        await self._start([(proposal, places) for proposal in late[: places.reserve(len(late))]])
 
-    async def _proposed(self, shards: Collection[int] | None, *, begin: float) -> list[AdmittedJob]:
+    async def _proposals(self, shards: Collection[int] | None, *, begin: float) -> list[AdmittedJob]:
         clients = await self._admission.clients()
         if not clients or (shards is not None and not shards):
             return []
         capacities = await self._capacities(clients)
-        held = await self._admission.used_slots(clients)
-        queued = await self._admission.queued(capacities, held, shards=shards)
-        found: list[AdmittedJob] = []
+        taken = await self._admission.used_slots(clients)
+        queued = await self._admission.queued(capacities, taken, shards=shards)
+        starts: list[AdmittedJob] = []
         for client, jobs in queued.items():
-            found += admit(jobs, held[client], capacity=capacities[client], begin=begin)
-        return found
+            starts += admit(jobs, taken[client], capacity=capacities[client], begin=begin)
+        return starts
 
     async def _capacities(self, clients: Sequence[str]) -> Mapping[str, Capacity]:
         settings = await self._settings.of(clients)
         return {
-            client: Capacity(known.max_jobs, known.priority_slots, known.priority_threshold) for client, known in settings.items()
+            client: Capacity(limits.max_jobs, limits.priority_slots, limits.priority_threshold)
+            for client, limits in settings.items()
         }
 
     async def _start(self, starts: Sequence[tuple[AdmittedJob, Places | None]]) -> None:
         self.starting += len(starts)
         try:
-            ends = await asyncio.gather(*(self._start_one(one, places) for one, places in starts), return_exceptions=True)
+            ends = await asyncio.gather(*(self._start_one(start, places) for start, places in starts), return_exceptions=True)
         finally:
             self.starting -= len(starts)
         for end in ends:
             if isinstance(end, Conflict):
-                _log.info("a job was not started: %s; it is tried again", end)
+                _log.info("a job was not started: %s; it is retried", end)
             elif end is not None:
                 raise end
 
-    async def _start_one(self, one: AdmittedJob, places: Places | None) -> None:
-        queued, job = one.queued, None
+    async def _start_one(self, admitted_job: AdmittedJob, places: Places | None) -> None:
+        queued, job = admitted_job.queued, None
         worker = "" if places is None else places.worker
         workers = {} if places is None else {places.name: worker}
-        start = StartJob(queued.job, one.slot, one.low_slot, queued.priority, workers)
+        start = StartJob(queued.job, admitted_job.slot, admitted_job.low_slot, queued.priority, workers)
         try:
             invocation = Invocation.by("system", correlation_id=queued.transaction_id)
             job = (await self._executor.execute(start, invocation=invocation)).aggregate

@@ -23,16 +23,16 @@ _LONGEST_BYTES: Final = 255
 
 
 def segment_fault(name: str) -> str | None:
-    """Why this is not a valid name of a file or folder; None when it is."""
+    """Return the reason why this is not a valid name of a file or folder; None if it is valid."""
     if not 1 <= len(name) <= _LONGEST or len(name.encode("utf-8", "replace")) > _LONGEST_BYTES:
         return f"must have 1 to {_LONGEST} characters, and at most {_LONGEST_BYTES} bytes in UTF-8"
     if "/" in name or "\\" in name or not name.isprintable():
-        return "may not have slashes, backslashes or characters that cannot be seen"
+        return "may not have slashes, backslashes or unprintable characters"
     return "may not begin with a dot" if name.startswith(".") else None
 
 
 def path_fault(name: str) -> str | None:
-    """Why this is not a valid relative path; None when it is."""
+    """Return the reason why this is not a valid relative path; None if it is valid."""
     return next((fault for fault in map(segment_fault, name.split("/")) if fault is not None), None)
 
 
@@ -46,7 +46,7 @@ def _segment(name: str) -> str:
 def _path(name: str) -> str:
     fault = path_fault(name)
     if fault is not None:
-        raise PydanticCustomError("path", "{fault}", {"fault": f"of its parts each {fault}"})
+        raise PydanticCustomError("path", "{fault}", {"fault": f"has a part that {fault}"})
     return name
 
 
@@ -58,17 +58,19 @@ RelativePath = Annotated[str, AfterValidator(_path)]
 
 
 class PathEscape(Exception):
-    """A path leads out of the folder that it belongs in."""
+    """Raised when a path leads out of the folder that it belongs in."""
 
 
 def is_own(path: str, name: str, *, job: int, content_id: str) -> bool:
-    """Whether a step of this job may publish or keep the file `path` of its workspace as `name`. Its process has checked that, but
-    the media that it reads may have taken the process over."""
+    """Return True if a step of this job may publish or keep the file `path` of its workspace as `name`.
+
+    Its process has checked that too, but the media that it reads may have taken over the process.
+    """
     if any(part in ("", ".", "..") or "\0" in part or "\n" in part for part in path.split("/")):
         return False
-    folder, _, kept = name.rpartition("/")
+    folder, _, file = name.rpartition("/")
     if folder == f"{JOBS}/{job}/files":
-        return segment_fault(kept) is None
+        return segment_fault(file) is None
     return name.startswith(f"{content_id}/") and path_fault(name) is None
 
 
@@ -82,12 +84,15 @@ class MediaPaths:
     def workspace(self, task: int, run: int) -> Path:
         return self.root / JOBS / str(self.job) / str(task) / str(run)
 
-    def kept(self, name: str) -> str:
-        """Below the root."""
+    def kept_path(self, name: str) -> str:
+        """Return the path, below the root, of a file that is kept for later steps of the job."""
         return f"{JOBS}/{self.job}/files/{name}"
 
-    def found(self, name: str) -> Path:
-        """A path below the root. Raises `PathEscape` when a symlink leads out of the root. The file need not exist."""
+    def resolve(self, name: str) -> Path:
+        """Return the absolute path of a file below the root. The file need not exist.
+
+        Raises `PathEscape` if a symlink leads out of the root.
+        """
         root = self.root.resolve()
         path = (root / name).resolve()
         if not path.is_relative_to(root):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 Find = Callable[[str], Path | None]
-"""Gives the path of a program by its name."""
+"""Returns the path of a program by its name."""
 
 MOST_OUTPUT: Final = 4_194_304
 MOST_ERRORS: Final = 65_536
@@ -24,8 +24,11 @@ _PIECE: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`output` is the beginning of standard output, at most `MOST_OUTPUT` bytes; `errors` the end of standard error, at most
-    `MOST_ERRORS`."""
+    """The end of a program.
+
+    `output` is the beginning of standard output, at most `MOST_OUTPUT` bytes; `errors` is the end of standard error, at most
+    `MOST_ERRORS` bytes.
+    """
 
     status: int
     output: bytes
@@ -33,15 +36,16 @@ class Ended:
 
 
 OnLine = Callable[[str], bool]
-"""Is told each line of standard output while the program runs. Returns whether the line shows that the program got further."""
+"""Receives each line of standard output while the program runs, and returns True if the line shows that the program made progress.
+"""
 
 
 class Stalled(TimeoutError):
-    """The program did not get further for too long."""
+    """Raised when the program made no progress for too long."""
 
 
 class _Stall:
-    """A time limit that begins again whenever the program gets further."""
+    """A time limit that starts again whenever the program makes progress."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -71,8 +75,11 @@ async def run(
     on_line: OnLine | None = None,
     given: bytes = b"",
 ) -> Ended:
-    """Raises `TimeoutError` after so many seconds, and `Stalled` when no line of output showed for `stall` seconds that the program
-    got further. The program has ended in every case when this returns or raises."""
+    """Run a program and return its end.
+
+    Raises `TimeoutError` after `seconds`, and `Stalled` if no line of output showed progress for `stall` seconds. The program has
+    ended in every case when this returns or raises.
+    """
     environment = {"PATH": os.pathsep.join(os.get_exec_path()), "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
     stdin = PIPE if given else DEVNULL
     process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=stdin, stdout=PIPE, stderr=PIPE)
@@ -94,7 +101,8 @@ async def run(
 
 
 def _limit_processor(pid: int, seconds: float) -> None:
-    """More than it can use in its time: a program that it leaves behind ends by this."""
+    """Limit the processor time to more than the program can use in its time: a program that it leaves running is ended by this
+    limit."""
     most = math.ceil(seconds) * (os.cpu_count() or 1) + 1
     with suppress(ProcessLookupError):
         resource.prlimit(pid, resource.RLIMIT_CPU, (most, most))
@@ -102,14 +110,14 @@ def _limit_processor(pid: int, seconds: float) -> None:
 
 async def _give(stream: StreamWriter | None, given: bytes) -> None:
     if stream is not None:
-        with suppress(ConnectionError):  # it ended, or did not read to the end
+        with suppress(ConnectionError):  # the program ended, or did not read to the end
             stream.write(given)
             await stream.drain()
             stream.close()
 
 
 class _Lines:
-    """Cuts output into lines, for `on_line`. The end of a line that is too long is left out."""
+    """Splits output into lines, for `on_line`. The end of a line that is too long is left out."""
 
     def __init__(self, on_line: OnLine, moved: Callable[[], None]) -> None:
         self._on_line = on_line
@@ -125,17 +133,17 @@ class _Lines:
 
 
 async def _head(stream: StreamReader, lines: _Lines | None) -> bytes:
-    """Reads everything, else the program would block when its pipe is full."""
-    kept = bytearray()
+    """Read the stream to its end, and return its beginning. If it were not read, the program would block when its pipe is full."""
+    head = bytearray()
     while piece := await stream.read(_PIECE):
-        kept += piece[: MOST_OUTPUT - len(kept)]
+        head += piece[: MOST_OUTPUT - len(head)]
         if lines is not None:
             lines.take(piece)
-    return bytes(kept)
+    return bytes(head)
 
 
 async def _tail(stream: StreamReader) -> bytes:
-    kept = b""
+    tail = b""
     while piece := await stream.read(_PIECE):
-        kept = (kept + piece)[-MOST_ERRORS:]
-    return kept
+        tail = (tail + piece)[-MOST_ERRORS:]
+    return tail

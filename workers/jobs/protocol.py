@@ -14,8 +14,11 @@ from domain.job.values import Output, Result, Severity
 
 @dataclass(frozen=True, slots=True)
 class StepOrder:
-    """`results` are the metadata of earlier steps by their names. `previous_run` may have left files in its workspace.
-    `point_tokens` are those with which the step reads publishing points of the built-in origin, by their names."""
+    """An order to run a step.
+
+    `results` holds the metadata of earlier steps by name. The run `previous_run` may have left files in its workspace.
+    `point_tokens` holds the tokens with which the step reads publishing points of the built-in origin, by the names of the points.
+    """
 
     job: int
     task: int
@@ -32,8 +35,11 @@ class StepOrder:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """How a content is encrypted, in hexadecimal digits: its key, the IV for block chaining, and all pssh boxes by encryption
-    scheme. `drm_json` describes it without the key. A running step asks for it, so that it is in no order, event or log line."""
+    """The encryption of a content, in hexadecimal digits: its key, the IV for block chaining, and all pssh boxes by encryption
+    scheme.
+
+    `drm_json` describes it without the key. A running step asks for it, so that it appears in no order, event or log line.
+    """
 
     kid: str
     key: str = field(repr=False)
@@ -45,7 +51,7 @@ class Protection:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The step succeeded. `outputs` lie in the workspace of its run and are not published yet."""
+    """The outcome of a step that succeeded. `outputs` are in the workspace of its run and not published yet."""
 
     result: Result
     outputs: tuple[Output, ...] = ()
@@ -53,8 +59,11 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """`final`: another try would fail in the same way. `interrupted`: the step was cancelled, and might have succeeded. `cause`
-    is a word of the workflow for the owner of the job."""
+    """The outcome of a step that failed.
+
+    `final` means that another attempt would fail in the same way. `interrupted` means that the step was cancelled, and might have
+    succeeded. `cause` is a word of the workflow for the owner of the job.
+    """
 
     reason: str
     final: bool = False
@@ -63,7 +72,7 @@ class Failed:
 
 
 Answer = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-"""Answers a question of a step: from the worker, which has the network and the database. It raises nothing."""
+"""Answers a question of a step from the worker, which has the network and the database. It raises nothing."""
 
 
 class StepListener(Protocol):

@@ -1,7 +1,8 @@
-"""What a step that uploads a publication asks its worker: the destination with its secrets, and how far earlier runs have come.
+"""Answers for steps that upload a publication: the destination with its secrets, and the progress of earlier runs.
 
-The destination is opened while the step runs, so that its secrets are in no order, event or log line, and a password that was
-changed works at the next try."""
+The destination is opened while the step runs, so that its secrets appear in no order, event or log line, and a password that was
+changed is used at the next attempt.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 async def no_destinations(publication: UUID, *, job: int) -> OpenedDestination:
-    """Where nothing is published."""
+    """Refuse to open a destination: for workers that publish nothing."""
     raise TargetFailed("destination", "There are no destinations here.")
 
 
@@ -38,7 +39,7 @@ class PublicationUploads:
         self._opens = opens
 
     def answers(self, publication: UUID, run: Run) -> Mapping[str, Answer]:
-        """By the kinds of the questions of this run."""
+        """Return the answers to the questions of this run, by kind."""
 
         async def opened(_: Mapping[str, Any]) -> Mapping[str, Any]:
             return await _answered(self._opened(publication, run))
@@ -70,6 +71,6 @@ async def _answered(work: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
         return {"failed": {"kind": failed.kind, "sentence": str(failed)}}
     except UploadTaken:
         return {"refused": "A later run uploads this publication."}
-    except Exception as fault:  # whatever it is: the step would wait for ever
+    except Exception as fault:  # of any kind: the step would wait for ever
         _log.error("a step cannot upload: %s", type(fault).__name__)
-        return {"refused": "The destination cannot be opened; the log of the worker says why."}
+        return {"refused": "The destination cannot be opened; see the log of the worker."}

@@ -1,12 +1,14 @@
-"""Which client published a file: no job replaces what a job of another client has published, or is about to publish.
+"""Notes of the client that published a file: no job replaces a file that a job of another client has published, or is about to
+publish.
 
-    .published/<hash of the path>               who publishes it, and from where
-    .published/<hash of the path>.<number>      who publishes it now; the highest number counts
+    .published/<hash of the path>               the client that publishes it, and the source
+    .published/<hash of the path>.<number>      the client that publishes it now; the highest number counts
 
-It is noted before the file is moved to its place, so a file that a job published is never there without. A note counts while its
+The note is written before the file is moved to its place, so a file that a job published always has one. A note is valid while its
 file is in its place, or still where it was made: from there it may be moved at any moment. A note is never changed but superseded
-by one with a higher number: of several who publish at the same time one does. Files that no job published have no note and may be
-replaced. The account of steps may write in the media root where its owner allows that, so no link is followed there.
+by one with a higher number: of several clients that publish at the same time, one succeeds. Files that no job published have no
+note and may be replaced. The account of steps may write in the media root where its owner allows that, so links are not followed
+there.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ from workers.jobs.media_paths import JOBS
 
 _FOLDER: Final = ".published"
 _LONGEST: Final = 16384
-"""Bytes of a client's name and a path, and more."""
+"""Bytes to read of a note: enough for the longest client name and path."""
 
 
 class PublishedByAnother(Exception):
-    """A job of another client has published this file."""
+    """Raised when a job of another client has published this file."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"A job of another client has published {name}; it is not replaced.")
@@ -40,38 +42,42 @@ class PublishedByAnother(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The client that publishes a file, and where its runs have made it. An empty name: it is no note. `id` makes two notes of the
-    same differ in a store that knows versions by their content only."""
+    """The client that publishes a file, and the places where its runs have made it.
+
+    An empty client means that the file is not a note. `id` makes two notes with the same content differ in a store that identifies
+    versions by their content only.
+    """
 
     client: str
-    made: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     id: str = field(default="", compare=False)
 
     @classmethod
     def read(cls, content: bytes) -> Note:
-        first, *made = os.fsdecode(content).split("\n")
+        first, *sources = os.fsdecode(content).split("\n")
         client, _, id = first.partition(" ")
-        return cls(client, tuple(made), id)
+        return cls(client, tuple(sources), id)
 
     @property
     def content(self) -> bytes:
-        return os.fsencode("\n".join((f"{self.client} {self.id}".rstrip(), *self.made)))
+        return os.fsencode("\n".join((f"{self.client} {self.id}".rstrip(), *self.sources)))
 
 
-def to_claim(outputs: Iterable[Output]) -> list[Output]:
-    """Those that are seen by others, by their names: of two clients that publish several of the same paths one gets all of them."""
+def outputs_to_claim(outputs: Iterable[Output]) -> list[Output]:
+    """Return the outputs that others can see, sorted by name, so that of two clients that publish several of the same paths, one
+    gets all."""
     return sorted((output for output in outputs if not output.name.startswith(f"{JOBS}/")), key=attrgetter("name"))
 
 
 class Publishers:
-    """The notes below one media root. `client` claims `place`, which is below the root, for the file `made` below the root."""
+    """The notes below one media root. `client` claims `place`, which is below the root, for the file `source` below the root."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
 
-    def claim(self, place: Path, client: str, *, made: Sequence[str], name: str) -> None:
-        """Raises `PublishedByAnother` with the `name` under which the file was to be published."""
-        note, ours = sha256(os.fsencode(place.relative_to(self._root))).hexdigest(), Note(client, ("/".join(made),))
+    def claim(self, place: Path, client: str, *, source: Sequence[str], name: str) -> None:
+        """Claim a place for a client. Raises `PublishedByAnother` with the `name` under which the file was to be published."""
+        note, ours = sha256(os.fsencode(place.relative_to(self._root))).hexdigest(), Note(client, ("/".join(source),))
         with folders.folder(self._root, (_FOLDER, note[:2]), make=True) as notes:
             written = f"new.{new_id().hex}"
             try:
@@ -83,30 +89,32 @@ class Publishers:
                     os.unlink(written, dir_fd=notes)
 
     def _supersede(self, notes: int, note: str, written: str, place: Path, ours: Note, *, name: str) -> None:
-        """Unless another client has published the file, or may still do so."""
+        """Supersede the last note, unless another client has published the file or may still do so."""
         while True:
-            known = _known(notes, note)
-            last = max(known)
-            pending = {number for number, one in known.items() if self._is_pending(one)}
-            there = self._is_there(place.relative_to(self._root).parts)  # after it: what was moved meanwhile is in its place
+            existing = _notes_by_number(notes, note)
+            last = max(existing)
+            pending = {number for number, existing_note in existing.items() if self._is_pending(existing_note)}
+            there = self._is_there(
+                place.relative_to(self._root).parts
+            )  # read after the pending ones: a file moved meanwhile is in its place
             if max(_numbers(notes, note)) != last:
                 continue
-            if known[last] == ours:
+            if existing[last] == ours:
                 return
-            theirs = there or any(known[number].client != ours.client for number in pending)
-            if known[last].client != ours.client and theirs:
+            theirs = there or any(existing[number].client != ours.client for number in pending)
+            if existing[last].client != ours.client and theirs:
                 raise PublishedByAnother(name)
             if _is_linked(notes, written, f"{note}.{last + 1}"):
                 if max(_numbers(notes, note)) == last + 1:
-                    _delete(notes, (f"{note}.{number}" for number in known if number and number not in pending))
+                    _delete(notes, (f"{note}.{number}" for number in existing if number and number not in pending))
                     return
-                _delete(notes, [f"{note}.{last + 1}"])  # its number was free because a higher one had superseded it
+                _delete(notes, [f"{note}.{last + 1}"])  # the number was free because a higher one had superseded it
 
     def _is_pending(self, note: Note) -> bool:
-        return any(self._is_there(made.split("/")) for made in note.made)
+        return any(self._is_there(source.split("/")) for source in note.sources)
 
     def _is_there(self, parts: Sequence[str]) -> bool:
-        """Each folder is opened: what NFS remembers to be absent is looked for again then."""
+        """Return True if the file exists. Each folder is opened, so that NFS looks again for files that it remembers as absent."""
         try:
             with folders.folder(self._root, parts[:-1]) as folder:
                 os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
@@ -115,14 +123,14 @@ class Publishers:
         return True
 
 
-def _known(notes: int, note: str) -> Mapping[int, Note]:
-    """By their numbers. The first one, which has none, is never deleted."""
-    found = {number: _read(notes, f"{note}.{number}" if number else note) for number in _numbers(notes, note)}
-    return {number: one for number, one in found.items() if one is not None}
+def _notes_by_number(notes: int, note: str) -> Mapping[int, Note]:
+    """Return the notes by number. The first note, which has no number, is never deleted."""
+    by_number = {number: _read(notes, f"{note}.{number}" if number else note) for number in _numbers(notes, note)}
+    return {number: content for number, content in by_number.items() if content is not None}
 
 
 def _numbers(notes: int, note: str) -> Iterator[int]:
-    """Of the notes that are there; 0 is that of the first one."""
+    """Yield the numbers of the notes that exist; 0 is the number of the first one."""
     yield 0
     for name in os.listdir(notes):
         number = name.removeprefix(f"{note}.")
@@ -131,7 +139,7 @@ def _numbers(notes: int, note: str) -> Iterator[int]:
 
 
 def _is_linked(notes: int, written: str, name: str) -> bool:
-    """Whether there was none of this name before."""
+    """Link the written note to this name; return False if the name exists already."""
     try:
         os.link(written, name, src_dir_fd=notes, dst_dir_fd=notes, follow_symlinks=False)
     except FileExistsError:
@@ -151,7 +159,7 @@ def _write(notes: int, name: str, content: bytes) -> None:
 
 
 def _read(notes: int, name: str) -> Note | None:
-    """None: there is none of this name."""
+    """Return the note with this name; None if there is none."""
     try:
         file = os.open(name, folders.FILE, dir_fd=notes)
     except FileNotFoundError:

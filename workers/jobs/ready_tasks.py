@@ -1,7 +1,7 @@
 """The tasks that a worker may start, in memory: pure state, without a database or a clock.
 
 It may be out of date at any moment, in both directions. A task that is not ready any more is refused by its job when it is started;
-one that is missing is found by the next look at the view.
+a missing one is found by the next look at the view.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BORROWED_AFTER: Final = 0.05
 """Seconds that work waits for its owner before a worker with a free place starts it."""
 K = TypeVar("K", bound=Hashable)
 MOST: Final = 10_000
-"""Tasks that are kept. Beyond that the view is looked at again."""
+"""The largest number of tasks in memory. Beyond that, the view is read again."""
 
 
 class Urgency(NamedTuple):
@@ -28,7 +28,7 @@ class Urgency(NamedTuple):
     task: int
 
 
-class _Kept(NamedTuple):
+class _TimedTask(NamedTuple):
     ready: ReadyTask
     due_at: float
 
@@ -43,84 +43,84 @@ class ReadyTasks:
     def __init__(self, *, most: int = MOST) -> None:
         self._most = most
         self._shards: Collection[int] = ()
-        self._kept: dict[tuple[int, int], _Kept] = {}
+        self._tasks: dict[tuple[int, int], _TimedTask] = {}
         self._of_job: dict[int, set[int]] = {}
         self._of_client = Counter[str]()
         self._order: list[tuple[Urgency, float]] = []
         self._later: list[tuple[float, Urgency]] = []
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._tasks)
 
     def own(self, shards: Collection[int]) -> None:
         """Keep tasks of these shards only."""
         self._shards = frozenset(shards)
-        for kept in list(self._kept.values()):
-            if kept.ready.shard not in self._shards:
-                self._drop(kept.ready.run.job, kept.ready.run.task)
+        for timed in list(self._tasks.values()):
+            if timed.ready.shard not in self._shards:
+                self._drop(timed.ready.run.job, timed.ready.run.task)
 
     def put(self, tasks: Iterable[ReadyTask], *, now: float) -> None:
-        """Add tasks, or what is known of them by now."""
+        """Add tasks, or update those that are in memory."""
         for ready in tasks:
-            key, known = ready.run[:2], self._kept.get(ready.run[:2])
-            same = known is not None and known.ready._replace(due_in=0.0) == ready._replace(due_in=0.0)
-            if same and known is not None and known.due_at <= now + ready.due_in:
+            key, existing = ready.run[:2], self._tasks.get(ready.run[:2])
+            same = existing is not None and existing.ready._replace(due_in=0.0) == ready._replace(due_in=0.0)
+            if same and existing is not None and existing.due_at <= now + ready.due_in:
                 continue
-            if ready.shard in self._shards and (known is not None or len(self._kept) < self._most):
-                self._of_client[ready.client] += known is None
-                self._kept[key] = _Kept(ready, now + ready.due_in)
+            if ready.shard in self._shards and (existing is not None or len(self._tasks) < self._most):
+                self._of_client[ready.client] += existing is None
+                self._tasks[key] = _TimedTask(ready, now + ready.due_in)
                 self._of_job.setdefault(ready.run.job, set()).add(ready.run.task)
                 heappush(self._later, (now + ready.due_in, urgency(ready)))
 
     def replace(self, jobs: Iterable[int], tasks: Iterable[ReadyTask], *, now: float) -> None:
-        """These are all the ready tasks of these jobs."""
+        """Replace the tasks of these jobs: `tasks` are all of their ready tasks."""
         for job in jobs:
             for task in list(self._of_job.get(job, ())):
                 self._drop(job, task)
         self.put(tasks, now=now)
 
     def first(self, now: float) -> ReadyTask | None:
-        """The most urgent task that is due; it stays."""
+        """Return the most urgent task that is due, without removing it; None if no task is due."""
         while self._later and self._later[0][0] <= now:
             due_at, order = heappop(self._later)
             heappush(self._order, (order, due_at))
         while self._order:
             order, due_at = self._order[0]
-            kept = self._kept.get((order.job, order.task))
-            if kept is not None and (urgency(kept.ready), kept.due_at) == (order, due_at):
-                return kept.ready
+            timed = self._tasks.get((order.job, order.task))
+            if timed is not None and (urgency(timed.ready), timed.due_at) == (order, due_at):
+                return timed.ready
             heappop(self._order)  # replaced or dropped meanwhile
         return None
 
     def take(self, now: float) -> ReadyTask | None:
-        """The most urgent task that is due; it is not ready any more."""
+        """Remove the most urgent task that is due, and return it; None if no task is due."""
         ready = self.first(now)
         if ready is not None:
             self._drop(ready.run.job, ready.run.task)
         return ready
 
     def take_of_others(self, client: str, now: float) -> ReadyTask | None:
-        """The most urgent task of another client that is due; it is not ready any more."""
-        if len(self._kept) == self._of_client.get(client, 0):
+        """Remove the most urgent due task of another client, and return it; None if there is none."""
+        if len(self._tasks) == self._of_client.get(client, 0):
             return None
-        due = [kept.ready for kept in self._kept.values() if kept.ready.client != client and kept.due_at <= now]
+        due = [timed.ready for timed in self._tasks.values() if timed.ready.client != client and timed.due_at <= now]
         ready = min(due, key=urgency, default=None)
         if ready is not None:
             self._drop(ready.run.job, ready.run.task)
         return ready
 
     def due_in(self, now: float) -> float | None:
-        """Seconds until another task is due; None when none is awaited."""
+        """Return the seconds until another task is due; None if none is expected."""
         while self._later:
             due_at, order = self._later[0]
-            kept = self._kept.get((order.job, order.task))
-            if kept is not None and kept.due_at == due_at:
+            timed = self._tasks.get((order.job, order.task))
+            if timed is not None and timed.due_at == due_at:
                 return max(due_at - now, 0.0)
             heappop(self._later)
         return None
 
     def _drop(self, job: int, task: int) -> None:
-        client = self._kept.pop((job, task)).ready.client
+        client = self._tasks.pop((job, task)).ready.client
         self._of_client[client] -= 1
         if not self._of_client[client]:
             del self._of_client[client]
@@ -129,14 +129,14 @@ class ReadyTasks:
             del self._of_job[job]
 
 
-class WaitingLong(Generic[K]):
-    """What is found in look after look: other members' work that nobody starts."""
+class OverdueKeys(Generic[K]):
+    """Finds work of other members that has not been started for a while: keys that are present in every look for that time."""
 
     def __init__(self, seconds: float = BORROWED_AFTER) -> None:
         self._seconds = seconds
         self._since: dict[K, float] = {}
 
-    def seen(self, keys: Iterable[K], *, now: float) -> set[K]:
-        """Those that have been there for long enough. What is not seen any more is forgotten."""
+    def update(self, keys: Iterable[K], *, now: float) -> set[K]:
+        """Take the keys that are present now, and return those that have been present long enough. Absent keys are forgotten."""
         self._since = {key: self._since.get(key, now) for key in keys}
         return {key for key, since in self._since.items() if now - since >= self._seconds}

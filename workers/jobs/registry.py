@@ -69,41 +69,44 @@ class Registry:
         return self._workflows[name]
 
     def checked(self, name: str, parameters: object) -> tuple[Workflow, JobParameters]:
-        """Messages name what is expected, never the value that was sent: it may be a password."""
+        """Return the workflow with this name and its validated parameters. Raises `Malformed`.
+
+        Its messages name what is expected, never the value that was sent, which may be a password.
+        """
         workflow = self._workflows.get(name)
         if workflow is None:
             raise Malformed.at("job.workflow", f"must be one of {', '.join(self.names)}")
         try:
             sent = to_json(parameters)
             if len(sent) > workflow.most_parameters:
-                raise Malformed.at(_WHERE, f"have at most {workflow.most_parameters} bytes as JSON in UTF-8")
+                raise Malformed.at(_WHERE, f"must have at most {workflow.most_parameters} bytes as JSON in UTF-8")
             # Validated as JSON: only then does a strict model accept an array as a tuple or a text as a time.
             return workflow, workflow.parameters.model_validate_json(sent)
         except ValidationError as error:
             entries = error.errors(include_url=False, include_input=False)[:_MOST_ERRORS]
         except PydanticSerializationError:
             raise Malformed.at(_WHERE, "must be JSON") from None
-        known = list(workflow.parameters.model_fields)
-        raise Malformed(*dict.fromkeys(_field_error(entry, known) for entry in entries))
+        names = list(workflow.parameters.model_fields)
+        raise Malformed(*dict.fromkeys(_field_error(entry, names) for entry in entries))
 
     def needs_network(self, name: str, step: str) -> bool:
         workflow = self._workflows.get(name)
-        return workflow is not None and any(item.needs_network for item in workflow.steps if item.name == step)
+        return workflow is not None and any(candidate.needs_network for candidate in workflow.steps if candidate.name == step)
 
     def checked_job(self, name: str, parameters: object) -> CheckedJob:
-        """The port `domain.job.ports.Workflows`."""
+        """Return a job whose parameters are valid; this implements the port `domain.job.ports.Workflows`. Raises `Malformed`."""
         _, fit = self.checked(name, parameters)
         sent = cast("Mapping[str, Any]", parameters)
         return CheckedJob(name, fit.content_id, sent, fit.callback_urls, self._tasks[name])
 
     def _add(self, workflow: Workflow) -> None:
         if workflow.name in self._workflows:
-            raise ValueError(f"there is a workflow {workflow.name} already")
+            raise ValueError(f"the workflow {workflow.name} already exists")
         self._workflows[workflow.name] = workflow
         self._tasks[workflow.name] = workflow.graph()
 
     def _add_all(self, workflows: Sequence[Workflow]) -> None:
-        """All workflows of one entry point, or none."""
+        """Add all workflows of one entry point, or none."""
         before = dict(self._workflows)
         try:
             for workflow in workflows:
@@ -148,21 +151,21 @@ def installed() -> Registry:
 
 
 def summary(workflow: Workflow) -> str:
-    """Return what a workflow does; where its package does not say it, the first paragraph about its parameters."""
+    """Return what a workflow does; without a description, the first paragraph about its parameters."""
     return workflow.description or cleandoc(workflow.parameters.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def _loaded(loaded: object) -> Sequence[Workflow]:
     several = loaded if isinstance(loaded, Sequence) else [loaded]
-    workflows = [item for item in several if isinstance(item, Workflow)]
+    workflows = [workflow for workflow in several if isinstance(workflow, Workflow)]
     if not workflows or len(workflows) < len(several):
         raise TypeError("neither a Workflow nor a sequence of them")
     return workflows
 
 
-def _field_error(entry: ErrorDetails, known: Sequence[str]) -> FieldError:
-    """`known` are the names of parameters: one that is close to a mistyped one is told."""
+def _field_error(entry: ErrorDetails, names: Sequence[str]) -> FieldError:
+    """Return the error of one parameter. If it is unknown and close to a name in `names`, the message suggests that name."""
     message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     if entry["type"] == "extra_forbidden" and len(entry["loc"]) == 1:
-        message += did_you_mean(str(entry["loc"][0]), known)
+        message += did_you_mean(str(entry["loc"][0]), names)
     return FieldError(path_inside(_WHERE, entry["loc"]), message)

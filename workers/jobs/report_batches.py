@@ -1,4 +1,4 @@
-"""Lets reports of steps through in batches, so that steps that end within a moment of each other are written in one append."""
+"""Releases reports of steps in batches, so that steps that end within a moment of each other are written in one append."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ INTERVAL: Final = 0.02
 
 
 class ReportBatches:
-    """A report that comes after a quiet moment does not wait; those that follow it within the interval go on together."""
+    """Batches reports: one that comes after a quiet moment does not wait; those that follow within the interval are released
+    together."""
 
     def __init__(self, interval: float = INTERVAL) -> None:
         self._interval = interval
@@ -18,7 +19,7 @@ class ReportBatches:
         self._batch: asyncio.Event | None = None
 
     async def turn(self) -> None:
-        """Wait for the batch of this moment."""
+        """Wait for the current batch."""
         loop = asyncio.get_running_loop()
         if self._batch is None:
             if loop.time() >= self._next:

@@ -1,8 +1,8 @@
 """The scheduler: queues jobs when their time has come and their semaphore is open. ADR 0021.
 
-It sleeps until the next job is due, until the log announces a job, or for a second at most. So `schedule_interval` only says how
-often a closed semaphore is requested again. One member is active and the others stand by: if two were active at once, both would
-find the same jobs, and each job would be queued once all the same.
+It sleeps until the next job is due, until the log announces a job, or for a second at most. So `schedule_interval` only determines
+how often a closed semaphore is requested again. One member is active and the others stand by: if two were active at once, both
+would find the same jobs, and each job would still be queued once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from workers.ports import Outbound
 
 CONSUMER: Final = "scheduler"
 _MIN_INTERVAL: Final = 0.02
-"""Seconds between two rounds at least: while many jobs run, the log announces changes all the time."""
+"""The least number of seconds between two rounds: while many jobs run, the log announces changes all the time."""
 
 _log = logging.getLogger(__name__)
 
 
 class Scheduler(LeasedWorker):
-    """One member: active, or standing by."""
+    """A member of the scheduler: active, or standing by."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Scheduler(LeasedWorker):
         await self._semaphores.forget()
 
     async def _round(self) -> float:
-        """Queue due jobs and request semaphores; gives the seconds until the next round."""
+        """Queue due jobs and request semaphores; return the seconds until the next round."""
         await self._renew()
         if not self._is_ours():
             await self._semaphores.forget()
@@ -77,13 +77,13 @@ class Scheduler(LeasedWorker):
         active = await self._active(await self._jobs.clients())
         if not active:
             return POLL
-        due = await self._jobs.due(active, self._semaphores.known())
-        await self._queue([item for item in due if item.semaphore is None])
-        for one in due:
-            if one.semaphore is not None:
-                self._semaphores.add(one)
-        known = await self._settings.of(active)
-        self._semaphores.ask({client: known[client].schedule_interval for client in active})
+        due = await self._jobs.due(active, self._semaphores.versions())
+        await self._queue([job for job in due if job.semaphore is None])
+        for job in due:
+            if job.semaphore is not None:
+                self._semaphores.add(job)
+        settings = await self._settings.of(active)
+        self._semaphores.ask({client: settings[client].schedule_interval for client in active})
         if len(due) >= AT_ONCE:
             return 0.0
         next_in = await self._jobs.next_in(active)
@@ -93,16 +93,19 @@ class Scheduler(LeasedWorker):
         return bool(self._assignment.leases) and time.monotonic() < self._assignment.until
 
     async def _active(self, clients: Sequence[str]) -> list[str]:
-        """Clients whose schedule is active. Read in every round, so that a schedule that is switched off stops at once."""
+        """Return the clients whose schedule is active.
+
+        The setting is read in every round, so that a schedule that is switched off stops at once.
+        """
         if not clients:
             return []
         active = await self._settings.schedule_active(clients)
         return [client for client in clients if active[client]]
 
-    async def _opened(self, one: Due) -> None:
-        """Its semaphore may have taken a while to answer, so the other conditions are checked again."""
-        if self._is_ours() and await self._active([one.client]):
-            await self._queue([one])
+    async def _opened(self, due: Due) -> None:
+        """Queue a job whose semaphore is open. The answer may have taken a while, so the other conditions are checked again."""
+        if self._is_ours() and await self._active([due.client]):
+            await self._queue([due])
 
     async def _queue(self, due: Sequence[Due]) -> None:
         ends = await asyncio.gather(*map(self._queue_one, due), return_exceptions=True)
@@ -110,9 +113,9 @@ class Scheduler(LeasedWorker):
             if isinstance(end, BaseException):
                 raise end
 
-    async def _queue_one(self, one: Due) -> None:
+    async def _queue_one(self, due: Due) -> None:
         try:
-            queue = QueueJob(one.job, one.run_at, one.semaphore)
-            await self._executor.execute(queue, invocation=Invocation.by("system", correlation_id=one.transaction_id))
+            queue = QueueJob(due.job, due.run_at, due.semaphore)
+            await self._executor.execute(queue, invocation=Invocation.by("system", correlation_id=due.transaction_id))
         except Conflict as fault:
-            _log.info("the job %d was not queued: %s; it is tried again", one.job, fault)
+            _log.info("job %d was not queued: %s; it is retried", due.job, fault)

@@ -28,7 +28,7 @@ from workers.ports import Outbound, OutboundFailed, OutboundRefused
 
 PLACES: Final = 64
 PLACES_EACH: Final = 4
-"""Of a client whose last request was answered within `QUICK` seconds; another one has one place."""
+"""Places of a client whose last request was answered within `QUICK` seconds; other clients have one place."""
 QUICK: Final = 3.0
 SECONDS: Final = 10.0
 NO_TASK: Final = 0
@@ -49,7 +49,7 @@ class SemaphoreProbe:
         self._clock = clock
 
     async def check(self, job: int, semaphore: Semaphore) -> str | None:
-        """Why the semaphore is closed, in one sentence without secrets; None when it is open."""
+        """Return the reason why the semaphore is closed, in one sentence without secrets; None if it is open."""
         try:
             url = await self._address(job, semaphore)
             answer = await self._outbound.request("GET", url, seconds=SECONDS, most=1)
@@ -59,7 +59,7 @@ class SemaphoreProbe:
             return str(fault)
         return None if 200 <= answer.status < 400 else f"The answer was {answer.status}."
 
-    async def say(self, job: int, semaphore: Semaphore, *, why: str) -> None:
+    async def log_reason(self, job: int, semaphore: Semaphore, *, why: str) -> None:
         message = f"Waiting for the semaphore {semaphore.url}: {why}"
         await write(self._database, lines=[Line(job, NO_TASK, Severity.INFO, message, self._clock())], progress=())
 
@@ -74,7 +74,10 @@ class SemaphoreProbe:
 
 @dataclass(slots=True)
 class _Closed:
-    """A job whose semaphore is closed. `asked` is the time of the last request, of `monotonic`; `why` the reason written last."""
+    """A job whose semaphore is closed.
+
+    `asked` is the time of the last request, of `monotonic`; `why` is the reason that was written last.
+    """
 
     due: Due
     asked: float = float("-inf")
@@ -82,7 +85,7 @@ class _Closed:
 
 
 class SemaphorePoller:
-    """Requests the semaphores of jobs that are due, again and again. `opened` is called for a job whose semaphore is open."""
+    """Requests the semaphores of jobs that are due, repeatedly. `opened` is called for a job whose semaphore is open."""
 
     def __init__(self, jobs: DueJobs, probe: SemaphoreProbe, *, opened: Opened, ended: Callable[[], None]) -> None:
         self._jobs = jobs
@@ -97,74 +100,76 @@ class SemaphorePoller:
     def under_way(self) -> int:
         return len(self._asking)
 
-    def known(self) -> Mapping[int, int]:
-        """Version by job."""
-        return {job: one.due.version for job, one in self._closed.items()}
+    def versions(self) -> Mapping[int, int]:
+        """Return the version of each waiting job, by job."""
+        return {job: closed.due.version for job, closed in self._closed.items()}
 
     def add(self, due: Due) -> None:
-        """A new or changed job. A changed one is requested at once."""
+        """Add a new or changed job. The semaphore of a changed one is requested at once."""
         before = self._closed.get(due.job)
         self._closed[due.job] = _Closed(due, why=before.why if before is not None and before.due.semaphore == due.semaphore else "")
 
     def ask(self, intervals: Mapping[str, float]) -> None:
-        """Request due semaphores, the longest waiting first, within the limits of connections. `intervals` are seconds by client;
-        a client without one is skipped."""
+        """Request due semaphores, the longest waiting first, within the limits of connections.
+
+        `intervals` are seconds by client; a client without one is skipped.
+        """
         now = monotonic()
         busy = Counter(self._closed[job].due.client for job in self._asking if job in self._closed)
-        ready = (one for job, one in self._closed.items() if job not in self._asking and _is_due(one, intervals, now))
-        for one in sorted(ready, key=lambda one: one.asked):
+        ready = (closed for job, closed in self._closed.items() if job not in self._asking and _is_due(closed, intervals, now))
+        for closed in sorted(ready, key=lambda closed: closed.asked):
             if len(self._asking) >= PLACES:
                 return
-            if busy[one.due.client] < (PLACES_EACH if one.due.client in self._quick else 1):
-                busy[one.due.client] += 1
-                task = start_task(self._ask(one), what="semaphores")
-                self._asking[one.due.job] = task
-                task.add_done_callback(partial(self._asked, one))
+            if busy[closed.due.client] < (PLACES_EACH if closed.due.client in self._quick else 1):
+                busy[closed.due.client] += 1
+                task = start_task(self._ask(closed), what="semaphores")
+                self._asking[closed.due.job] = task
+                task.add_done_callback(partial(self._end_request, closed))
 
     async def forget(self) -> None:
-        """Stop all requests: another member is active now."""
+        """Stop all requests, because another member is active now."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
         self._closed.clear()
 
-    async def _ask(self, one: _Closed) -> None:
+    async def _ask(self, closed: _Closed) -> None:
         begun = monotonic()
         try:
-            await self._ask_once(one)
+            await self._ask_once(closed)
             if monotonic() - begun < QUICK:
-                self._quick.add(one.due.client)
+                self._quick.add(closed.due.client)
             else:
-                self._quick.discard(one.due.client)
+                self._quick.discard(closed.due.client)
         except Unavailable as fault:
-            _log.info("the semaphore of job %d is requested again: %s", one.due.job, fault)
+            _log.info("the semaphore of job %d is requested again: %s", closed.due.job, fault)
         except Exception:
-            _log.exception("the semaphore of job %d: the request failed; it is repeated", one.due.job)
+            _log.exception("the semaphore of job %d: the request failed; it is repeated", closed.due.job)
 
-    def _asked(self, one: _Closed, _: asyncio.Task[None]) -> None:
-        one.asked = monotonic()
-        del self._asking[one.due.job]
+    def _end_request(self, closed: _Closed, _: asyncio.Task[None]) -> None:
+        closed.asked = monotonic()
+        del self._asking[closed.due.job]
         self._ended()
 
-    async def _ask_once(self, one: _Closed) -> None:
-        """A job that changed meanwhile is added again with its new version."""
-        now = await self._jobs.still(one.due.job)
-        if now is None or now.semaphore is None or now.version != one.due.version:
-            self._drop(one)
+    async def _ask_once(self, closed: _Closed) -> None:
+        """Request the semaphore of a job that has not changed. A job that changed meanwhile is added again with its new version."""
+        now = await self._jobs.still(closed.due.job)
+        if now is None or now.semaphore is None or now.version != closed.due.version:
+            self._drop(closed)
             return
         why = await self._probe.check(now.job, now.semaphore)
         if why is None:
             await self._opened(now)
-            self._drop(one)
-        elif why != one.why:
-            await self._probe.say(now.job, now.semaphore, why=why)
-            one.why = why
+            self._drop(closed)
+        elif why != closed.why:
+            await self._probe.log_reason(now.job, now.semaphore, why=why)
+            closed.why = why
 
-    def _drop(self, one: _Closed) -> None:
-        if self._closed.get(one.due.job) is one:
-            del self._closed[one.due.job]
+    def _drop(self, closed: _Closed) -> None:
+        if self._closed.get(closed.due.job) is closed:
+            del self._closed[closed.due.job]
 
 
-def _is_due(one: _Closed, intervals: Mapping[str, float], now: float) -> bool:
-    return one.due.client in intervals and now - one.asked >= intervals[one.due.client]
+def _is_due(closed: _Closed, intervals: Mapping[str, float], now: float) -> bool:
+    return closed.due.client in intervals and now - closed.asked >= intervals[closed.due.client]

@@ -1,6 +1,6 @@
 """Executes one run of a task, from its start to its end. ADR 0021.
 
-Each report to the job is a command that names the run. When that is not the current run any more, nothing is written and the
+Each report to the job is a command that names the run. If that run is not the current one any more, nothing is written and the
 files of the step are deleted.
 """
 
@@ -58,10 +58,13 @@ Workers = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
-    """A run that this process is to execute. `worker` is its name in events. `publishing`: the step has ended, and only its files
-    must be moved to their places. `job` has it when the run has been started already. `successors` are asked for when the task is
-    completed: who may start the next task of the job in the same append."""
+class AssignedRun:
+    """A run that this process is to execute.
+
+    `worker` is its name in events. `publishing` means that the step has ended, and only its files must be moved to their places.
+    `job` is the job that contains the run if it has been started already. `successors` returns the workers that may start the next
+    task of the job, in the append that completes this one.
+    """
 
     run: Run
     worker: str
@@ -72,7 +75,7 @@ class Assigned:
 
 
 class StepExecutor:
-    """Reports to the job what becomes of a run."""
+    """Executes runs and reports their outcome to the job."""
 
     def __init__(
         self,
@@ -109,25 +112,30 @@ class StepExecutor:
 
     @property
     def warning(self) -> str | None:
-        """What is less safe on this machine than it could be."""
+        """A text about the protections that this machine lacks; None if it lacks none."""
         return self._processes.warning
 
     def is_stepping(self, run: Run) -> bool:
-        """Whether the step of this run is running now. Before and after, commands to the job detect that a run is not current."""
+        """Return True if the step of this run is running now.
+
+        Before and after, commands to the job detect that a run is not current.
+        """
         return run in self._stepping
 
     async def retries(self, client: str) -> Retries:
-        """The retry settings of a client at this moment."""
-        known = (await self._settings.of([client]))[client]
-        return Retries(known.retry_limit, timedelta(seconds=known.retry_delay))
+        """Return the current retry settings of a client."""
+        settings = (await self._settings.of([client]))[client]
+        return Retries(settings.retry_limit, timedelta(seconds=settings.retry_delay))
 
-    async def execute(self, assigned: Assigned) -> Job:
-        """The job as it was left. Raises `Fenced` when the run is not current any more. Cancelled, it kills the step at once and
-        writes nothing."""
-        async with self._spans.of(assigned.run):
+    async def execute(self, assigned: AssignedRun) -> Job:
+        """Execute a run, and return the job after it. Raises `Fenced` if the run is not current any more.
+
+        If this is cancelled, it kills the step at once and writes nothing.
+        """
+        async with self._spans.span_of(assigned.run):
             return await self._execute(assigned)
 
-    async def _execute(self, assigned: Assigned) -> Job:
+    async def _execute(self, assigned: AssignedRun) -> Job:
         run = assigned.run
         if assigned.publishing:
             job = await self._load(run)
@@ -142,23 +150,26 @@ class StepExecutor:
         return job
 
     async def clean_up(self, job: Job, run: Run) -> None:
-        """Delete what an executed run leaves. It may take long: the next task of the job may be started already. A failed job keeps
-        nothing either: many that fail, of one client, would fill the disk for all."""
+        """Delete the files that an executed run leaves.
+
+        This may take long, so the next task of the job may have been started already. Files of a failed job are deleted too: many
+        failed jobs of one client would fill the disk for all.
+        """
         if job.ended:
             await self._workspaces.remove([run.job])
             uploads = self._uploads
             if uploads is not None and _outcome(job) == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
                 await _until_available(lambda: uploads.forget(run.job))
-            captions, sent = self._captions, _sent(job)
+            captions, sent = self._captions, _sent_text(job)
             if captions is not None and sent is not None and _outcome(job) == "completed":
                 await _until_available(lambda: captions.forget(sent))
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
-        elif await self._workspaces.has_files(run):  # which has taken over what it could use of the runs before
+        elif await self._workspaces.has_files(run):  # this run has copied what it could use from earlier runs
             await self._discard_before(run)
 
     async def _discard_before(self, run: Run) -> None:
-        """The earlier runs down to the last one that has files: what was before that one went when it ended."""
+        """Delete the earlier runs down to the last one that has files: anything before that one was deleted when it ended."""
         for number in range(run.run - 1, 0, -1):
             earlier = run._replace(run=number)
             had_files = await self._workspaces.has_files(earlier)
@@ -167,21 +178,21 @@ class StepExecutor:
                 return
 
     async def report(self, command: JobCommand, transaction_id: str) -> Job:
-        """Execute a command, repeated until it succeeds. The task worker cancels this when its lease is lost."""
+        """Execute a command, repeatedly until it succeeds. The task worker cancels this when its lease is lost."""
         invocation = Invocation(Cause.by("system", correlation_id=transaction_id, trace_parent=self._spans.trace_parent))
         outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
         return outcome.aggregate
 
     def lost(self, job: Job, run: Run) -> None:
-        """The run of a worker that was not heard of any more."""
+        """Count the run of a worker that stopped responding."""
         self._metrics.run_ended(job.submission.workflow, job.tasks[run.task].plan.name, outcome="lost")
 
     async def _load(self, run: Run) -> Job:
         job = await _until_available(lambda: self._streams.load(Job.stream(run.job)))
-        assert isinstance(job, Job), "a task is found of a job that is in the log"
+        assert isinstance(job, Job), "a task belongs to a job in the log"
         return job
 
-    async def _step(self, job: Job, assigned: Assigned) -> Job:
+    async def _step(self, job: Job, assigned: AssignedRun) -> Job:
         run, task = assigned.run, job.tasks[assigned.run.task]
         self._spans.describe(workflow=job.submission.workflow, step=task.plan.name)
         try:
@@ -204,7 +215,7 @@ class StepExecutor:
                 removed=no_tracks if self._captions is None else self._captions.removed,
                 more=self._further_answers(order, run),
             )
-            end = await self._staged(run, made, content_id=job.submission.content_id)
+            end = await self._stage(run, made, content_id=job.submission.content_id)
             outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
         finally:
             self._stepping.discard(run)
@@ -220,7 +231,7 @@ class StepExecutor:
             return await self._completed(job, assigned, result)
         return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)
 
-    async def _staged(self, run: Run, end: Finished | Failed, *, content_id: str) -> Finished | Failed:
+    async def _stage(self, run: Run, end: Finished | Failed, *, content_id: str) -> Finished | Failed:
         if isinstance(end, Failed) or not end.outputs:
             return end
         if not all(is_own(output.path, output.name, job=run.job, content_id=content_id) for output in end.outputs):
@@ -228,7 +239,7 @@ class StepExecutor:
         try:
             await self._workspaces.stage(run, end.outputs)
         except OSError as fault:
-            return Failed(f"what it made could not be stored: {fault.strerror or fault}")
+            return Failed(f"the files of the step could not be stored: {fault.strerror or fault}")
         return end
 
     async def _step_failed(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
@@ -236,7 +247,7 @@ class StepExecutor:
             return await self.report(InterruptTask(run.job, run.task, run.run), job.transaction_id)
         return await self._failed(job, run, reason=reporter.clean(end.reason), final=end.final, cause=end.cause)
 
-    async def _publish(self, job: Job, assigned: Assigned) -> Job:
+    async def _publish(self, job: Job, assigned: AssignedRun) -> Job:
         """Move the committed files to their places, also those of a run of another worker."""
         run = assigned.run
         try:
@@ -245,20 +256,24 @@ class StepExecutor:
             return await self._failed(job, run, reason=str(refused), final=True)
         except (OSError, PathEscape) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault) or type(fault).__name__
-            return await self._failed(job, run, reason=f"what it made could not be put in its place: {why}", final=False)
+            return await self._failed(
+                job, run, reason=f"the files of the step could not be moved to their places: {why}", final=False
+            )
         return await self._completed(job, assigned, None)
 
-    async def _completed(self, job: Job, assigned: Assigned, result: Result | None) -> Job:
+    async def _completed(self, job: Job, assigned: AssignedRun, result: Result | None) -> Job:
         return await self.report(CompleteTask(*assigned.run, result=result, workers=assigned.successors(job)), job.transaction_id)
 
     async def _failed(self, job: Job, run: Run, *, reason: str, final: bool, cause: str = "") -> Job:
         retries = await _until_available(lambda: self.retries(job.submission.client))
         return await self.report(
-            FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "it failed", retries, final, cause), job.transaction_id
+            FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "The step failed.", retries, final, cause),
+            job.transaction_id,
         )
 
     def _further_answers(self, order: StepOrder, run: Run) -> Mapping[str, Answer]:
-        """Only the product's own workflows may open a destination, or read what a client has sent."""
+        """Return the answers to the questions that only the product's own workflows may ask: they open a destination, or read a
+        text that a client has sent."""
         captions = self._captions
         if captions is not None and order.workflow == CAPTIONS:
             return {TEXT: lambda _: captions.text(str(order.parameters.get("sent")))}
@@ -273,19 +288,19 @@ class StepExecutor:
         return await _until_available(lambda: self._starts(event))
 
     async def _parameters(self, job: Job) -> Mapping[str, Any]:
-        """The parameters with their secrets."""
+        """Return the parameters with their secrets."""
         sealed = job.submission.sealed_parameters
         if sealed is None:
             return job.submission.parameters
         opened = await _until_available(lambda: self._vault.read(sealed.reference, owner=job.id))
         if opened is None:
             raise DecryptionFailed(f"the secret {sealed.reference}")
-        found: Mapping[str, Any] = from_json(opened)
-        return found
+        parameters: Mapping[str, Any] = from_json(opened)
+        return parameters
 
 
 async def _until_available(ask: Callable[[], Awaitable[T]]) -> T:
-    """Repeats while the database is away, or other commands change the job at the same time."""
+    """Repeat the request while the database is away, or other commands change the job at the same time."""
     while True:
         try:
             return await ask()
@@ -299,8 +314,8 @@ def _outcome(job: Job) -> str:
     return "broken" if job.state is JobState.BROKEN else "failed" if job.failed else "completed"
 
 
-def _sent(job: Job) -> str | None:
-    """The text that a client has sent with the job."""
+def _sent_text(job: Job) -> str | None:
+    """Return the id of the text that a client has sent with the job; None if there is none."""
     sent = job.submission.parameters.get("sent") if job.submission.workflow == CAPTIONS else None
     return sent if isinstance(sent, str) else None
 

@@ -1,4 +1,4 @@
-"""Collects log lines and progress of steps and writes them twice a second, in one statement for all steps."""
+"""Collects log lines and progress of steps, and writes them twice a second, in one statement for all steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 class StepLogWriter(BackgroundTask):
-    """One per process. While the database does not answer, the latest lines are kept in memory and older ones are dropped."""
+    """Writes the log lines and the progress of the steps of a process; each process has one.
+
+    While the database does not answer, the latest lines stay in memory and older ones are dropped.
+    """
 
     WHAT: ClassVar[str] = "lines of jobs"
 
@@ -46,8 +49,10 @@ class StepLogWriter(BackgroundTask):
         await self.flush()
 
     async def flush(self) -> None:
-        """Write all collected lines. Lines that cannot be written now are tried again later. Who is cancelled during this, a run
-        that is stopped, breaks off no writing: the lines are of all runs."""
+        """Write all collected lines; lines that cannot be written now are retried later.
+
+        The lines belong to all runs, so cancelling the caller, for example a run that is stopped, does not interrupt the writing.
+        """
         writing = start_task(self._write(), what=self.WHAT)
         self._under_way.add(writing)
         writing.add_done_callback(self._under_way.discard)
@@ -61,7 +66,7 @@ class StepLogWriter(BackgroundTask):
                 try:
                     await write(self._database, lines=lines, progress=list(progress.values()))
                 except Unavailable as fault:
-                    _log.info("lines of jobs are kept back for a moment: %s", fault)
+                    _log.info("lines of jobs are held back for a moment: %s", fault)
                     self._lines = [*lines, *self._lines][-_MOST:]
                     self._progress = {**progress, **self._progress}
                     return
@@ -72,7 +77,8 @@ class StepLogWriter(BackgroundTask):
 
 
 class StepReporter:
-    """The log lines and progress of one run. `secrets` are texts that are removed from them, for example from an error message."""
+    """Reports the log lines and the progress of a run. `secrets` are texts that are removed from them, for example from an error
+    message."""
 
     def __init__(self, step_log: StepLogWriter, run: Run, *, secrets: frozenset[str]) -> None:
         self._step_log = step_log
@@ -91,8 +97,10 @@ class StepReporter:
         return clean_line(text, self._secrets)
 
     def clean_result(self, result: Result) -> Result:
-        """Its texts only: what is left is still a result. What the product goes on with, files and metadata, loses nothing but the
-        secrets that the job was given."""
+        """Return the result with clean texts.
+
+        From files and metadata, which the product works with afterwards, only the secrets that the job was given are removed.
+        """
         files, metadata = result.files, result.metadata
         if self._secrets:
             files = tuple(blotted(name, self._secrets) for name in files)
@@ -100,6 +108,6 @@ class StepReporter:
         return Result(message=self.clean(result.message), files=files, metadata=metadata)
 
     async def flush(self) -> None:
-        """Write the run's lines, before its end is reported."""
+        """Write the run's lines before its end is reported."""
         if self._has_lines:
             await self._step_log.flush()

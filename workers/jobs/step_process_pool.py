@@ -31,11 +31,13 @@ NO_ANSWERS: Final[Mapping[str, Answer]] = MappingProxyType({})
 
 
 class StepProcessPool:
-    """Two pools: a process cannot get the network back. The first process with network is started when a step needs it.
+    """Two pools of processes, because a process cannot get the network back. The first process with network starts when a step
+    needs it.
 
-    `inputs` fetches what steps read, where the media root is no directory. `account`: of the processes, where root starts them;
-    `groups` are all of its groups. `point_tokens` gives those of a step by its parameters. `places`: those of this machine.
-    `fork_server`: one that others use too; None: its own."""
+    `inputs` fetches the files that steps read if the media root is not a directory. `account` is the account of the processes, if
+    root starts them; `groups` are all of its groups. `point_tokens` returns the tokens of a step by its parameters. `places` are
+    those of this machine. `fork_server` is one that others use too; None if the pool starts its own.
+    """
 
     def __init__(
         self,
@@ -94,18 +96,18 @@ class StepProcessPool:
             await pool.start()
 
     async def stop(self) -> None:
-        """Kills all processes with their steps."""
+        """Kill all processes with their steps."""
         await asyncio.gather(*(pool.stop() for pool in self._pools.values()))
         if self._own is not None:
             await self._own.stop()
 
     @property
     def warning(self) -> str | None:
-        """What is less safe here than it could be, in a text, as far as processes have been started."""
+        """A text about the protections that this machine lacks, as far as processes have been started; None if it lacks none."""
         return self._pools[False].warning
 
     def drain(self) -> None:
-        """Cancels the steps that run, and those that start after this."""
+        """Cancel the steps that run, and those that start after this."""
         for pool in self._pools.values():
             pool.drain()
 
@@ -120,8 +122,10 @@ class StepProcessPool:
         removed: FindTracks = no_tracks,
         more: Mapping[str, Answer] = NO_ANSWERS,
     ) -> Finished | Failed:
-        """Run one step to its end. Cancelled, it kills the step's process group. `more` answers further questions, of steps with
-        network alone."""
+        """Run one step to its end. If this is cancelled, the step's process group is killed.
+
+        `more` answers further questions, which only steps with network may ask.
+        """
         network = self._needs_network(order.workflow, order.step)
         pool = self._pools[network]
         if network:

@@ -1,7 +1,7 @@
 """The pool of processes that run the steps of jobs: started before they are needed, and killed at once when they must end.
 
-The worker's event loop renews leases while a step runs elsewhere, so no step can keep it from that. And whatever a step
-does, or does not do when it is asked to end, its process group can be killed.
+The worker's event loop renews leases while a step runs elsewhere, so no step can prevent that. And whatever a step does, or fails
+to do when it is asked to end, its process group can be killed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ _STOPPED: Final = Failed("The worker was stopped.", interrupted=True)
 
 
 class ProcessPool:
-    """As many processes as the largest number of steps that ran at the same time. `eager`: one is there before the first step."""
+    """A pool of as many processes as the largest number of steps that ran at the same time. With `eager`, one starts before the
+    first step."""
 
     def __init__(
         self,
@@ -100,11 +101,11 @@ class ProcessPool:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Starts the first process in the background, if it is to be there early."""
+        """Start the first process in the background, if the pool is eager."""
         self._tasks = [start_forever(turn, what="step processes") for turn in (self._beat, self._start_more)]
 
     async def stop(self) -> None:
-        """Kills all processes with their steps."""
+        """Kill all processes with their steps."""
         self._stopping = True
         for task in self._tasks:
             task.cancel()
@@ -117,20 +118,20 @@ class ProcessPool:
             process.close()
 
     def drain(self) -> None:
-        """Cancels the steps that run, and those that start after this."""
+        """Cancel the steps that run, and those that start after this."""
         self._draining = True
         for process in self._busy:
             process.send(_CANCEL)
 
     async def run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed:
-        """Run one step to its end. Cancelled, it kills the step's process group."""
-        ended = None
-        while ended is None:  # the process had kept other directories than those that are there now
-            ended = await self._run(order, listener, answers=answers)
-        return ended
+        """Run one step to its end. If this is cancelled, the step's process group is killed."""
+        outcome = None
+        while outcome is None:  # the process had other directories than those that exist now
+            outcome = await self._run(order, listener, answers=answers)
+        return outcome
 
     async def _run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
-        """None: the process did not begin the step, and runs none any more."""
+        """Run a step; return None if the process did not begin the step, and runs no further steps."""
         try:
             if self._stopping:
                 return _STOPPED
@@ -144,7 +145,7 @@ class ProcessPool:
             process.send({"kind": "order", "order": order})
             if self._draining:
                 process.send(_CANCEL)
-            ended = await process.ended(listener, answers=answers)
+            outcome = await process.wait_for_outcome(listener, answers=answers)
         except BaseException:
             process.kill()
             raise
@@ -159,7 +160,7 @@ class ProcessPool:
             self._free(process)
         else:
             process.kill()
-        return _STOPPED if ended is None and self._stopping else ended or process.exit_reason()
+        return _STOPPED if outcome is None and self._stopping else outcome or process.exit_reason()
 
     def _idle_process(self) -> StepProcess | None:
         while self._idle:
@@ -169,7 +170,7 @@ class ProcessPool:
         return None
 
     def _free(self, process: StepProcess) -> None:
-        """The longest waiting run gets the process."""
+        """Give the process to the run that has waited longest, or keep it idle."""
         self._freed_at = monotonic()
         longest = self._longest()
         if longest is None:
@@ -185,7 +186,7 @@ class ProcessPool:
         return None
 
     async def _next(self) -> StepProcess:
-        """The next process that becomes free or is started."""
+        """Wait for the next process that becomes free or is started."""
         process: asyncio.Future[StepProcess] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(process))
         self._wanted.set()
@@ -209,11 +210,11 @@ class ProcessPool:
 
     @property
     def _alive(self) -> int:
-        """Of these processes, one that was just given to a run is not among the busy ones yet."""
+        """The number of live processes. One that was just given to a run is not among the busy ones yet."""
         return sum(not process.dead.is_set() for process in self._all)
 
     def _may_wait(self, longest: _Waiting) -> bool:
-        """Whether the waiting runs will probably get a process before another one could be started, by the usual durations."""
+        """Return True if, by the usual durations, the waiting runs will probably get a process before a new one could be started."""
         now, patience = monotonic(), max(_ENOUGH, self._start_seconds)
         if now - max(longest.since, self._started_at) < _PATIENCE:
             return True
@@ -237,14 +238,14 @@ class ProcessPool:
 
     async def _started(self) -> StepProcess:
         await self._make_folder()
-        process = await StepProcess.forked(self._fork_server, self._confinement)
+        process = await StepProcess.fork(self._fork_server, self._confinement)
         self._all = {item for item in self._all if not item.closed} | {process}
         try:
             if self._stopping:
                 raise _NotStarted
             async with asyncio.timeout(_STARTING):
                 process.send(self._settings)
-                self._warn(await process.ready())
+                self._warn(await process.wait_until_ready())
         except (TimeoutError, _NotStarted):
             process.kill()
             raise _NotStarted from None
@@ -254,14 +255,16 @@ class ProcessPool:
         return process
 
     async def _make_folder(self) -> None:
-        """The folder that steps work in: they may write below it, and nowhere beside. Where they have an account of their own it is
-        made with that."""
+        """Make the folder that steps work in: they may write below it, and nowhere else.
+
+        If steps have an account of their own, the folder is made together with that account.
+        """
         if self._confinement.uid is None:
-            with suppress(OSError):  # the step tells why
+            with suppress(OSError):  # the step reports the reason
                 await asyncio.to_thread((self._media_root / JOBS).mkdir, 0o700, parents=True, exist_ok=True)
 
     def _warn(self, lacks: Sequence[str]) -> None:
-        """Once, of what processes of steps could not give up."""
+        """Warn once of each protection that processes of steps lack."""
         for lack in lacks:
             if lack not in self._warned:
                 self._warned = (*self._warned, lack)
@@ -270,7 +273,7 @@ class ProcessPool:
 
     @property
     def warning(self) -> str | None:
-        """What is less safe here than it could be."""
+        """A text about the protections that this machine lacks; None if it lacks none."""
         return "; ".join(self._warned) or None
 
     async def _beat(self) -> None:
@@ -293,7 +296,7 @@ class _NotStarted(Exception):
 
 
 class StepProcess:
-    """One process, the leader of a session and process group of its own."""
+    """A process of steps, the leader of its own session and process group."""
 
     def __init__(self, process: ForkedProcess, reader: StreamReader, *, writer: StreamWriter) -> None:
         self._process = process
@@ -302,18 +305,20 @@ class StepProcess:
         self._writer = writer
         self.dead = asyncio.Event()
         self.fit = False
-        """Whether it may run another step."""
+        """True if it may run another step."""
         self.stale = False
-        """Whether it refused to run one, since it cannot reach the media any more."""
+        """True if it refused to run a step, since it cannot reach the media any more."""
         self.seconds: float | None = None
-        """How long the last step took, as the process says: what the worker needs to notice its end does not count."""
+        """The duration of the last step, as the process measured it: without the time until the worker notices its end."""
         self.closed = False
         self._ending = start_task(self._end(), what="end of a step's process")
 
     @classmethod
-    async def forked(cls, server: ForkServer, confinement: Confinement) -> StepProcess:
-        """A process that exists when this is cancelled ends by its channel. Raises `OSError` in a shortage of the machine: then the
-        runs wait, and `_start_more` is called again."""
+    async def fork(cls, server: ForkServer, confinement: Confinement) -> StepProcess:
+        """Fork a process from the server. If this is cancelled, a process that exists already ends through its channel.
+
+        Raises `OSError` in a shortage of the machine: then the runs wait, and `_start_more` is called again.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
@@ -329,15 +334,18 @@ class StepProcess:
         if not self._writer.is_closing():
             self._writer.write(packed(frame))
 
-    async def ready(self) -> Sequence[str]:
-        """What it could not give up, in sentences. Steps have not run in it yet, so it tells the truth."""
+    async def wait_until_ready(self) -> Sequence[str]:
+        """Wait until the process is ready, and return the protections that it lacks, in sentences.
+
+        Steps have not run in it yet, so the answer can be trusted.
+        """
         frame = await self._next()
         if frame is None:
             raise _NotStarted
         return [str(lack) for lack in frame.get("lacks", ())]
 
-    async def ended(self, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
-        """How the step ended; None when its process died."""
+    async def wait_for_outcome(self, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
+        """Wait until the step ends, and return its outcome; None if its process died."""
         self.fit, self.seconds = False, None
         answering: asyncio.Task[None] | None = None
         try:
@@ -350,7 +358,7 @@ class StepProcess:
                     case {"kind": str(kind), "number": int()} if kind in answers and (answering is None or answering.done()):
                         answering = start_task(self._answer(frame, answers[kind]), what="answers to steps")
                     case {"kind": str(kind), "number": int(number)} if kind not in answers:
-                        self.send({"refused": f"Nobody answers to {kind}.", "kind": "answer", "number": number})
+                        self.send({"refused": f"The worker does not answer {kind}.", "kind": "answer", "number": number})
                     case {"kind": "stale"}:
                         self.stale = True
                         return None
@@ -374,11 +382,11 @@ class StepProcess:
         return None
 
     def kill(self) -> None:
-        """The fork server kills its process group then."""
+        """Kill the process; the fork server then kills its process group."""
         self._process.send_signal(signal.SIGKILL)
 
     def exit_reason(self) -> Failed:
-        """Why the process ended."""
+        """Return the failure of a step whose process ended."""
         how = f"by signal {signal.Signals(-self._status).name}" if self._status < 0 else f"with status {self._status}"
         return Failed(f"The process of the step ended {how}.")
 
@@ -388,11 +396,11 @@ class StepProcess:
             with suppress(ProcessLookupError):  # a group keeps its number while it has a member
                 os.killpg(self._process.pid, signal.SIGKILL)
         self.dead.set()
-        # Its last messages may still be read. A process that left the group may hold the other end open.
+        # The last messages may still be read. A process that left the group may keep the other end open.
         asyncio.get_running_loop().call_later(_DRAIN, self.close)
 
     def close(self) -> None:
-        """Nothing more is read from it."""
+        """Close the channel; nothing more is read from the process."""
         self.closed = True
         self._writer.transport.abort()
 
@@ -407,6 +415,8 @@ def _end_in(frame: Frame) -> Finished | Failed:
 
 
 def step_fork_server() -> ForkServer:
-    """Its processes have the module path of the worker and none of its settings. Their standard output is the worker's standard
-    error."""
+    """Make a fork server whose processes have the module path of the worker and none of its settings.
+
+    Their standard output is the worker's standard error.
+    """
     return ForkServer("workers.jobs.host", environment=environment(), output=2)

@@ -1,4 +1,4 @@
-"""Spans of the runs of steps. They continue the trace that the job was submitted in, in whatever process they run."""
+"""Spans of the runs of steps. They continue the trace in which the job was submitted, in whatever process they run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _CURRENT: Final = ContextVar[Span | None]("span of a run", default=None)
 
 
 class StepSpans:
-    """The span of a run belongs to the task that executes it, so that all reports to the job have its trace."""
+    """Traces runs. The span of a run belongs to the task that executes it, so that all reports to the job have its trace."""
 
     def __init__(self, tracer: Tracer = UNTRACED, traces: Callable[[], JobTraces] | None = None) -> None:
         self._tracer = tracer
         self._traces = traces() if tracer.on and traces is not None else None
 
     @asynccontextmanager
-    async def of(self, run: Run) -> AsyncIterator[None]:
+    async def span_of(self, run: Run) -> AsyncIterator[None]:
         if self._traces is None:
             yield
             return
@@ -40,7 +40,7 @@ class StepSpans:
                 _CURRENT.reset(before)
 
     def describe(self, *, workflow: str, step: str) -> None:
-        """Known when the job has been loaded."""
+        """Add the workflow and the step, which are known once the job has been loaded."""
         span = _CURRENT.get()
         if span is not None:
             span.note("medialedger.workflow", workflow)
@@ -55,6 +55,6 @@ class StepSpans:
 
     @property
     def trace_parent(self) -> str | None:
-        """The context of what the run reports."""
+        """The trace context of the run's reports; None if the run is not traced."""
         span = _CURRENT.get()
         return None if span is None else span.passed_on(None)

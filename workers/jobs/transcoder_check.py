@@ -1,4 +1,5 @@
-"""A look at the transcoder when workers start that need it: what is missing is logged once, before a job fails of it."""
+"""A check of the transcoder at the start of workers that need it: a missing program is logged once, before a job fails because of
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _log = logging.getLogger(__name__)
 
 
 class TranscoderCheck:
-    """Beside the workers of one process, whatever their number. They start without it: most workflows need no transcoder."""
+    """Checks the transcoder once for all workers of a process. They start without waiting for it: most workflows need no
+    transcoder."""
 
     def __init__(self, transcoder: Transcoder) -> None:
         self._transcoder = transcoder

@@ -22,12 +22,13 @@ from workers.jobs.media_paths import Segment
 
 QUEUES: Final = ("work", "windows_capture")
 MOST_PARAMETERS: Final = 65_536
-"""Bytes of a job's parameters. They are in each list of jobs, in memory while it is under way, and in the log for ever."""
+"""The largest size of a job's parameters in bytes. They are in each list of jobs, in memory while it is under way, and in the log
+for ever."""
 _NAME: Final = regex(r"[a-z][a-z0-9_]{0,99}")
 
 
-def _judged(check: Callable[[str], object]) -> AfterValidator:
-    """A pydantic validator from a check of the domain. Its message does not repeat the value."""
+def _validator(check: Callable[[str], object]) -> AfterValidator:
+    """Make a pydantic validator from a check of the domain. Its message does not repeat the value."""
 
     def judge(url: str) -> str:
         try:
@@ -39,14 +40,14 @@ def _judged(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(judge)
 
 
-WebUrl = Annotated[str, _judged(lambda url: check_url(url, field="url"))]
+WebUrl = Annotated[str, _validator(lambda url: check_url(url, field="url"))]
 """An http or https URL without user info."""
 
-_CallbackUrl = Annotated[str, _judged(lambda url: parse_callback_url(url, field="callback_urls"))]
+_CallbackUrl = Annotated[str, _validator(lambda url: parse_callback_url(url, field="callback_urls"))]
 
 
 class JobParameters(BaseModel):
-    """Parameters of every workflow. A workflow adds its own; unknown ones are refused."""
+    """The parameters of every workflow. A workflow adds its own; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
@@ -54,17 +55,20 @@ class JobParameters(BaseModel):
         description="The content that the job is about; its files are in the folder of this name below the media root.",
         examples=["match-17"],
     )
-    custom_data: Any = Field(None, description="Any JSON; callbacks get it as it is.")
+    custom_data: Any = Field(None, description="Any JSON value; it is passed to callbacks unchanged.")
     callback_urls: Annotated[
         tuple[_CallbackUrl, ...],
         Field(max_length=MOST_CALLBACKS, validation_alias=AliasChoices("callback_urls", "callbackUrls")),
-    ] = Field((), description="Addresses that are told of each change of the job's state.")
+    ] = Field((), description="Addresses that are notified of each change of the job's state.")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A function of a workflow. `after` holds the names of the steps whose results it needs. Without `needs_network` the step and
-    its programs reach no other machine, and not this one either."""
+    """A function of a workflow.
+
+    `after` holds the names of the steps whose results it needs. Without `needs_network`, the step and its programs reach no other
+    machine, and not this one either.
+    """
 
     name: str
     run: Callable[[StepContext[Any]], StepResult | None]
@@ -75,9 +79,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow. Names, queues and dependencies are checked when it is made. `most_parameters`: how many bytes the parameters of a
-    job may have. `description`: a sentence for people, what it makes of what. `submitted_by`: the kind of
-    the resource that alone submits its jobs; None: whoever may submit jobs."""
+    """A named graph of steps. Names, queues and dependencies are checked when it is created.
+
+    `most_parameters` is the largest size of a job's parameters in bytes. `description` is a sentence for people about what the
+    workflow makes from what. `submitted_by` is the only kind of resource that submits its jobs; None if every caller who may submit
+    jobs may do so.
+    """
 
     name: str
     parameters: type[JobParameters]
@@ -90,23 +97,25 @@ class Workflow:
         names = [step.name for step in self.steps]
         for name in (self.name, *names):
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name: lower-case letters, digits and underscores")
+                raise ValueError(f"{name!r} is not a valid name: use lower-case letters, digits and underscores")
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"workflow {self.name}: it has steps, each with a name of its own")
+            raise ValueError(f"workflow {self.name}: it needs at least one step, and the names of its steps must differ")
         for step in self.steps:
             if step.queue not in QUEUES:
-                raise ValueError(f"workflow {self.name}: step {step.name} is for an unknown queue; there are {', '.join(QUEUES)}")
+                raise ValueError(
+                    f"workflow {self.name}: step {step.name} is for an unknown queue; the queues are {', '.join(QUEUES)}"
+                )
             if not set(names).issuperset(step.after):
                 raise ValueError(f"workflow {self.name}: step {step.name} comes after a step that does not exist")
         self._ordered()
 
     def graph(self) -> tuple[TaskPlan, ...]:
-        """The steps as tasks numbered from 1, each after all tasks that it depends on."""
+        """Return the steps as tasks numbered from 1, each after all tasks that it depends on."""
         ordered = self._ordered()
         number = {step.name: index for index, step in enumerate(ordered, 1)}
         return tuple(
             TaskPlan(
-                id=number[step.name], name=step.name, queue=step.queue, after=tuple(sorted(number[item] for item in step.after))
+                id=number[step.name], name=step.name, queue=step.queue, after=tuple(sorted(number[name] for name in step.after))
             )
             for step in ordered
         )

@@ -1,7 +1,7 @@
 """Workspaces: the folders of runs, and how their files are published. ADR 0021.
 
-A run's folder lies below the media root, so publishing is a rename. An event of the job says which run's files are published before
-any of them is moved. The move can be repeated without harm, by any worker.
+A run's folder is below the media root, so publishing is a rename. An event of the job records which run's files are published
+before any of them is moved. The move can be repeated without harm, by any worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from domain.job.values import Output
 from projections.job.queue import Run
 from workers.jobs import folders
 from workers.jobs.media_paths import JOBS, MediaPaths
-from workers.jobs.publishers import Publishers, to_claim
+from workers.jobs.publishers import Publishers, outputs_to_claim
 from workers.kernel.shortage import SHORTAGES
 
 _SHORTAGE_SECONDS: Final = 1.0
@@ -25,21 +25,21 @@ _log = logging.getLogger(__name__)
 
 
 class OutputMissing(OSError):
-    """A file to publish is neither in its workspace nor in its place."""
+    """Raised when a file to publish is neither in its workspace nor in its place."""
 
 
 class RunFiles(Protocol):
-    """Where the files of runs are until they are published: below the media root (`Workspaces`), or here and in a bucket
+    """The files of runs until they are published: below the media root (`Workspaces`), or here and in a bucket
     (`BucketWorkspaces`)."""
 
     async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
-        """Before the job decides that they are its result: take the files to where any worker can publish them."""
+        """Take the files to where any worker can publish them, before the job decides that they are its result."""
         ...
 
     async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None: ...
 
     async def has_files(self, run: Run) -> bool:
-        """Whether the folder of the run, on this machine, has anything in it."""
+        """Return True if the folder of the run, on this machine, is not empty."""
         ...
 
     async def discard(self, run: Run) -> None: ...
@@ -49,14 +49,14 @@ class RunFiles(Protocol):
     async def remove(self, jobs: Collection[int]) -> None: ...
 
     async def withdraw(self, jobs: Collection[int]) -> None:
-        """As `remove`, and after it no run of these jobs publishes anything, whatever is under way. Raises what keeps it from
-        that."""
+        """Remove the files of these jobs. After it no run of these jobs publishes anything, whatever is under way. Raises what
+        prevents that."""
         ...
 
     async def jobs(self) -> list[int]: ...
 
     async def tidy(self) -> None:
-        """Delete what belongs to no job that is known."""
+        """Delete files that belong to no known job."""
         ...
 
 
@@ -67,14 +67,16 @@ class Workspaces:
         self.root = root
 
     async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
-        """They are where each worker sees them."""
+        """Do nothing: the files are where each worker sees them."""
 
     async def tidy(self) -> None:
-        """Every folder has the number of a job."""
+        """Do nothing: every folder has the number of a job."""
 
     async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None:
-        """Move each file to its place, unless an earlier call did; all or none of them where another client has published one.
-        In a shortage of the machine it waits. Raises `OSError`, `PathEscape`, `PublishedByAnother`."""
+        """Move each file to its place, unless an earlier call did. If another client has published one of the files, none is moved.
+
+        In a shortage of the machine it waits. Raises `OSError`, `PathEscape` and `PublishedByAnother`.
+        """
         chosen = list(outputs)
         while True:
             try:
@@ -82,14 +84,14 @@ class Workspaces:
             except OSError as fault:
                 if fault.errno not in SHORTAGES:
                     raise
-                _log.warning("job %d: what it made waits to be put in its place: %s", run.job, fault.strerror)
+                _log.warning("job %d: its files wait to be moved to their places: %s", run.job, fault.strerror)
                 await asyncio.sleep(_SHORTAGE_SECONDS)
 
     async def has_files(self, run: Run) -> bool:
         return await asyncio.to_thread(_has_files, MediaPaths(self.root, run.job).workspace(run.task, run.run))
 
     async def discard(self, run: Run) -> None:
-        """Delete the folder of a run; a later run of the task has copied from it what it could use."""
+        """Delete the folder of a run; a later run of the task has copied the files that it could use."""
         await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run))
 
     async def discard_runs(self, run: Run) -> None:
@@ -112,8 +114,8 @@ class Workspaces:
         return path.relative_to(self.root).parts
 
     async def jobs(self) -> list[int]:
-        """Jobs that have a folder."""
-        return await asyncio.to_thread(folders.numbered, self.root / JOBS)
+        """Return the jobs that have a folder."""
+        return await asyncio.to_thread(folders.numeric_names, self.root / JOBS)
 
     def _publish(self, run: Run, outputs: list[Output], client: str) -> None:
         places, root, changed = MediaPaths(self.root, run.job), self.root.resolve(), set[Path]()
@@ -121,18 +123,18 @@ class Workspaces:
             folders.remove(self.root, self._parts(places.workspace(run.task, number)))
         publishers = Publishers(self.root)
         workspace = places.workspace(run.task, run.run)
-        for output in to_claim(outputs):
-            publishers.claim(places.found(output.name), client, made=self._parts(workspace / output.path), name=output.name)
+        for output in outputs_to_claim(outputs):
+            publishers.claim(places.resolve(output.name), client, source=self._parts(workspace / output.path), name=output.name)
         for output in outputs:
-            made = self._parts(workspace / output.path)
-            named = places.found(output.name)
+            source = self._parts(workspace / output.path)
+            target = places.resolve(output.name)
             try:
-                folders.publish(root, made, named=named.relative_to(root).parts)
+                folders.publish(root, source, target_parts=target.relative_to(root).parts)
             except FileNotFoundError:
-                if not named.exists() or named.stat().st_size != output.size:
+                if not target.exists() or target.stat().st_size != output.size:
                     raise OutputMissing(f"{output.name} is neither in its workspace nor in its place") from None
-                folders.finish_publishing(root, named.relative_to(root).parts)
-            changed.add(named.parent)
+                folders.finish_publishing(root, target.relative_to(root).parts)
+            changed.add(target.parent)
         for folder in changed:
             folders.sync(root, folder.relative_to(root).parts)
 

@@ -335,7 +335,7 @@ async def test_an_asset_carries_nothing_of_its_source_but_tracks(
     ("wanted", "reason"),
     [
         ({"source": "none.mp4"}, "There is no file film/none.mp4."),
-        ({"source": "out.mp4"}, "The file lies outside of the media root."),
+        ({"source": "out.mp4"}, "The file is outside the media root."),
         ({"source": "sound.mp4"}, "film/sound.mp4 has no video track."),
         ({"source": "-wide.nut"}, "The picture of film/-wide.nut has more than 16384 pixels on a side."),
         ({"time": "00:00:04.100"}, "00:00:04.100 is past the end of film/film.mp4."),

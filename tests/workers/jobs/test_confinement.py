@@ -26,7 +26,7 @@ from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
 from workers.adapters.step_account import NAME, program_confinement, step_account
 from workers.adapters.system_account import system_account
 from workers.jobs import folders
-from workers.jobs.folders import NotOurs
+from workers.jobs.folders import ForeignFile
 from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Finished
 from workers.jobs.step_process_pool import StepProcessPool
@@ -274,7 +274,7 @@ async def test_a_link_in_place_of_an_output_leads_root_nowhere(
         (run / "made").write_text("of root")
         os.chown(run / "made", 65534, 65534)
     workspaces = Workspaces(media)
-    with pytest.raises((NotOurs, OutputMissing, NotADirectoryError, OSError)):
+    with pytest.raises((ForeignFile, OutputMissing, NotADirectoryError, OSError)):
         await workspaces.publish(Run(17, 2, 1), [Output(path="made", name="film/made", size=7, sha256="0")], client="admin")
     await workspaces.discard(Run(17, 2, 1))
     assert not (media / "film" / "made").exists()

@@ -117,7 +117,7 @@ async def test_a_key_that_is_refused_fails_the_step_with_a_sentence(hosts: StepP
         raise Refused("not today")
 
     ended = await hosts.run(order("asks_for_protection"), Listener(), protection=refused)
-    assert ended == Failed("The content key cannot be had; the log of the worker says why.")
+    assert ended == Failed("The content key is not available; see the log of the worker.")
 
 
 async def test_a_step_is_cancelled_while_it_waits_for_a_key(

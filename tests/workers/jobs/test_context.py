@@ -133,7 +133,7 @@ def test_only_a_file_of_the_workspace_can_be_declared(context: Context, tmp_path
 def test_a_file_and_a_name_are_declared_once(context: Context) -> None:
     context.publish(write(context, "one"), "x")
     for path, name in (("one", "y"), ("two", "x")):
-        with pytest.raises(ValueError, match="declared already"):
+        with pytest.raises(ValueError, match="already been declared"):
             context.publish(write(context, path), name)
 
 
@@ -162,7 +162,7 @@ def test_the_number_of_log_lines_is_limited(context: Context, listener: Listener
     for number in range(20_000):
         context.log(str(number))
     assert len(listener.lines) == 10_000
-    assert listener.lines[-1] == (Severity.WARN, "The step has written 10000 lines; what follows is left out.")
+    assert listener.lines[-1] == (Severity.WARN, "The step has written 10000 lines; the rest is left out.")
 
 
 def test_progress_is_throttled_except_at_the_end(context: Context, listener: Listener) -> None:
@@ -207,7 +207,7 @@ def test_a_program_that_does_not_get_further_is_ended(context: Context) -> None:
         seen.add(line)
         return fresh
 
-    with pytest.raises(StepFailed, match=r"The program sh did not get further for 0\.5 s\."):
+    with pytest.raises(StepFailed, match=r"The program sh made no progress for 0\.5 s\."):
         context.run("sh", "-c", repeats, seconds=60, stall=0.5, on_line=further)
 
 

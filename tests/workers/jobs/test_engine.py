@@ -124,7 +124,7 @@ async def test_a_failed_job_leaves_nothing_and_says_so_where_a_resumed_one_needs
     await engine.update(number, queue_state=JobState.QUEUED)
     job = await engine.ended(number)
     assert (job.failed, job.tasks[1].run, job.tasks[2].run) == (True, 1, 2)
-    assert job.reason.endswith("The file kept.txt, which an earlier step kept, is not there any more. Run the job again.")
+    assert job.reason.endswith("The file kept.txt, which an earlier step kept, no longer exists. Run the job again.")
 
 
 async def test_what_a_failed_job_did_not_publish_bars_nobody(engine: Engine, tmp_path: Path) -> None:

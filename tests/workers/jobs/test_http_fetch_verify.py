@@ -110,7 +110,7 @@ async def test_an_empty_file_is_a_file(site: Site) -> None:
 
 async def test_a_fetched_file_that_is_gone_fails_the_next_step(site: Site) -> None:
     ended = await site.store(Finished(Result()), "http://127.0.0.1/x")
-    assert ended == Failed("The file x, which an earlier step kept, is not there any more. Run the job again.", final=True)
+    assert ended == Failed("The file x, which an earlier step kept, no longer exists. Run the job again.", final=True)
 
 
 # -- going on, in one run -------------------------------------------------------------------------------------------------

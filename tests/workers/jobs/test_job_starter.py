@@ -93,7 +93,7 @@ async def test_without_a_place_it_starts_all_the_same_and_its_task_waits(inner: 
     assert await made.start(ALL) == 2
     states = sorted([await state(inner, 1), await state(inner, 2)])
     assert states == [(JobState.STARTED, TaskState.WAITING), (JobState.STARTED, TaskState.RUNNING)]
-    assert not made.line
+    assert not made.backlogged
 
 
 async def test_where_a_place_is_expected_the_job_stays_queued(inner: Core) -> None:
@@ -106,11 +106,11 @@ async def test_where_a_place_is_expected_the_job_stays_queued(inner: Core) -> No
         (JobState.QUEUED, TaskState.WAITING),
         (JobState.STARTED, TaskState.WAITING),
     ]
-    assert made.line
+    assert made.backlogged
     worker.places = 1
     assert await made.start(ALL) == 1
     assert await written_together(inner, 1)
-    assert not made.line
+    assert not made.backlogged
 
 
 async def test_only_the_jobs_of_its_shards(inner: Core) -> None:
@@ -126,7 +126,7 @@ async def test_a_place_is_given_back_when_the_job_does_not_start(inner: Core, se
     await accept(inner, 1)
     worker, rival = ByHand(), ByHand(worker="there 2")
     made = starter(inner, worker)
-    proposed = await made._proposed(ALL, begin=0.0)
+    proposed = await made._proposals(ALL, begin=0.0)
     await starter(second, rival).start(ALL)
     await made._start([(one, worker) for one in proposed])
     [used] = worker.used
@@ -141,11 +141,11 @@ async def test_jobs_of_all_queues_are_borrowed_after_a_while(inner: Core) -> Non
     await accept(inner, 2, GRAB)
     work, windows = ByHand(), ByHand(name="windows_capture", worker="here 2")
     made = starter(inner, work, windows)
-    await made.borrow(work)
-    await made.borrow(windows)
+    await made.start_unowned(work)
+    await made.start_unowned(windows)
     assert [(await job(inner, number)).state for number in (1, 2)] == [JobState.QUEUED] * 2, "their owner goes first"
     while not (work.used and windows.used):
-        await made.borrow(work)
-        await made.borrow(windows)
+        await made.start_unowned(work)
+        await made.start_unowned(windows)
     assert [await state(inner, number) for number in (1, 2)] == [(JobState.STARTED, TaskState.RUNNING)] * 2
     assert await written_together(inner, 1)

@@ -79,7 +79,7 @@ async def test_an_unreadable_file_is_a_final_failure_without_local_paths(hosts: 
 
 @pytest.mark.parametrize("file", ["out.mp4", "up/secret.mp4"])
 async def test_a_symlink_out_of_the_media_root_is_not_followed(hosts: StepProcessPool, file: str) -> None:
-    assert await probed(hosts, file) == Failed("The file lies outside of the media root.", final=True)
+    assert await probed(hosts, file) == Failed("The file is outside the media root.", final=True)
 
 
 ENCODED = {

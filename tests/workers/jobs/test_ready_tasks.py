@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.job.queue import ReadyTask, Run
-from workers.jobs.ready_tasks import ReadyTasks, WaitingLong, urgency
+from workers.jobs.ready_tasks import OverdueKeys, ReadyTasks, urgency
 
 HERE, ELSEWHERE = 3, 4
 
@@ -143,8 +143,8 @@ def test_it_always_gives_the_most_urgent_that_is_due(steps: list[tuple[object, .
 
 
 def test_what_waits_is_borrowed_only_when_it_was_seen_for_long_enough() -> None:
-    waiting = WaitingLong[int](0.05)
-    assert waiting.seen([1, 2], now=10.0) == set()
-    assert waiting.seen([1, 2, 3], now=10.04) == set()
-    assert waiting.seen([2, 3], now=10.06) == {2}
-    assert waiting.seen([1, 2], now=10.2) == {2}, "the first one had gone and come back"
+    waiting = OverdueKeys[int](0.05)
+    assert waiting.update([1, 2], now=10.0) == set()
+    assert waiting.update([1, 2, 3], now=10.04) == set()
+    assert waiting.update([2, 3], now=10.06) == {2}
+    assert waiting.update([1, 2], now=10.2) == {2}, "the first one had gone and come back"

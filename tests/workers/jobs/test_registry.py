@@ -44,7 +44,7 @@ def test_parameters_have_at_most_so_many_bytes() -> None:
     beside = len(to_json({**FETCH, "custom_data": ""}))
     most = {**FETCH, "custom_data": "x" * (MOST_PARAMETERS - beside)}
     assert builtin().checked("http_fetch_verify", most)
-    too_many = [("parameters", f"have at most {MOST_PARAMETERS} bytes as JSON in UTF-8")]
+    too_many = [("parameters", f"must have at most {MOST_PARAMETERS} bytes as JSON in UTF-8")]
     larger: list[Any] = [f"{most['custom_data']}x", [[]] * (MOST_PARAMETERS // 3), "\u00fc" * (MOST_PARAMETERS // 2)]
     for custom_data in larger:
         assert refused("http_fetch_verify", {**FETCH, "custom_data": custom_data}) == too_many
@@ -193,4 +193,4 @@ def test_a_broken_plugin_is_left_out_and_logged(tmp_path: Path, caplog: pytest.L
     assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
         f"the workflows of {name} ({value}) are left out" for name, value in broken.items()
     ]
-    assert "there is a workflow probe_media already" in caplog.text
+    assert "the workflow probe_media already exists" in caplog.text

@@ -92,7 +92,7 @@ async def test_a_url_is_fetched_checked_and_packaged(hosts: StepProcessPool, roo
     ("file", "reason"),
     [
         ("none.mp4", "There is no file in/none.mp4."),
-        ("out.mp4", "The file lies outside of the media root."),
+        ("out.mp4", "The file is outside the media root."),
         ("sound.mp4", "in/sound.mp4 has no video track."),
         ("-wide.nut", "The picture of in/-wide.nut has more than 16384 pixels on a side."),
         ("thin.nut", "The picture of in/thin.nut has less than 16 pixels on a side."),

@@ -153,7 +153,7 @@ async def test_files_that_were_removed_or_that_no_job_published_are_anybodys(wor
 async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_it(workspaces: Workspaces, tmp_path: Path) -> None:
     first, second, third = (Run(job, 2, 1) for job in (17, 18, 19))
     outputs = [made(tmp_path, first, "one")]
-    Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", made=parts(first, outputs[0]), name="match/a.txt")
+    Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", source=parts(first, outputs[0]), name="match/a.txt")
     theirs = [made(tmp_path, second, "three")]
     with pytest.raises(PublishedByAnother):
         await workspaces.publish(second, theirs, client="playout")
@@ -167,7 +167,7 @@ async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_
 
 async def test_a_path_that_a_removed_job_claimed_is_anybodys(workspaces: Workspaces, tmp_path: Path) -> None:
     output, run = made(tmp_path, FIRST, "one"), Run(18, 2, 1)
-    Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", made=parts(FIRST, output), name="match/a.txt")
+    Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", source=parts(FIRST, output), name="match/a.txt")
     await workspaces.remove([17])
     await workspaces.publish(run, [made(tmp_path, run, "three")], client="playout")
     assert (tmp_path / "match/a.txt").read_text() == "three"
@@ -194,12 +194,12 @@ async def test_a_worker_that_was_frozen_does_not_delete_what_was_published_since
 
     def frozen(target: int, **given: Any) -> None:
         monkeypatch.undo()
-        folders.publish(tmp_path, parts(SECOND, other), named=("match", "a.txt"))
+        folders.publish(tmp_path, parts(SECOND, other), target_parts=("match", "a.txt"))
         taken_over(target, **given)
 
     output, other = made(tmp_path, FIRST, "one"), made(tmp_path, SECOND, "other")
     monkeypatch.setattr(folders, "_take_over", frozen)
-    with pytest.raises(folders.NotOurs):
+    with pytest.raises(folders.ForeignFile):
         await workspaces.publish(FIRST, [output], client="studio")
     assert (tmp_path / "match/a.txt").read_text() == "other"
 

@@ -1,7 +1,7 @@
 """`python -m workers.jobs.host FD`: the fork server of the processes in which steps run. ADR 0057.
 
-A worker starts it, never a person. FD is the socket for orders. An order is a `Confinement`, and comes with the end of the
-channel that is the process's own.
+A worker starts it, never a person. FD is the socket for orders. An order is a `Confinement`, and comes with the process's own end
+of the channel.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ def main(orders: int) -> None:
 
 
 def _run_steps(start: Start) -> None:
-    """What the product itself needs is imported before it is confined. Workflows of other packages are imported after that, in
-    each process: the fork server runs no code of others."""
+    """Confine this process and run steps in it.
+
+    The product's own modules are imported before it is confined. Workflows of other packages are imported after that, in each
+    process: the fork server runs no code of other packages.
+    """
     [channel] = start.descriptors
     confinement = Confinement(**start.order)
     if confinement.network:

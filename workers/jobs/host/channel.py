@@ -1,6 +1,6 @@
 """The step process's end of the channel to its worker.
 
-A thread of its own reads, so a cancellation arrives while a step runs. A process that hears nothing from its worker kills itself,
+A separate thread reads, so a cancellation arrives while a step runs. A process that hears nothing from its worker kills itself,
 with all processes that it started.
 """
 
@@ -23,7 +23,7 @@ _PIECE: Final = 65_536
 
 
 class Channel:
-    """Reads in one thread, and sends from any thread."""
+    """A channel to the worker. It is read in one thread, and may be written to by any thread."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -36,7 +36,7 @@ class Channel:
             self._sock.sendall(packed(frame))
 
     def frames(self) -> Iterator[Frame]:
-        """Messages of the worker, until it is gone."""
+        """Yield the messages of the worker, until it is gone."""
         unpacker = Unpacker()
         with suppress(OSError, Garbled):
             while select.select([self._sock], [], [], self.patience)[0] and (piece := self._sock.recv(_PIECE)):

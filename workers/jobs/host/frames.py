@@ -1,6 +1,6 @@
-"""Frames of the channel between a worker and a step's process: JSON after its length.
+"""Frames of the channel between a worker and a step's process: JSON preceded by its length.
 
-It is not standard output, so that what a step prints cannot be taken for a message.
+The channel is not standard output, so that output of a step cannot be taken for a message.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any, Final
 from pydantic_core import from_json, to_json
 
 Frame = Mapping[str, Any]
-"""`kind` is the type of message. To the process: settings, order, cancel, alive, fetched. From it: ready, progress, log,
-fetch, ended."""
+"""A message. `kind` is its type. To the process: settings, order, cancel, alive, answer. From it: ready, progress, log, stale,
+ended, and the kinds of questions."""
 
 MOST: Final = 64 * 1024 * 1024
 HEAD: Final = 4
 
 
 class Garbled(Exception):
-    """The bytes are not a frame."""
+    """Raised when the bytes are not a frame."""
 
 
 def packed(frame: Frame) -> bytes:
@@ -47,7 +47,7 @@ def unpacked(body: bytes) -> Frame:
 
 
 class Unpacker:
-    """Puts frames together from pieces of any size."""
+    """Assembles frames from pieces of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

@@ -1,6 +1,6 @@
 """The process in which steps run, one after another.
 
-It is used again for the next step, since starting a process takes longer than many steps. It reports itself unfit for that when a
+It is used again for the next step, since starting a process takes longer than many steps. It reports itself unfit for that if a
 step left a program or a thread running.
 """
 
@@ -52,8 +52,9 @@ _GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
 class StepHost:
     """Runs steps in the main thread, which signals and programs of steps need, and reads messages in another thread.
 
-    `lacks`: what the process could not give up. `places`: the files that it has kept. A directory that another is mounted over, or
-    that was made anew, is not one of them any more: then the process runs no further step."""
+    `lacks` are sentences about the protections that the process lacks. `places` are the files that it has access to. A directory
+    that another one is mounted over, or that was created again, no longer counts: then the process runs no further step.
+    """
 
     def __init__(self, channel: Channel, registry: Registry, *, lacks: Sequence[str] = (), places: Sequence[str] = ()) -> None:
         self._channel = channel
@@ -86,7 +87,7 @@ class StepHost:
             self._channel.send({"kind": "ended", "fit": _alone(), "seconds": seconds, name: ended})
 
     def _keeps_places(self) -> bool:
-        return all(_identity(place) == known for place, known in self._places.items())
+        return all(_identity(place) == identity for place, identity in self._places.items())
 
     def _listen(self) -> None:
         try:
@@ -118,14 +119,14 @@ class StepHost:
         return _PROTECTION.validate_python(answer["protection"])
 
     def _fetch(self, name: str) -> Path:
-        """A file of the media root."""
+        """Ask the worker for a file of the media root, and return its path."""
         answer = self._ask("fetch", self._cancellation, name=name)
         if "fault" in answer:
             raise StepFailed(str(answer["fault"]), final=answer["final"])
         return Path(answer["path"])
 
     def _ask(self, kind: str, cancellation: Cancellation, **question: Any) -> Frame:
-        """What the worker answers. An answer with another number was for a step that was cancelled before it came."""
+        """Ask the worker, and return its answer. An answer with another number was for a step that was cancelled before it came."""
         self._asked += 1
         self._channel.send({**question, "kind": kind, "number": self._asked})
         while not cancellation.requested:
@@ -150,7 +151,8 @@ class StepHost:
         return Failed(storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.requested and not final, cause=cause)
 
     def _description(self, error: BaseException) -> str:
-        """The path of a file is told from the media root on. Other paths are those of this machine."""
+        """Describe an error. The path of a file is shown relative to the media root; other paths would reveal details of this
+        machine."""
         message = "(its message cannot be made)"
         with suppress(Exception):
             message = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -210,12 +212,12 @@ def _identity(place: str) -> tuple[int, int] | None:
 
 
 def _adopt_orphans() -> None:
-    """Orphaned processes of a step become children of this process, so that `_alone` finds them."""
+    """Make orphaned processes of a step children of this process, so that `_alone` finds them."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _alone() -> bool:
-    """Whether no process and no thread of the step is left. Reaps ended processes."""
+    """Return True if no process and no thread of the step is left. Reaps ended processes."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
