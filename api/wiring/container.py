@@ -24,8 +24,8 @@ Providers = Mapping[type[Any], Callable[[], Any]]
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What services need that has no type of its own to be found by."""
+class Environment:
+    """The means that services need and that have no type of their own by which they could be found."""
 
     conninfo: str
     clock: Clock
@@ -35,21 +35,21 @@ class Surroundings:
     siblings: Siblings
     targets: Targets
     callers: Authenticate
-    """Finds whose an API key is."""
+    """Finds the owner of an API key."""
     media_served: MediaSource | None = None
-    """What published media are read from; None: they are not served."""
+    """The source of published media; None if they are not served."""
     own_hosts: Collection[str] = ()
     """Host names of this server."""
     origin: LiveOrigin | None = None
-    """The built-in origin; None: there is none in this process."""
+    """The built-in origin; None if this process has none."""
     point_name: Callable[[str], str | None] = lambda url: None
     """The name of the publishing point of the built-in origin at a URL."""
     refused_targets: Mapping[Target, str] = field(default_factory=dict)
-    """The publishing targets that this installation does not take, and why."""
+    """The publishing targets that this installation does not accept, with the reasons."""
     templates: Path | None = None
-    """Where the operator has installed templates of infrastructure; None: nowhere."""
+    """The folder in which the operator has installed templates of infrastructure; None if there is none."""
     console_media_origins: Sequence[str] = ()
-    """Other origins that players in the console may load from."""
+    """Other origins from which players in the console may load."""
     session_limits: SessionLimits = field(default_factory=SessionLimits)
     directories: Mapping[str, Path] = field(default_factory=dict)
     """The directories that this process fills, by their names."""
@@ -58,8 +58,8 @@ class Surroundings:
 class Services:
     """A container of services. `given` are ready; `provide` adds functions that make the others."""
 
-    def __init__(self, given: Mapping[type[Any], Any], surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
+    def __init__(self, given: Mapping[type[Any], Any], environment: Environment) -> None:
+        self.environment = environment
         self._made: dict[type[Any], Any] = dict(given)
         self._providers: dict[type[Any], Callable[[], Any]] = {}
         self._being_made: list[type[Any]] = []

@@ -19,7 +19,7 @@ from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version
 from api.operations.asyncapi.document import AsyncApi
 from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED
-from api.wiring.container import Services, Surroundings
+from api.wiring.container import Services, Environment
 from api.wiring.core import Core
 from api.wiring.rooms import ROOMS
 from api.wiring.siblings import Alone, Siblings
@@ -72,7 +72,7 @@ def services(
     below `templates`; `point_name` knows the points of the built-in origin; players in the console may load from
     `console_media_origins`. `own_hosts` are names of this server."""
     known = siblings or Alone(core.registry)
-    surroundings = Surroundings(
+    environment = Environment(
         conninfo,
         core.clock,
         outbound,
@@ -91,7 +91,7 @@ def services(
         own_hosts=(*own_hosts, gethostname()),
         callers=callers or partial(authenticate, core.directory),
     )
-    container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
+    container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, environment)
     for room in ROOMS:
         container.provide(room.services(container))
     renderers: dict[str, Renderer] = {}

@@ -54,7 +54,7 @@ def _services(services: Services) -> Providers:
             get(CommandExecutor),
             get(AssetQueries),
             events=get(EventQueries),
-            files=services.surroundings.files,
+            files=services.environment.files,
             jobs=get(JobHandlers),
             texts=CaptionTexts(get(Database)),
         ),
@@ -63,7 +63,7 @@ def _services(services: Services) -> Providers:
             get(CommandExecutor),
             get(AssetQueries),
             events=get(EventQueries),
-            files=services.surroundings.files,
+            files=services.environment.files,
             jobs=get(JobHandlers),
         ),
     }

@@ -35,7 +35,7 @@ def _services(services: Services) -> Providers:
     from api.audit.checkpoints import LogProofs
     from api.audit.routes import Verifier
 
-    get, conninfo = services.get, services.surroundings.conninfo
+    get, conninfo = services.get, services.environment.conninfo
     return {
         AuditQueries: lambda: AuditQueries(get(Database).lists, get(Streams), get(Catalogue)),
         LogProofs: lambda: LogProofs(conninfo),

@@ -43,7 +43,7 @@ def _services(services: Services) -> Providers:
             get(CommandExecutor),
             records=get(RecordQueries),
             jobs=get(JobHandlers),
-            clock=services.surroundings.clock,
+            clock=services.environment.clock,
         ),
     }
 

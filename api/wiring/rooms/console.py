@@ -31,7 +31,7 @@ def _services(services: Services) -> Providers:
     from api.kernel.browser_sessions import BrowserSessions
     from api.kernel.known_callers import KnownCallers
 
-    get, around = services.get, services.surroundings
+    get, around = services.get, services.environment
     return {
         ConsoleFiles: lambda: ConsoleFiles(built_console(), media_origins=around.console_media_origins),
         ConsoleSessions: lambda: ConsoleSessions(

@@ -34,7 +34,7 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
-    get, around = services.get, services.surroundings
+    get, around = services.get, services.environment
     return {
         TargetTrials: lambda: TargetTrials(around.targets, refused=around.refused_targets),
         DestinationHandlers: lambda: DestinationHandlers(

@@ -61,12 +61,12 @@ def _services(services: Services) -> Providers:
             get(CommandExecutor), get(RecordQueries), events=get(EventQueries), notes=get(Logbook)
         ),
         EventDeletion: lambda: EventDeletion(
-            get(CommandExecutor), get(Streams).load, compositions=get(CompositionHandlers), clock=services.surroundings.clock
+            get(CommandExecutor), get(Streams).load, compositions=get(CompositionHandlers), clock=services.environment.clock
         ),
         VodMetadataHandlers: lambda: VodMetadataHandlers(
             get(CommandExecutor),
             get(EventQueries),
-            files=services.surroundings.files,
+            files=services.environment.files,
             assets=AssetSync(get(AssetHandlers).sync, get(Logbook)),
         ),
     }

@@ -41,7 +41,7 @@ def _services(services: Services) -> Providers:
     from workers.adapters.ffmpeg import Ffmpeg, find
     from workers.adapters.step_account import program_account
 
-    around = services.surroundings
+    around = services.environment
     verdicts = _verdicts(around.directories)
     return {
         Overview: lambda: overview(services.get(Database), around.directories, clock=around.clock),

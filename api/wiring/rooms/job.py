@@ -87,17 +87,17 @@ def _services(services: Services) -> Providers:
         CountedJobs: lambda: CountedJobs(get(JobCounts)),
         Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
         DashboardBroadcast: lambda: DashboardBroadcast(
-            get(Dashboards).read_live, strangers=get(Strangers), seats=services.surroundings.siblings.seats
+            get(Dashboards).read_live, strangers=get(Strangers), seats=services.environment.siblings.seats
         ),
         EngineSettingsQueries: lambda: EngineSettingsQueries(get(Database)),
         LogFollower: lambda: LogFollower(
-            get(JobQueries), get(JobHistory), strangers=get(Strangers), seats=services.surroundings.siblings.seats
+            get(JobQueries), get(JobHistory), strangers=get(Strangers), seats=services.environment.siblings.seats
         ),
         JobCounts: lambda: JobCounts(get(Database).lists),
         JobHistory: lambda: JobHistory(get(Database).lists, get(EventMapper)),
         JobQueries: lambda: JobQueries(get(Database)),
         Registry: installed,
-        Strangers: lambda: Strangers(Inside(services.surroundings.own_hosts)),
+        Strangers: lambda: Strangers(Inside(services.environment.own_hosts)),
         WaitingJobs: lambda: WaitingJobs(JobCounts(get(Database)), get(EngineSettingsQueries)),
         JobHandlers: lambda: job_handlers(
             get(Database),
@@ -105,7 +105,7 @@ def _services(services: Services) -> Providers:
             streams=get(Streams),
             records=get(RecordQueries),
             vault=get(Vault),
-            clock=services.surroundings.clock,
+            clock=services.environment.clock,
         ),
     }
 

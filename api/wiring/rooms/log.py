@@ -39,7 +39,7 @@ def _services(services: Services) -> Providers:
     get = services.get
     return {
         ChangeFeed: lambda: ChangeFeed(get(Database), get(LogWatcher)),
-        ChangeStreams: lambda: ChangeStreams(get(ChangeFeed), seats=services.surroundings.siblings.seats),
+        ChangeStreams: lambda: ChangeStreams(get(ChangeFeed), seats=services.environment.siblings.seats),
     }
 
 

@@ -23,8 +23,8 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
-    surroundings = services.surroundings
-    return {Logbook: lambda: Logbook(services.get(Database), surroundings.clock, machine=surroundings.machine)}
+    environment = services.environment
+    return {Logbook: lambda: Logbook(services.get(Database), environment.clock, machine=environment.machine)}
 
 
 LOG_STORE = Room(

@@ -38,7 +38,7 @@ def _services(services: Services) -> Providers:
 
     get = services.get
     return {
-        AllMetrics: lambda: AllMetrics(services.surroundings.siblings.metrics),
+        AllMetrics: lambda: AllMetrics(services.environment.siblings.metrics),
         DatabaseMetrics: DatabaseMetrics,
         LogHead: lambda: LogHead(get(Database).lists, get(DatabaseMetrics)),
         Backlog: lambda: Backlog(

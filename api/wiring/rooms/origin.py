@@ -25,7 +25,7 @@ def _services(services: Services) -> Providers:
     from api.published.viewers import Viewers
 
     def access() -> OriginAccess:
-        return OriginAccess(services.surroundings.origin, Readers(FairPlaces(MOST_READ)), services.get(Viewers))
+        return OriginAccess(services.environment.origin, Readers(FairPlaces(MOST_READ)), services.get(Viewers))
 
     return {OriginAccess: access}
 

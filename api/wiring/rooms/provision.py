@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from api.wiring.container import Providers, Services, Surroundings
+from api.wiring.container import Providers, Services, Environment
 from api.wiring.room import Room, WorkerRole
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
@@ -46,7 +46,7 @@ def _routes() -> Sequence[Router]:
 def _services(services: Services) -> Providers:
     get = services.get
     return {
-        ServiceCallbacks: lambda: _callbacks(get(Database), services.surroundings),
+        ServiceCallbacks: lambda: _callbacks(get(Database), services.environment),
         ProvisionQueries: lambda: ProvisionQueries(get(Database)),
         ProvisionHandlers: lambda: handlers_of(
             get(CommandExecutor),
@@ -54,17 +54,17 @@ def _services(services: Services) -> Providers:
             events=get(EventQueries),
             streams=get(Streams),
             vault=get(Vault),
-            clock=services.surroundings.clock,
+            clock=services.environment.clock,
         ),
     }
 
 
-def _callbacks(database: Database, surroundings: Surroundings) -> ServiceCallbacks:
+def _callbacks(database: Database, environment: Environment) -> ServiceCallbacks:
     from workers.adapters.provisioners.service_file import ServiceFiles
 
-    templates = surroundings.templates
+    templates = environment.templates
     signing_key = ServiceFiles(templates, root=templates).signing_key if templates is not None else lambda _: b""
-    return ServiceCallbacks(database, signing_key, clock=surroundings.clock)
+    return ServiceCallbacks(database, signing_key, clock=environment.clock)
 
 
 def handlers_of(

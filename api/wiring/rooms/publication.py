@@ -59,7 +59,7 @@ def _routes() -> Sequence[Router]:
 def _services(services: Services) -> Providers:
     from api.media.publication.presenter import PublicationPresenter
 
-    get, around = services.get, services.surroundings
+    get, around = services.get, services.environment
     return {
         PublicationQueries: lambda: PublicationQueries(get(Database)),
         TargetContents: lambda: TargetContents(

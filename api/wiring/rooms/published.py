@@ -30,7 +30,7 @@ def _services(services: Services) -> Providers:
     from api.published.readers import Readers
     from api.published.viewers import Viewers
 
-    get, source = services.get, services.surroundings.media_served
+    get, source = services.get, services.environment.media_served
 
     return {
         Viewers: lambda: Viewers(get(ClientDirectory), get(BrowserSessions)),

@@ -63,7 +63,7 @@ def _services(services: Services) -> Providers:
         RecordHistory: lambda: RecordHistory(get(Streams), get(RecordQueries), properties=get(PropertyQueries)),
         RecordHandlers: lambda: RecordHandlers(get(CommandExecutor), get(RecordHistory).at(None)),
         ConfigurationHandlers: lambda: ConfigurationHandlers(get(CommandExecutor), get(Vault), get(PointOwners)),
-        PointOwners: lambda: PointOwners(get(Database), get(ChannelPointsReader), services.surroundings.point_name),
+        PointOwners: lambda: PointOwners(get(Database), get(ChannelPointsReader), services.environment.point_name),
         ProfileHandlers: lambda: ProfileHandlers(get(RecordHandlers)),
         PropertyHandlers: lambda: PropertyHandlers(get(CommandExecutor), get(RecordQueries), properties=get(PropertyQueries)),
         ChapterPointHandlers: lambda: ChapterPointHandlers(

@@ -26,11 +26,11 @@ def _services(services: Services) -> Providers:
     from api.speke.response_cache import ResponseCache
     from api.speke.usage_recorder import UsageRecorder
 
-    get, surroundings = services.get, services.surroundings
+    get, environment = services.get, services.environment
     return {
-        RateLimit: lambda: RateLimit(surroundings.siblings.take_token, per_second=surroundings.siblings.per_second),
+        RateLimit: lambda: RateLimit(environment.siblings.take_token, per_second=environment.siblings.per_second),
         ResponseCache: ResponseCache,
-        UsageRecorder: lambda: UsageRecorder(get(CommandExecutor), UsageCounts(get(Database)), clock=surroundings.clock),
+        UsageRecorder: lambda: UsageRecorder(get(CommandExecutor), UsageCounts(get(Database)), clock=environment.clock),
     }
 
 

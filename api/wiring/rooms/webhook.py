@@ -50,22 +50,22 @@ def _services(services: Services) -> Providers:
     from workers.deliveries.probe import Probe
     from workers.ports import WebhookProbe
 
-    get, surroundings = services.get, services.surroundings
+    get, environment = services.get, services.environment
     return {
         WebhookHandlers: lambda: _handlers(get(CommandExecutor), get(RecordQueries), events=get(EventQueries), vault=get(Vault)),
         WebhookCeiling: lambda: WebhookCeiling(get(RecordQueries), get(EngineSettingsQueries)),
         DeliveryQueries: lambda: DeliveryQueries(get(Database)),
         AllDeliveryQueries: lambda: AllDeliveryQueries(get(Database), get(DeliveryQueries)),
-        EndpointHealthQueries: lambda: EndpointHealthQueries(get(Database).lists, surroundings.clock),
+        EndpointHealthQueries: lambda: EndpointHealthQueries(get(Database).lists, environment.clock),
         Redelivery: lambda: Redelivery(get(Database)),
         WebhookProbe: lambda: Probe(
-            surroundings.outbound,
+            environment.outbound,
             database=get(Database),
             records=get(RecordQueries),
             vault=get(Vault),
-            clock=surroundings.clock,
+            clock=environment.clock,
             version=product_version(),
-            samples=partial(_sample, clock=surroundings.clock),
+            samples=partial(_sample, clock=environment.clock),
         ),
     }
 

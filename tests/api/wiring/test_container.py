@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client import CollectorRegistry
 
-from api.wiring.container import Services, Surroundings
+from api.wiring.container import Services, Environment
 from api.wiring.siblings import Alone
 from api.wiring.standalone_origin import nobody
 from tests.api.serving import NO_FILES
@@ -29,7 +29,7 @@ def services() -> Services:
     noon = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
     return Services(
         {},
-        Surroundings(
+        Environment(
             "",
             lambda: noon,
             GuardedClient(),
