@@ -19,7 +19,7 @@ from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version
 from api.operations.asyncapi.document import AsyncApi
 from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED
-from api.wiring.container import Services, Environment
+from api.wiring.container import Environment, Services
 from api.wiring.core import Core
 from api.wiring.rooms import ROOMS
 from api.wiring.siblings import Alone, Siblings

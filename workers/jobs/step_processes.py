@@ -214,7 +214,7 @@ class ProcessPool:
         return sum(not process.dead.is_set() for process in self._all)
 
     def _may_wait(self, longest: _Waiting) -> bool:
-        """Return True if, by the usual durations, the waiting runs will probably get a process before a new one could be started."""
+        """Return True if, by the usual durations, the waiting runs will probably get a process before a new one could start."""
         now, patience = monotonic(), max(_ENOUGH, self._start_seconds)
         if now - max(longest.since, self._started_at) < _PATIENCE:
             return True

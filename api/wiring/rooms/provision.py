@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from api.wiring.container import Providers, Services, Environment
+from api.wiring.container import Environment, Providers, Services
 from api.wiring.room import Room, WorkerRole
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client import CollectorRegistry
 
-from api.wiring.container import Services, Environment
+from api.wiring.container import Environment, Services
 from api.wiring.siblings import Alone
 from api.wiring.standalone_origin import nobody
 from tests.api.serving import NO_FILES
