@@ -1,6 +1,7 @@
 """`captions`: makes WebVTT of a text, in the files that the packages of a film refer to.
 
-The step that reads the text has no network, as it reads files of strangers."""
+The step that reads the text has no network, since it reads files from outside.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +29,12 @@ from workers.ports import OutboundFailed, OutboundRefused
 NAME: Final = "captions"
 _SENT: Final = "text"
 _LATE: Final = 1000
-"""Milliseconds after the end of the film that a last cue often has."""
+"""Milliseconds after the end of the film at which a last cue often ends."""
 
 
 class Captions(JobParameters):
-    """One of `sent`, a text that a client has sent, `file`, a path below the media root, and `url`."""
+    """The parameters of `captions`: one of `sent`, a text that a client has sent, `file`, a path below the media root, and `url`.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -55,7 +57,7 @@ class Captions(JobParameters):
 
 
 def fetch(context: StepContext[Captions]) -> StepResult:
-    """Has the text where the next step, which has no network, can read it."""
+    """Get the text to where the next step, which has no network, can read it."""
     wanted, text = context.parameters, context.workspace / _SENT
     if wanted.file is not None:
         if not context.path(wanted.file).is_file():
@@ -85,7 +87,7 @@ def _download(context: StepContext[Captions], url: str, to: Path) -> None:
 
 
 def convert(context: StepContext[Captions]) -> StepResult:
-    """Fails for good for what cannot be shown with the film, with the reason."""
+    """Convert the text. A text that cannot be shown with the film fails the job for good, with the reason."""
     wanted, lasts = context.parameters, _length(context)
     text = context.job_file(_SENT) if wanted.file is None else context.path(wanted.file)
     folder, _, file_name = wanted.name.rpartition("/")
@@ -112,7 +114,7 @@ def convert(context: StepContext[Captions]) -> StepResult:
 
 
 def _compare(context: StepContext[Any], first: int, last: int, *, lasts: float) -> None:
-    """The cues with the film."""
+    """Compare the times of the cues with the length of the film."""
     if first >= lasts * 1000:
         begins = f"The first cue begins at {clock(first)}, and the film ends after {_at(lasts)}"
         raise StepFailed(f"{begins}: the times of the cues do not count from the begin of the film.", final=True)
@@ -125,7 +127,7 @@ def _at(seconds: float) -> str:
 
 
 def _length(context: StepContext[Any]) -> float | None:
-    """Seconds of the film, where its package says it."""
+    """Return the length of the film in seconds, as its package states it; None if it does not."""
     try:
         with context.path(f"{context.job.content_id}/{metadata_file.NAME}").open("rb") as file:
             told = json.loads(file.read(metadata_file.LARGEST))["duration"]

@@ -28,11 +28,11 @@ def _digest(text: str) -> str:
 
 
 Sha256 = Annotated[str, AfterValidator(_digest)]
-"""In lower case."""
+"""A SHA-256 digest as 64 hexadecimal digits in lower case."""
 
 
 class HttpFetchVerify(JobParameters):
-    """Without `file_name`, the last part of the URL's path."""
+    """The parameters of `http_fetch_verify`. Without `file_name`, the name is the last part of the URL's path."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"content_id": "match-17", "url": "https://origin.example/match.mp4", "size": 3000000}]}
@@ -76,7 +76,7 @@ def fetch(context: StepContext[HttpFetchVerify]) -> StepResult:
 
 
 def store(context: StepContext[HttpFetchVerify]) -> StepResult:
-    """As a hard link, which copies nothing, where the file system supports it."""
+    """Publish the fetched file, as a hard link, which copies nothing, if the file system supports it."""
     name = context.parameters.stored_as
     kept, path = context.job_file(name), context.workspace / name
     try:

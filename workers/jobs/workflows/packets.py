@@ -1,7 +1,7 @@
-"""Questions about a track that its packets answer, without decoding: does its picture change, is there sound?
+"""Questions about a track that its packets answer without decoding: does its picture change, and is there sound?
 
-Another size, shape or pixel format comes with other parameter sets of the codec. A track that is copied has one description in MP4.
-What follows a change is not played from there, or by some players only, so such a part is not copied.
+A picture of another size, shape or pixel format comes with other parameter sets of the codec. A track that is copied has one
+description in MP4. Frames after a change cannot be played from there, or by some players only, so such a part is not copied.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _AT_ONCE: Final = 10.0
 
 
 def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: float, end: float) -> float | None:
-    """When the highest picture first has other parameter sets than its track begins with, between two times. None: nowhere, or the
-    codec is not looked at."""
+    """Return the first time, between two times, at which the highest picture has other parameter sets than its track begins with.
+
+    None if they stay the same, or if the codec is not examined.
+    """
     if codec not in _UNITS:
         return None
     first: list[str] = []
@@ -40,13 +42,15 @@ def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: flo
 
 
 def is_heard(context: StepContext[Any], file: MediaFile, *, track: int, begin: float, lasts: float) -> bool:
-    """Return True if a track of sound, by the index of its stream, has packets in an interval. Nearly always it begins with
-    some."""
+    """Return True if a track of sound, by the index of its stream, has packets in an interval.
+
+    The beginning of the interval is read first, since nearly every track has packets there.
+    """
     return _heard(context, file, track, begin, min(lasts, _AT_ONCE)) or _heard(context, file, track, begin, lasts)
 
 
 def _heard(context: StepContext[Any], file: MediaFile, track: int, begin: float, lasts: float) -> bool:
-    """The first packets may be from before the time: they follow a key frame of the picture."""
+    """Return True if packets follow the time. The first packets may be from before it: they follow a key frame of the picture."""
     copied = ("-map", f"0:{track}", "-c", "copy", "-f", "framecrc", "-")
     ended = context.run("ffmpeg", "-v", "error", "-nostdin", "-t", seconds(lasts), *file.input(begin), *copied, seconds=LONGEST)
     return any(packet.at >= 0 for packet in listed_packets(ended.output.decode().splitlines()))
@@ -60,7 +64,7 @@ def _read(
     limit: tuple[str, ...],
     tell: Callable[[float, str], None],
 ) -> None:
-    """Tell when each key frame is shown, and a digest of the parameter sets before it."""
+    """Report the time of each key frame, and a digest of the parameter sets before it."""
     brought, types = _UNITS[codec]
     reader = PacketList()
 

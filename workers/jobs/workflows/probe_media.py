@@ -16,7 +16,7 @@ _SHOW: Final = ("-show_format", "-show_streams", "-show_chapters")
 
 
 class ProbeMedia(JobParameters):
-    """`file` is below the folder of the content."""
+    """The parameters of `probe_media`. `file` is below the folder of the content."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"content_id": "match-17", "file": "match.mp4"}]})
 

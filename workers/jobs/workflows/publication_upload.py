@@ -1,7 +1,8 @@
 """`publication_upload`: uploads the MP4 of a content to the destination of a publication.
 
-It goes on where an earlier run was cut off. A target that asks for a pause gets it while the run lasts; what fails in the end
-says whose fault it is."""
+It continues where an earlier run was interrupted. If a target asks for a pause, the run waits for it. A final failure names the
+party at fault.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ NAME: Final = "publication_upload"
 _VTT: Final = "text/vtt"
 _PIECE: Final = 4 * 1024 * 1024
 _STUCK: Final = 3
-"""Tries in a row that get no further."""
+"""The number of attempts in a row without progress after which the upload fails."""
 _LONGEST_PAUSE: Final = 60.0
 _RATE_SECONDS: Final = 5.0
 _SHORTEST: Final = 0.5
@@ -58,7 +59,7 @@ _FINAL: Final = ("destination", "publication")
 
 
 class PublicationUpload(JobParameters):
-    """`file` lies in the folder of the content; without it that is its MP4."""
+    """The parameters of `publication_upload`. `file` is in the folder of the content; by default it is the content's MP4."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"content_id": "match-17", "publication": "8f51eaa1-decb-4863-89d3-9eb99768c67b"}]}
@@ -86,13 +87,14 @@ def upload(context: StepContext[PublicationUpload]) -> StepResult:
 
 
 class Rate:
-    """How fast an upload is, over its last seconds."""
+    """Measures the rate of an upload over its last seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
     def after(self, sent: int, *, at: float) -> str:
-        """In words; empty as long as it cannot be told. What is sent again after a fault begins it anew."""
+        """Return the rate in words; empty while it is unknown. If bytes are sent again after a fault, the measurement starts again.
+        """
         if self._seen and sent < self._seen[-1][1]:
             self._seen.clear()
         self._seen.append((at, sent))
@@ -103,7 +105,7 @@ class Rate:
 
 
 class _Upload:
-    """The tries of one run."""
+    """The attempts of one run."""
 
     def __init__(self, context: StepContext[Any], opened: OpenedDestination, target: PublishingTarget) -> None:
         self._context = context
@@ -113,7 +115,7 @@ class _Upload:
         self._rate = Rate()
 
     async def run(self, source: UploadSource, state: UploadState | None, *, texts: Sequence[PublishedText] = ()) -> Details:
-        """The film, and then its texts: where the destination takes none, the log says so."""
+        """Upload the film, and then its texts. If the destination accepts no texts, the log says so."""
         self._state = state
         try:
             details = await self._tried(
@@ -184,7 +186,8 @@ def _asked(context: StepContext[Any], kind: str, **question: Any) -> Mapping[str
 
 
 def _texts(context: StepContext[PublicationUpload]) -> Iterator[PublishedText]:
-    """The text tracks of the film as it is packaged. A playlist of the composition or another file of the content has none."""
+    """Yield the text tracks of the film as it is packaged. A playlist of the composition or another file of the content has none.
+    """
     taken: set[str] = set()
     content = context.job.content_id
     for track in published_tracks(context, content) if context.parameters.file is None else ():
@@ -199,7 +202,7 @@ def _texts(context: StepContext[PublicationUpload]) -> Iterator[PublishedText]:
 
 
 def _source(context: StepContext[PublicationUpload]) -> UploadSource:
-    """The file with its hash. That it is not there yet may change."""
+    """Return the file with its hash. A missing file is no final failure, since it may be made later."""
     content = context.job.content_id
     path = context.path(f"{content}/{context.parameters.file or f'{content}.mp4'}")
     try:

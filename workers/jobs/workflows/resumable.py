@@ -1,7 +1,7 @@
 """A download that continues after an interruption, in the same run or in a later one. RFC 9110, 13.1.5.
 
-Only a version that the host can name again is continued: by a strong entity tag, or by a date that is old enough to be strong. What
-a run before left is copied, not used in place, since a worker that was thought dead may still write to it.
+Only a version that the host can name again is continued: by a strong entity tag, or by a date that is old enough to be strong. The
+file of an earlier run is copied, not used in place, since a worker that was thought dead may still write to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AGAIN: Final = frozenset({408, 425, 429})
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The version that a partial file belongs to. `validator` is None when the host sent none."""
+    """The version that a partial file belongs to. `validator` is None if the host sent none."""
 
     validator: str | None
     total: int | None
@@ -39,7 +39,7 @@ class Version:
 
 
 class ResumableDownload:
-    """One file in the workspace of one run. `size` is the expected size, if known."""
+    """A download of one file into the workspace of one run. `size` is the expected size, if known."""
 
     def __init__(self, context: StepContext[Any], url: str, *, size: int | None) -> None:
         self._context = context
@@ -98,7 +98,11 @@ class ResumableDownload:
         )
 
     def _mind(self, failed: OutboundFailed, before: int) -> None:
-        """Whether to continue: after a try that received data, or one that failed for the rest of the file."""
+        """Return to continue the download, or raise `StepFailed`.
+
+        It continues after an attempt that received data, and after one that failed because the rest of the file cannot be fetched
+        separately.
+        """
         if failed.kind == "size":
             self.discard()
             raise StepFailed(f"The file is larger than the {self._expected} bytes that were expected.")
@@ -117,7 +121,8 @@ class ResumableDownload:
         self._got, self._hash, self._version = 0, sha256(), Version(None, None, "")
 
     def _began(self, began: DownloadStart) -> None:
-        """Called before the first byte: a run that copies the file in between must see that it is another version."""
+        """Note the version of the file before its first byte: a run that copies the file in between must see that it is another
+        version."""
         if self._expected is not None and began.total is not None and began.total != self._expected:
             self.discard()
             raise StepFailed(f"{self._expected} bytes were expected, the host has {began.total}.")
@@ -164,7 +169,7 @@ class ResumableDownload:
 
 
 def validator(began: DownloadStart) -> str | None:
-    """The validator that identifies this version of the file."""
+    """Return the validator that identifies this version of the file; None if the host sent no strong one."""
     tag = began.headers.get("etag", "")
     if _STRONG_TAG.fullmatch(tag):
         return tag
@@ -181,5 +186,5 @@ def _version_in(folder: Path) -> Version | None:
 
 
 def _is_final(status: int) -> bool:
-    """Whether the status says that the request is wrong, so that another try would fail too."""
+    """Return True if the status means that the request is wrong, so that another attempt would fail too."""
     return 400 <= status < 500 and status not in _AGAIN

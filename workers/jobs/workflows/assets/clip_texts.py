@@ -1,4 +1,4 @@
-"""Captions of a clip: those of its film, as text tracks inside the MP4 file (`mov_text`), moved to the times of the clip."""
+"""Captions of a clip: the text tracks of its film, inside the MP4 file (`mov_text`), moved to the times of the clip."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _DISPOSITIONS = {CaptionKind.CAPTIONS: "hearing_impaired", CaptionKind.DESCRIPTI
 def clip_texts(
     context: StepContext[Any], source: str, *, begin: float, end: float, to: float
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Inputs of ffmpeg after the first one, and options of its output: for what is shown from `begin` until before `end`, in
-    seconds of the film, which begins at `to` in the clip. Of a source that is not the film of the content there is none."""
+    """Return inputs of ffmpeg after the first one, and options of its output, for the texts from `begin` until before `end`.
+
+    The times are seconds of the film, which begins at `to` in the clip. There are none if the source is not the film of the
+    content.
+    """
     content = context.job.content_id
     inputs: list[str] = []
     tracks: list[str] = []

@@ -1,4 +1,5 @@
-"""`asset_gif`: a clip as an animated GIF, or its first frame as a still one. In two passes: the palette, then the pictures."""
+"""`asset_gif`: a clip as an animated GIF, or its first frame as a still picture, in two passes: first the palette, then the
+pictures."""
 
 from __future__ import annotations
 
@@ -20,15 +21,18 @@ from workers.media.source import picture_of
 
 MOST_FRAMES: Final = 20_000
 _PALETTE: Final = ("-f", "rawvideo", "-pix_fmt", "bgra", "-s", "16x16")
-"""A file of the 256 colours, which is empty where there was no picture."""
+"""The format of a file with the 256 colours, which is empty if there was no picture."""
 _MARGIN: Final = 2.0
-"""Seconds that are read after the end: what is decoded last need not be shown last."""
+"""Seconds that are read after the end, since the frame that is decoded last need not be shown last."""
 _Side = Annotated[float, Field(gt=0, le=8192)]
 
 
 class AssetGif(ClipParameters):
-    """`playback_speed` 0 makes a still picture. `playback_repeats`: -1 plays once, 0 for ever, n repeats n times. With one side
-    only, the other keeps the shape; sides are made even."""
+    """The parameters of `asset_gif`.
+
+    `playback_speed` 0 makes a still picture. `playback_repeats` -1 plays once, 0 for ever, and n repeats n times. With one side
+    only, the other keeps the shape; sides are made even.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -74,8 +78,11 @@ def make(context: StepContext[AssetGif]) -> StepResult:
 
 
 def _shown(wanted: AssetGif, source: MediaFile, clip: Span, *, label: str, frames: int) -> str:
-    """The filters before the colours: all of the clip at the wanted speed. Of a clip that is too short for a second frame it is the
-    first one, since the filter that makes the rate leaves out what is shorter than half a period."""
+    """Return the filters before the colours: the whole clip at the wanted speed.
+
+    A clip that is too short for a second frame shows its first one, since the filter for the frame rate drops clips shorter than
+    half a period.
+    """
     cut = f"[{label}]{clip.filters(source.start)}"
     sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos,setsar=1"
     if wanted.width is None and wanted.height is None:
@@ -87,7 +94,7 @@ def _shown(wanted: AssetGif, source: MediaFile, clip: Span, *, label: str, frame
 
 
 def _side(pixels: float | None) -> int:
-    """-2: what keeps the shape, and is even."""
+    """Return an even side in pixels, or -2, with which ffmpeg keeps the shape."""
     return -2 if pixels is None else max(2 * round(pixels / 2), 2)
 
 

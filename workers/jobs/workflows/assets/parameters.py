@@ -28,7 +28,10 @@ Time = Annotated[str, AfterValidator(_from_start)]
 
 
 class AssetParameters(JobParameters):
-    """`source` and `name` are below the folder of the content: the file that the asset is made of, and the path of the asset."""
+    """The parameters of all workflows of assets.
+
+    `source` is the file that the asset is made from, and `name` the path of the asset, both below the folder of the content.
+    """
 
     source: RelativePath = Field(
         description="Path of the file that is read, below the folder of the content.", examples=["match.mp4"]
@@ -37,7 +40,7 @@ class AssetParameters(JobParameters):
 
 
 class ClipParameters(AssetParameters):
-    """From `start` until before `end`."""
+    """The parameters of a clip, which is shown from `start` until before `end`."""
 
     start: Time = Field(description="Time from the start of the file, hh:mm:ss[.fff].", examples=["00:01:30"])
     end: Time = Field(description="Time alike, at which the clip has ended.", examples=["00:01:35"])

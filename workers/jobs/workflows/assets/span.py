@@ -1,4 +1,4 @@
-"""The frames of a clip: from the one that is shown at its start until the last one that begins before its end."""
+"""The frames of a clip: from the frame that is shown at its start until the last frame that begins before its end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from workers.media.filters import SOUND_LINE, Stay, steady
 
 _ROUNDED: Final = 0.001
 _LONG: Final = 0.25
-"""Seconds."""
+"""Seconds after which a frame counts as one that stands still."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The first and the last frame of a clip, and the times that were wanted. A frame that stands for long is shown from the wanted
-    time on, or until then: it would make a clip of two seconds last a minute."""
+    """The first and the last frame of a clip, and the requested times.
+
+    A frame that stands still is shown from the requested start, or until the requested end: otherwise it would make a clip of two
+    seconds last a minute.
+    """
 
     first: Frame
     last: Frame
@@ -30,11 +33,11 @@ class Span:
 
     @property
     def end(self) -> float:
-        """When the last frame ends."""
+        """The time at which the last frame ends."""
         return min(self.last.after, self.wanted[1]) if _stands(self.last) else self.last.after
 
     def steady(self, source: str, made: str, *, name: str = "steady", lines: int) -> str:
-        """The graph that repeats a picture of so many lines which stands still, also at the end of the clip."""
+        """Return the graph that repeats a still picture of so many lines, also at the end of the clip."""
         stay = Stay(self.lasts, lines) if _stands(self.last) else None
         return steady(source, made, name=name, stay=stay, most=self.lasts)
 
@@ -43,7 +46,8 @@ class Span:
         return self.end - self.begin
 
     def filters(self, origin: float, *, audio: bool = False) -> str:
-        """Cut decoded frames or samples to the clip, of a file with this origin. Their times then count from its begin."""
+        """Return filters that cut the decoded frames or samples of a file with this origin to the clip. Their times then count from
+        its start."""
         moved = f"PTS-{seconds(self.begin + origin)}/TB"
         if audio:
             end = seconds(self.lasts)
@@ -57,7 +61,7 @@ def _stands(frame: Frame) -> bool:
 
 
 def span(source: MediaFile, wanted: ClipParameters) -> Span:
-    """Fails for a clip that ends before it begins, or past the end of the file."""
+    """Return the frames of a clip. Raises `StepFailed` if it ends before it begins, or past the end of the file."""
     begin, end = in_seconds(wanted.start), in_seconds(wanted.end)
     if end <= begin:
         raise StepFailed("The end of the clip is not after its start.", final=True)

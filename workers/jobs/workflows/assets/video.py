@@ -1,4 +1,4 @@
-"""`asset_video`: a clip as an MP4 file. Copied from the key frame before its start, or encoded again, accurate to the frame."""
+"""`asset_video`: a clip as an MP4 file, copied from the key frame before its start, or encoded again with exact frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HALF: Final = 0.001
 _MARGIN: Final = 2.0
 """Seconds that are read after the end, since the frame that is decoded last need not be shown last."""
 _Options = tuple[tuple[str, ...], tuple[str, ...]]
-"""The options of the input and of the output. If those of the output move times, they move the texts too."""
+"""Options of the input and of the output. If those of the output move times, they move the texts too."""
 
 
 def _readable(expression: str) -> str:
@@ -42,8 +42,11 @@ def _readable(expression: str) -> str:
 
 
 class AssetVideo(ClipParameters):
-    """`mezzanine`: only the highest video track and the first audio track, else all video and audio tracks. `filter` says which
-    tracks there are to choose from. `copy_ts` keeps the times of the source."""
+    """The parameters of `asset_video`.
+
+    With `mezzanine`, the clip has only the highest video track and the first audio track, otherwise all video and audio tracks.
+    `filter` selects the tracks that are available. `copy_ts` keeps the times of the source.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -61,7 +64,7 @@ class AssetVideo(ClipParameters):
 
 @dataclass(frozen=True, slots=True)
 class _Tracks:
-    """The tracks that are in the clip."""
+    """The tracks of the clip."""
 
     videos: Sequence[VideoTrack]
     audios: Sequence[AudioTrack]
@@ -111,7 +114,7 @@ def _chosen(source: MediaFile, wanted: AssetVideo) -> _Tracks:
 
 
 def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) -> bool:
-    """True if the picture changes its form between the beginning of the file and the end of the clip."""
+    """Return True if the picture changes its form between the beginning of the file and the end of the clip."""
     at = change(context, source, codec=picture_of(source).codec, begin=clip.first.key, end=clip.end) if source.is_mp4 else None
     if at is not None:
         context.log(f"{source.name} is another picture from {at:.3f} s on, so the clip is encoded again.")
@@ -119,8 +122,11 @@ def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) ->
 
 
 def _accurate(context: StepContext[Any], source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
-    """Each track is brought to one form first, so that it may change. A picture that stands still is repeated, and where there is
-    no sound there is silence."""
+    """Return options that encode the clip again.
+
+    Each track is brought to one form first, so that it may change. A picture that stands still is repeated, and missing sound is
+    replaced by silence.
+    """
     streams = {one.get("index"): one for one in source.probed["streams"]}
     heard = [one for one in tracks.audios if is_heard(context, source, track=one.index, begin=clip.begin, lasts=clip.lasts)]
     layouts = {one.index: channels_of(streams[one.index].get("channels") or 2) for one in tracks.audios}
@@ -147,7 +153,7 @@ def _accurate(context: StepContext[Any], source: MediaFile, clip: Span, tracks: 
 
 
 def _copied(source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
-    """The frames before the start stay visible: a player that ignored what says otherwise would show them."""
+    """Return options that copy the clip. The frames before its start remain visible in players that ignore edit lists."""
     if not source.is_mp4:
         name = source.name
         reason = f"A clip is copied from an MP4 file only, and {name} is none; a frame accurate clip can be made of it."

@@ -1,7 +1,7 @@
-"""`compose`: a playlist becomes the MP4 file of its content, which is packaged as by `vod_package`. ADR 0066.
+"""`compose`: turns a playlist into the MP4 file of its content, which is packaged as by `vod_package`. ADR 0066.
 
-Four steps make the items, each a part of them, side by side where there is room. A step that is run again goes on with the item
-that it had come to.
+Four steps make the items, each a part of them, in parallel if there are free places. A step that is run again continues with the
+item that it had reached.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from workers.media.source import Source, source
 
 _BLOCKS: Final = 4
 _MOST_PARAMETERS: Final = 524_288
-"""Bytes: 1,000 items with their times, and 1,000 markers."""
+"""Bytes for 1,000 items with their times, and 1,000 markers."""
 _LIST: Final = "item-list"
 
 
 def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
-    """The items of this block, one after another. Of each the source must be what was looked through, before and after it."""
+    """Make the items of this block, one after another. The source of each must be unchanged since it was examined, before and after
+    it."""
     plan = kept_plan(context)
     numbers = [number for number in blocks(plan, _BLOCKS)[block] if plan.items[number].frames]
     film, sounds = _film(block), [_sound(plan, block, track) for track in range(len(plan.tracks.channels))]
@@ -65,7 +66,7 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
 
 
 def join(context: StepContext[Compose]) -> StepResult:
-    """The film of what the blocks have made. Breaks and key frames are noted for the packages."""
+    """Join the items of the blocks into the film. Breaks and key frames are noted for the packages."""
     plan, planned = kept_plan(context), context.results["sources"]
     used = [block for block in range(_BLOCKS) if context.results[_step(block)]["items"]]
     again = sum(context.results[_step(block)]["again"] for block in used)
@@ -95,25 +96,26 @@ def _check(context: StepContext[Any], plan: Plan) -> None:
 
 
 def _times(plan: Plan) -> str:
-    """Every frame on the grid of the film, and decoded so much earlier as any of the sources wants."""
+    """Return the filter that puts every frame on the grid of the film, and decodes it as early as any of the sources needs."""
     rate, frame = f"{plan.rate[0]}/{plan.rate[1]}", f"{plan.rate[1]}/{plan.rate[0]}/TB"
     return f"setts=pts=round(round(PTS*TB*{rate})*{frame}):dts=round((N-{plan.reorder})*{frame}):duration=round({frame})"
 
 
 def _clean(plan: Plan, again: int) -> str:
-    """Leaves out what MPEG-TS has before each frame, and headers that are said once for the file."""
+    """Return the filter that removes what MPEG-TS has before each frame, and headers that the file states once."""
     one = plan.one_header and not again
     kinds = {"h264": "7-9" if one else "9", "hevc": "32-35" if one else "35"}
     return f"filter_units=remove_types={kinds[plan.codec]}"
 
 
 def _scale(plan: Plan) -> int:
-    """Ticks in a second, so that a frame has a whole number of them."""
+    """Return the ticks in a second with which a frame has a whole number of them."""
     return plan.rate[0] * max(1, -(-10_000 // plan.rate[0]))
 
 
 def _tag(plan: Plan, again: int) -> Sequence[str]:
-    """Headers are said once for the file, unless they change in it. Players of Apple know HEVC by one of its names only."""
+    """Return the tag of the codec. The file states headers once, unless they change in it. Players of Apple know only one name of
+    HEVC."""
     if plan.codec == "hevc":
         return ("-tag:v", "hvc1")
     return () if plan.one_header and not again else ("-tag:v", "avc3")
@@ -132,8 +134,10 @@ def _coded(plan: Plan, track: int) -> Sequence[str]:
 
 
 def _joined(context: StepContext[Any], names: Sequence[str]) -> Sequence[str]:
-    """Files of earlier steps as one input. Relative to the workspace: the path of the media root may have the character that is
-    between them."""
+    """Return files of earlier steps as one input.
+
+    Their paths are relative to the workspace, since the path of the media root may contain the separator.
+    """
     paths = "|".join(os.path.relpath(context.job_file(name), context.workspace.resolve()) for name in names)
     return ("-protocol_whitelist", "concat,file", "-i", f"concat:{paths}")
 

@@ -1,4 +1,4 @@
-"""Where a source is cut: between frames as they are shown, and between frames as they are decoded. Pure."""
+"""Places to cut a source: between frames as they are shown, and between frames as they are decoded. This module is pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HALF = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The frame that is shown at a time, and the last key frame up to it, None where there is none."""
+    """The frame that is shown at a time, and the last key frame up to it; None if there is none."""
 
     at: float
     key: float | None
@@ -21,8 +21,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """When the last frame before a time ends, and from where a copy may end: the frames until there are decoded without those
-    after it. `copied` is None where that is nowhere near. The frame begins `at`."""
+    """The end of the last frame before a time, and the time until which a copy may last.
+
+    The frames until `copied` are decoded without those after it; it is None if there is no such time nearby. The frame begins `at`.
+    """
 
     after: float
     copied: float | None
@@ -30,7 +32,7 @@ class End:
 
 
 def start_of(packets: Sequence[Packet], time: float) -> Start | None:
-    """None: nothing is shown then."""
+    """Return the frame that is shown at a time; None if no frame is shown then."""
     shown = sorted(one.at for one in packets if one.shown)
     at = max((one for one in shown if one <= time + _HALF), default=None)
     if at is None:
@@ -40,7 +42,7 @@ def start_of(packets: Sequence[Packet], time: float) -> Start | None:
 
 
 def end_of(packets: Sequence[Packet], time: float) -> End | None:
-    """None: nothing is shown before it, or the source ends earlier."""
+    """Return the end of the last frame before a time; None if there is no frame, or the source ends earlier."""
     shown = sorted((one.at, one.lasts) for one in packets if one.shown)
     until = [place for place, (at, _) in enumerate(shown) if at < time - _HALF]
     if not until:
@@ -53,13 +55,13 @@ def end_of(packets: Sequence[Packet], time: float) -> End | None:
 
 
 def whole(packets: Sequence[Packet]) -> float | None:
-    """When the last of these frames ends."""
+    """Return when the last of these frames ends; None if there are none."""
     shown = sorted((one.at, one.lasts) for one in packets if one.shown)
     return _end(shown) if shown else None
 
 
 def _copied(packets: Sequence[Packet], after: float) -> float | None:
-    """The first time from `after` on at which all frames shown before it were also decoded before the others."""
+    """Return the first time, from `after` on, before which all frames are shown and decoded; None if there is none."""
     times = [one.at for one in packets]
     latest = list(accumulate(times, max))
     earliest = list(accumulate(reversed(times), min))[::-1]
@@ -71,7 +73,7 @@ def _copied(packets: Sequence[Packet], after: float) -> float | None:
 
 
 def _end(shown: Sequence[tuple[float, float]]) -> float:
-    """Not every container says how long its last frame lasts."""
+    """Return the end of the last frame. Some containers do not state its duration; then it is as long as the one before."""
     at, lasts = shown[-1]
     if lasts <= 0 and len(shown) > 1:
         lasts = at - shown[-2][0]

@@ -1,4 +1,4 @@
-"""How loud sound is, by EBU R 128: the integrated loudness of what ffmpeg decodes, in LUFS."""
+"""The loudness of sound by EBU R 128: the integrated loudness of what ffmpeg decodes, in LUFS."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FILE: Final = "loudness.txt"
 
 
 def meter_filter() -> str:
-    """The filter whose result `item_loudness` reads."""
+    """Return the filter whose result `item_loudness` reads."""
     return meter(_FILE)
 
 
 def item_loudness(context: StepContext[Any]) -> float | None:
-    """LUFS. None: silence, or less than the 0.4 s that are needed to tell."""
+    """Return the measured loudness in LUFS; None for silence, or for less than the 0.4 s that a measurement needs."""
     file = context.workspace / _FILE
     integrated = read_meter(file).integrated
     file.unlink(missing_ok=True)
@@ -31,7 +31,7 @@ def item_loudness(context: StepContext[Any]) -> float | None:
 def loudness(
     context: StepContext[Any], file: MediaFile, *, sound: Heard, begin: float, lasts: float, channels: int | None = None
 ) -> float | None:
-    """Of a track between two times, as it is or with so many channels."""
+    """Measure a track between two times, with its own channels or with this number of them. Returns LUFS, or None for silence."""
     formed = steady_sound(sound, channels or sound.channels)
     filters = f"{cut(file, formed, begin=begin, lasts=lasts)},{meter_filter()}[made]"
     output = ("-filter_complex", filters, "-map", "[made]", "-f", "null", "-")
@@ -40,17 +40,17 @@ def loudness(
 
 
 def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
-    """The source as an input, from shortly before a time. Frames and samples keep their time stamps."""
+    """Return the source as an input, from shortly before a time. Frames and samples keep their time stamps."""
     seek = max(begin - _EARLY, 0.0)
     return file.stamped(seek, lasts=begin - seek + lasts + _EARLY)
 
 
 def steady_sound(sound: Heard, channels: int) -> FormedTracks:
-    """The track in one form, whatever it changes to."""
+    """Return the track in one form, whatever it changes to."""
     return FormedTracks((Track(f"0:{sound.index}", sound_form(channels), is_picture=False),))
 
 
 def cut(file: MediaFile, formed: FormedTracks, *, begin: float, lasts: float) -> str:
-    """From the time until so much later. Sound that begins late, or has holes, has silence there."""
+    """Return filters for a stretch of sound from a time. Sound that begins late, or has holes, has silence there."""
     moved = f"asetpts=PTS-{seconds(begin + file.start)}/TB"
     return f"[{formed.label(0)}]{moved},{SOUND_LINE},atrim=end={seconds(lasts)}"

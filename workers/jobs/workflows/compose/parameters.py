@@ -1,4 +1,4 @@
-"""Parameters of `compose`: a playlist as its composition has it."""
+"""Parameters of `compose`: a playlist in the form in which its composition has it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Point = Annotated[str, AfterValidator(_point)]
 
 
 class Marker(BaseModel):
-    """`type` is 0 for an insertion, which shifts what follows, and 1 for a replacement of what is there."""
+    """A marker of an item. `type` is 0 for an insertion, which shifts what follows, and 1 for a replacement of the media there."""
 
     model_config = _CONFIG
 
@@ -48,7 +48,7 @@ class Marker(BaseModel):
 
 
 class Item(BaseModel):
-    """An Event. Of `properties` count `start`, `end` and `frameAccurate`; the others mean nothing here."""
+    """An item of a playlist: an Event. Only `start`, `end` and `frameAccurate` of its `properties` are used."""
 
     model_config = _CONFIG
 
@@ -81,7 +81,7 @@ class Item(BaseModel):
 
 
 class Playlist(BaseModel):
-    """`looped` means nothing to a film."""
+    """A playlist of Events. `looped` has no effect on a film."""
 
     model_config = _CONFIG
 
@@ -99,7 +99,7 @@ class Playlist(BaseModel):
 
 
 class Compose(PackageParameters):
-    """`generation` counts the playlists of the composition."""
+    """The parameters of `compose`. `generation` counts the playlists of the composition."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -25,13 +25,16 @@ _PIECE: Final = "picture.ts"
 _BEFORE_KEY: Final = 0.01
 _MARGIN: Final = 2.0
 _HALF: Final = 0.002
-"""Less than half a frame: times are rounded."""
+"""A tolerance in seconds, less than half a frame, since times are rounded."""
 _BIT_RATE: Final = 40_000_000
 _QUALITY: Final = 17
 
 
 def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> tuple[Path, bool]:
-    """Its file, and whether it was copied. A copy that has other frames than its source says is not used."""
+    """Make the picture of an item, and return its file and True if it was copied.
+
+    A copy whose number of frames differs from what its source states is not used.
+    """
     if item.copied:
         piece = _copied(context, plan, item=item, found=found)
         if _frames(context, piece) == item.frames:
@@ -46,7 +49,7 @@ def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
 
 
 def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
-    """Copy the shown part of an item. In a film of several headers each piece says what its colours are."""
+    """Copy the shown part of an item. In a film with several headers, each piece states its colours."""
     file, part = found.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
     seek = max(part.begin - _BEFORE_KEY, 0.0)
@@ -59,7 +62,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sour
 
 
 def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
-    """The whole picture in the size of the film, with bars where its shape is another one, on the grid of the film."""
+    """Encode the whole picture in the size of the film, with bars if its shape differs, on the frame grid of the film."""
     file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
     form = (*progressive_sdr(found.picture), fitted(plan.width, plan.height, coded=plan.film.coded))
     formed = FormedTracks((Track(f"0:{found.picture.index}", ",".join(form), is_picture=True),))
@@ -81,7 +84,8 @@ def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Sou
 
 
 def _frames(context: StepContext[Any], piece: Path) -> int:
-    """Of a piece that was just made. Its format is told: a very short stream looks like one of another."""
+    """Count the frames of a piece that was just made. Its format is given, since a very short stream looks like one of another
+    format."""
     if not piece.is_file():
         return 0
     counted = ("-count_packets", "-select_streams", "v:0", "-show_entries", "stream=nb_read_packets", "-of", "csv=p=0")

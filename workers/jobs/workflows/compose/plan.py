@@ -1,7 +1,7 @@
-"""What becomes of each item of a playlist: copied or encoded again, how many frames and samples it gets, and where breaks are.
+"""The plan of a film: each item is copied or encoded again, with its number of frames and samples, and the places of breaks.
 
-Pure. Frames of the film are on one grid, that of its rate: an item begins on a frame, and what rounding adds to one is taken from
-the next, so that nothing drifts.
+This module is pure. Frames of the film are on one grid, that of its rate: an item begins on a frame, and what rounding adds to one
+item is taken from the next, so that nothing drifts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from workers.media.colours import BT709, Colours
 from workers.media.filters import KEY_SECONDS
 
 SAMPLES: Final = 48_000
-"""In a second, of sound that is encoded."""
+"""Samples in a second of sound that is encoded."""
 LARGEST_STEP: Final = 3.0
-"""LU between two items whose sound is copied."""
+"""The largest difference, in LU, between two items whose sound is copied."""
 LONGEST: Final = 24 * 3600
 _LARGEST_SIDE: Final = 4096
 _FASTEST: Final = 120
@@ -31,23 +31,26 @@ _RATES: Final = (
     *(Fraction(30), Fraction(50), Fraction(60_000, 1001), Fraction(60)),
 )
 _MIXED: Final = "h264"
-"""The only codec that goes with pictures that are encoded again."""
+"""The only codec that can be mixed with pictures that are encoded again."""
 _COPIED: Final = frozenset({"h264", "hevc"})
 _SLOWER: Final = 20
-"""How much longer an encoded frame takes than a copied one."""
+"""The factor by which an encoded frame takes longer than a copied one."""
 _NEAR: Final = 0.001
 
 
 Form = tuple[int, int, tuple[int, int], tuple[str, str, str]]
-"""Width, height, rate and colours: what all pictures of a film have in common."""
+"""Width, height, rate and colours, which all pictures of a film share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Of the picture of a source. `headers` is a digest of those of its codec, `reorder` how many frames are decoded before their
-    turn. `steady`: of a constant rate, in a container whose key frames are found by their times; `plain`: progressive, upright,
-    with square pixels of 8 bits in standard dynamic range. `bare`: its container says nothing of how it is to be turned or
-    stretched, which a copy would lose. `colours` are the matrix, the primaries and the transfer of a film that is made of it."""
+    """The picture of a source.
+
+    `headers` is a digest of those of its codec, `reorder` the number of frames that are decoded before their turn. `steady` means a
+    constant rate, in a container whose key frames are found by their times. `plain` means progressive, upright, with square pixels
+    of 8 bits in standard dynamic range. `bare` means that its container has no instructions to turn or stretch it, which a copy
+    would lose. `colours` are the matrix, the primaries and the transfer of a film that is made of it.
+    """
 
     codec: str
     width: int
@@ -67,8 +70,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A sound track of a source. `simple`: of AAC whose frames stand for themselves, so that it can be cut between them. It
-    `begins` at this second of the source."""
+    """A sound track of a source.
+
+    `simple` means AAC whose frames are independent, so that it can be cut between them. `begins` is its first second in the source.
+    """
 
     index: int
     channels: int
@@ -80,10 +85,12 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An item as it would be cut, in seconds of its source. Encoded again it is from `at` until `after`, both to the frame; copied
-    it is from the key frame at `begin` until `end`. `version` is that of the source's file; `exact`: it must not be copied. For
-    so many seconds at its end there is sound only, and the last picture `stands`. Its first picture `stood` for so many seconds
-    before it."""
+    """An item as it would be cut, in seconds of its source.
+
+    If it is encoded again, it lasts from `at` until `after`, both exact to the frame; if it is copied, from the key frame at
+    `begin` until `end`. `version` is that of the source's file. `exact` means that it must not be copied. `stands` is how long, at
+    its end, there is only sound and the last picture stands still. `stood` is how long its first picture was shown before it.
+    """
 
     source: str
     version: str
@@ -101,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """Of the film: the channels of its sound tracks, their languages, and in what rate their samples are."""
+    """The sound tracks of the film: their channels, their languages, and their sample rate."""
 
     channels: tuple[int, ...]
     languages: tuple[str, ...]
@@ -111,8 +118,11 @@ class Tracks:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A part with its place in the film: its first frame and how many it has. `copied` is its picture. `sounds` are the tracks that
-    go into those of the film; None: it has none for that one, which is silent."""
+    """A part with its place in the film: its first frame and its number of frames.
+
+    `copied` is about its picture. `sounds` are the tracks that become those of the film; None for a track that is silent in this
+    part.
+    """
 
     part: Part
     copied: bool
@@ -127,8 +137,11 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The picture and the tracks of the film, and its parts. `one_header`: all pictures have the same headers. `reorder`: how many
-    frames before its turn a frame is decoded at most."""
+    """The picture and the tracks of the film, and its parts.
+
+    `one_header` means that all pictures have the same headers. `reorder` is the largest number of frames by which a frame is
+    decoded before its turn.
+    """
 
     width: int
     height: int
@@ -153,7 +166,7 @@ class Plan:
         return float(frame / Fraction(*self.rate))
 
     def samples(self, item: Planned, *, unit: int = 1) -> tuple[int, int]:
-        """The first sample of an item, and the first one after it, in units of so many."""
+        """Return the first sample of an item, and the first one after it, in units of so many samples."""
         first, last = (
             round(frame / Fraction(*self.rate) * self.tracks.rate / unit) for frame in (item.first, item.first + item.frames)
         )
@@ -164,7 +177,7 @@ PLAN: Final = TypeAdapter(Plan)
 
 
 def planned(parts: Sequence[Part]) -> Plan:
-    """Raises `StepFailed` for a film that would be too long."""
+    """Plan the film of these parts. Raises `StepFailed` if it would be too long."""
     lead = parts[0].shown
     whole = lead.codec in _COPIED and all(_copyable(one) and one.shown == lead for one in parts)
     width, height, rate, colours = form = lead.form if whole else _form(parts)
@@ -186,19 +199,20 @@ def planned(parts: Sequence[Part]) -> Plan:
 
 
 def sound_again(plan: Plan) -> Plan:
-    """The same film, with all its sound encoded again."""
+    """Return the same plan with all sound encoded again."""
     return replace(plan, tracks=replace(plan.tracks, copied=False, rate=SAMPLES))
 
 
 def blocks(plan: Plan, count: int) -> list[range]:
-    """The items in so many groups that take about as long. Items stay in order; a group may be empty."""
+    """Divide the items into `count` groups that take about as long. Items stay in order; a group may be empty."""
     work = [0, *accumulate(one.frames * (1 if one.copied else _SLOWER) for one in plan.items)]
     ends = [next(place for place, done in enumerate(work) if done * count >= work[-1] * number) for number in range(1, count)]
     return [range(first, last) for first, last in pairwise([0, *ends, len(plan.items)])]
 
 
 def steps(loudness: Sequence[float | None]) -> list[int]:
-    """Before which items sound would become louder or softer by too much. None: an item is silent, or too short to tell."""
+    """Return the items before which the loudness would change by too much. None stands for an item that is silent, or too short to
+    measure."""
     return [
         place
         for place, (one, other) in enumerate(pairwise(loudness), 1)
@@ -219,8 +233,10 @@ class Marked:
 
 
 def breaks(plan: Plan, markers: Sequence[Marked]) -> tuple[tuple[Break, ...], tuple[float, ...]]:
-    """In the order of the film, and the times of further key frames. Raises `StepFailed` for a marker that is not within its
-    item."""
+    """Return the breaks in the order of the film, and the times of further key frames.
+
+    Raises `StepFailed` for a marker that is not within its item.
+    """
     placed = sorted((_placed(plan, one), number, one) for number, one in enumerate(markers))
     keys = sorted({time for (begin, end), _, one in placed if one.accurate for time in (begin, end)})
     found: list[Break] = []
@@ -237,7 +253,7 @@ def breaks(plan: Plan, markers: Sequence[Marked]) -> tuple[tuple[Break, ...], tu
 
 
 def _placed(plan: Plan, marker: Marked) -> tuple[float, float]:
-    """On frames of the film."""
+    """Return the begin and the end of a marker, on frames of the film."""
     item = plan.items[marker.item]
     begin = marker.at - item.begin
     end = begin + marker.duration if marker.replaces else begin
@@ -250,7 +266,8 @@ def _placed(plan: Plan, marker: Marked) -> tuple[float, float]:
 
 
 def _usual(plan: Plan, number: int) -> float:
-    """When the key frame of this number of those every two seconds is shown: the first frame at its time or after it."""
+    """Return the time of the regular key frame with this number, of those every two seconds: the first frame at its time or after
+    it."""
     frame = -(-number * KEY_SECONDS * plan.rate[0] // plan.rate[1])
     return plan.time(min(frame, plan.frames))
 
@@ -278,7 +295,7 @@ def _fits(one: Part, form: Form) -> bool:
 
 
 def _form(parts: Sequence[Part]) -> Form:
-    """Size, rate and colours that most of the film has, with even sides."""
+    """Return the size, rate and colours of most of the film, with even sides."""
     seconds = dict.fromkeys((one.shown.form for one in parts), 0.0)
     for one in parts:
         seconds[one.shown.form] += one.after - one.at
@@ -288,8 +305,7 @@ def _form(parts: Sequence[Part]) -> Form:
 
 
 def grid_rate(nominal: Fraction, average: Fraction, *, steady: bool) -> Fraction:
-    """The rate of a source that can be that of a film: its own where it is steady, else a usual one, which shows most of its
-    frames."""
+    """Return a rate for a film of this source: its own if it is steady, else a usual rate that shows most of its frames."""
     fits = 1 <= nominal <= _FASTEST and nominal.numerator <= SAMPLES * 3 and nominal.denominator <= 1001
     if (steady and fits) or nominal in _RATES:
         return nominal
@@ -297,7 +313,7 @@ def grid_rate(nominal: Fraction, average: Fraction, *, steady: bool) -> Fraction
 
 
 def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:
-    """As many as the item with the most has, each with the most channels of any item."""
+    """Return as many tracks as the item with the most has, each with the largest number of channels of any item."""
     most = max(parts, key=lambda one: len(one.sounds)).sounds
     languages = tuple(sound.language for sound in most)
     known = Tracks(tuple(sound.channels for sound in most), languages, SAMPLES, False)
@@ -318,7 +334,7 @@ def _forms(sounds: Sequence[Heard]) -> list[tuple[int, int, str]]:
 
 
 def _assigned(one: Part, tracks: Tracks) -> tuple[int | None, ...]:
-    """Which sound goes into which track: the one of its language, else the first that is left."""
+    """Return the sound for each track of the film: the one of its language, else the first that remains."""
     left = list(range(len(one.sounds)))
     found: list[int | None] = [None] * len(tracks.languages)
     for place, language in enumerate(tracks.languages):

@@ -1,7 +1,7 @@
-"""What a step has made so far of its part of the film: files that grow item by item, and a list of what is in them.
+"""The finished part of a step's share of the film: files that grow item by item, and a list of what is in them.
 
-A later run of the step copies what is whole of the files of the run before, by the digests in the list, and goes on from there: a
-worker that was thought dead may still write to them.
+A later run of the step copies the complete items of the files of the run before, by the digests in the list, and continues from
+there: a worker that was thought dead may still write to them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Reel:
-    """`names` are its files, in the workspace of the run."""
+    """The files of the items that a run has made. `names` are its files, in the workspace of the run."""
 
     def __init__(self, context: StepContext[Any], names: Sequence[str]) -> None:
         self._folder = context.workspace
         self._names = names
         self._list = self._folder / _LIST
         self.made: dict[int, Mapping[str, Any]] = {}
-        """What is known of each item that is in the files."""
+        """The notes about each item that is in the files."""
         for name in names:
             (self._folder / name).touch()
         if context.previous is not None:
@@ -39,7 +39,7 @@ class Reel:
         return self._folder / name
 
     def add(self, item: int, pieces: Mapping[str, Path], *, known: Mapping[str, Any]) -> None:
-        """Append the pieces to the files of their names, and delete them."""
+        """Append the pieces to the files of their names, and delete the pieces."""
         try:
             digests = self._appended(pieces)
         except OSError as fault:
@@ -49,7 +49,7 @@ class Reel:
         self._note({"item": item, "pieces": digests, "known": known})
 
     def _appended(self, pieces: Mapping[str, Path]) -> Mapping[str, tuple[int, str]]:
-        """Their sizes and digests."""
+        """Append the pieces, and return their sizes and digests."""
         digests = {}
         for name, piece in pieces.items():
             digest, size = sha256(), 0
@@ -78,7 +78,7 @@ class Reel:
             context.log(f"Going on after {len(self.made)} items, which the run before had.")
 
     def _copied(self, before: Path, pieces: Mapping[str, Sequence[Any]], places: dict[str, int]) -> bool:
-        """All pieces of an item, or nothing."""
+        """Copy all pieces of an item, or none; return True if they were copied."""
         good = True
         for name, (size, digest) in pieces.items():
             good = good and _copy(before / name, self.path(name), at=places[name], size=size) == digest

@@ -21,10 +21,10 @@ from workers.media.errors import Unreadable
 from workers.media.file import MediaFile, seconds
 
 _BYTES: Final = 2
-"""Of a sample."""
+"""Bytes in a sample."""
 _TRIES: Final = 3
 _NEAR: Final = 0.3
-"""LU. A limiter takes from the loudness of what is made louder; it is then made louder once more."""
+"""The accepted difference in LU. A limiter reduces the loudness of amplified sound, which is then amplified once more."""
 _EARLY: Final = 1.0
 
 
@@ -56,7 +56,7 @@ def _nothing(piece: Path, size: int) -> Path:
 def _encoded(
     context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, channels: int, piece: Path
 ) -> None:
-    """Brought to the wanted loudness, unless it is silent."""
+    """Write the samples at the wanted loudness, unless the sound is silent."""
     begin, lasts = item.begin, plan.time(item.frames)
     first, last = plan.samples(item)
     formed = steady_sound(sound, channels)
@@ -76,7 +76,7 @@ def _encoded(
 
 
 def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, piece: Path) -> None:
-    """The frames that are nearest to the picture, with silent ones where the source has none."""
+    """Write the frames that are nearest to the picture, with silent frames if the source has none there."""
     lasts = AAC_SAMPLES / sound.rate
     first, last = plan.samples(item, unit=AAC_SAMPLES)
     begin = round((item.begin + first * lasts - plan.time(item.first) - sound.begins) / lasts)
@@ -95,7 +95,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: Media
 
 
 def _silent(context: StepContext[Any], file: MediaFile, *, sound: Heard) -> bytes:
-    """A frame of silence."""
+    """Return a frame of silence."""
     nothing = f"anullsrc=sample_rate={sound.rate}:channel_layout={LAYOUTS[sound.channels][0]}"
     made = ("-frames:a", "4", "-c:a", "aac", "-f", "adts", "silent.aac")
     encode(context, file, "-f", "lavfi", "-i", nothing, *made, lasts=0.0)

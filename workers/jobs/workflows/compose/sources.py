@@ -1,4 +1,4 @@
-"""The step that looks through all items and plans the film. The plan is kept for the steps that carry it out."""
+"""The step that examines all items and plans the film. The plan is kept for the steps that carry it out."""
 
 from __future__ import annotations
 
@@ -41,17 +41,20 @@ _SHOW: Final = ("-show_format", "-show_streams", "-show_data_hash", "sha256")
 _AROUND: Final = 10.0
 _STEADY: Final = 0.001
 _STANDS: Final = 0.5
-"""Seconds that sound is longer than the picture before the last picture counts as one that stands still."""
+"""Seconds by which sound must outlast the picture before the last picture counts as one that stands still."""
 _LONG: Final = 0.25
-"""Seconds. A picture that stands still for longer is cut at the times that were wanted, not where it begins and ends."""
+"""Seconds. A picture that stands still for longer is cut at the requested times, not where it begins and ends."""
 _PROBED: Final = 0.7
-"""Of the progress of the step: the rest is for loudness."""
+"""The share of the step's progress for reading the sources; the rest is for loudness."""
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A source that was looked through. `end` is that of its picture, `heard` that of its sound where it goes on for longer, since
-    the last picture stands still. Its picture begins at 0."""
+    """A source that was examined.
+
+    Its picture begins at 0. `end` is the end of its picture. `heard` is the end of its sound if that is later, since the last
+    picture stands still then.
+    """
 
     found: Source
     version: str
@@ -63,13 +66,13 @@ class _Known:
 
     @property
     def whole(self) -> tuple[float, float | None]:
-        """When it ends, and until when it can be copied."""
+        """The time at which it ends, and until which it can be copied; None if it cannot be copied to its end."""
         return self.heard, self.end if self.heard == self.end else None
 
 
 @dataclass
 class _Library:
-    """The sources of a playlist, each looked through once."""
+    """The sources of a playlist, each examined once."""
 
     context: StepContext[Compose]
     known: dict[str, _Known] = field(default_factory=dict)
@@ -104,7 +107,7 @@ class _Library:
         return self.known[event]
 
     def seconds(self, item: Item, time: str) -> float:
-        """Since the start of its source."""
+        """Return a time in seconds since the start of its source."""
         point = stream_point(time, field="time")
         if point.date_time is None:
             return in_seconds(point.time_span)
@@ -116,14 +119,14 @@ class _Library:
         return (point.date_time - start).total_seconds()
 
     def _start(self, one: _Known, item: Item, time: float) -> tuple[float, float | None, float]:
-        """When the picture of an item begins, the key frame up to it, and for how long a picture has stood still then."""
+        """Return when the picture of an item begins, the last key frame up to it, and how long the picture has stood still then."""
         found = start_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
         if found is None or time >= one.heard:
             raise StepFailed(f"{one.found.file.name} has no picture at {item.start}.", final=True)
         return (time, None, time - found.at) if time - found.at > _LONG else (found.at, found.key, 0.0)
 
     def _end(self, one: _Known, item: Item, time: float) -> tuple[float, float | None, float]:
-        """When the picture of an item ends, until when it can be copied, and since when its last picture stands still."""
+        """Return when the picture of an item ends, until when it can be copied, and since when its last picture stands still."""
         if one.end < time <= one.heard:
             return time, None, one.end
         found = end_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
@@ -156,8 +159,10 @@ def plan_film(context: StepContext[Compose]) -> StepResult:
 
 
 def _steady(context: StepContext[Any], parts: list[Part], library: _Library) -> Plan:
-    """The plan in which no picture is copied that changes, or that differs from what its source begins with. Only what would be
-    copied is looked through, and what is the same once."""
+    """Return the plan that copies no picture that changes, or that differs from the beginning of its source.
+
+    Only parts that would be copied are examined, and equal parts only once.
+    """
     known: dict[tuple[str, float, float], float | None] = {}
     while True:
         plan = planned(parts)
@@ -180,7 +185,7 @@ def kept_plan(context: StepContext[Any]) -> Plan:
 
 
 def version_of(context: StepContext[Any], event: str) -> str:
-    """Changes whenever the file of the source is replaced or written to."""
+    """Return the version of a source's file, which changes whenever the file is replaced or written to."""
     path = context.path(_path(event))
     try:
         status = path.stat()
@@ -258,7 +263,7 @@ def _heard(stream: Mapping[str, Any], sound: Sound, *, origin: float) -> Heard:
 
 
 def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
-    """Whether the loudness of copied sound steps at a border. Items that are the same are listened to once."""
+    """Return True if the loudness of copied sound jumps between two items. Equal items are measured once."""
     known: dict[tuple[str, float, float, int], float | None] = {}
     for place in range(len(plan.tracks.channels)):
         heard = []
@@ -293,7 +298,8 @@ def _markers(library: _Library, item: Item, number: int) -> list[Marked]:
 
 
 def _start_of_stream(context: StepContext[Any], event: str) -> datetime | None:
-    """When its first frame was captured: what its packager noted, else what its Event says."""
+    """Return when the first frame of a stream was captured: as its packager noted it, else as its Event states it; None if neither
+    does."""
     try:
         with context.path(f"{event}/{metadata_file.NAME}").open("rb") as opened:
             noted = metadata_file.start_time(opened.read(metadata_file.LARGEST))
@@ -313,7 +319,7 @@ def _start_of_stream(context: StepContext[Any], event: str) -> datetime | None:
 
 
 def _ends(stream: Mapping[str, Any], *, origin: float) -> float:
-    """When a track ends, by its header; 0 where it does not say so."""
+    """Return when a track ends, by its header; 0 if the header does not state it."""
     lasts = _seconds(stream.get("duration"))
     return _seconds(stream.get("start_time")) + lasts - origin if lasts > 0 else 0.0
 

@@ -15,8 +15,10 @@ _Key = tuple[str, CaptionKind, int]
 
 
 def composed_texts(context: StepContext[Any], plan: Plan) -> list[Text]:
-    """Join the texts of the items, in the order in which the film has them first. An item with two tracks of a language and kind
-    has two in the film."""
+    """Join the texts of the items, in the order in which the film has them first.
+
+    An item with two tracks of a language and kind has two in the film.
+    """
     known: dict[str, list[tuple[_Key, Text]]] = {}
     names: dict[_Key, str] = {}
     joined: dict[_Key, list[Cue]] = {}
