@@ -26,7 +26,7 @@ from workers.jobs.workflows.compose.plan import (
     blocks,
     breaks,
     grid_rate,
-    planned,
+    plan_of,
     sound_again,
     steps,
 )
@@ -57,7 +57,7 @@ def copied(plan: Plan) -> list[bool]:
 
 
 def test_items_that_agree_are_copied_as_they_are() -> None:
-    plan = planned([part(), part(5.0), part()])
+    plan = plan_of([part(), part(5.0), part()])
     assert copied(plan) == [True, True, True]
     assert (plan.one_header, plan.tracks.copied, plan.frames) == (True, True, 625)
     assert PLAN.validate_json(PLAN.dump_json(plan)) == plan
@@ -76,7 +76,7 @@ def test_items_that_agree_are_copied_as_they_are() -> None:
     ],
 )
 def test_what_does_not_agree_is_encoded_again(other: Part) -> None:
-    plan = planned([part(), part(), other])
+    plan = plan_of([part(), part(), other])
     assert copied(plan) == [True, True, False]
     assert (plan.width, plan.height, plan.rate, plan.codec) == (1920, 1080, (25, 1), "h264")
     assert not plan.tracks.copied, "sound is of one kind in all of the film"
@@ -84,35 +84,35 @@ def test_what_does_not_agree_is_encoded_again(other: Part) -> None:
 
 
 def test_other_headers_alone_are_copied_with_them() -> None:
-    plan = planned([part(), shown(headers="b")])
+    plan = plan_of([part(), shown(headers="b")])
     assert (copied(plan), plan.one_header, plan.tracks.copied) == ([True, True], False, False)
 
 
 @pytest.mark.parametrize("change", [{"plain": False}, {"codec": "hevc"}])
 def test_some_pictures_are_copied_only_if_all_are(change: dict[str, Any]) -> None:
     odd = shown(**change)
-    assert copied(planned([odd, odd])) == [True, True]
-    assert copied(planned([odd, odd, part(1.0)])) == [False, False, True]
+    assert copied(plan_of([odd, odd])) == [True, True]
+    assert copied(plan_of([odd, odd, part(1.0)])) == [False, False, True]
 
 
 def test_what_its_container_turns_or_stretches_is_not_copied() -> None:
     turned = shown(bare=False)
-    assert copied(planned([turned, turned])) == [False, False]
-    assert copied(planned([turned, part()])) == [False, True]
+    assert copied(plan_of([turned, turned])) == [False, False]
+    assert copied(plan_of([turned, part()])) == [False, True]
 
 
 def test_the_film_has_the_form_that_most_of_it_has() -> None:
     small = replace(SHOWN, width=641, height=361, rate=(50, 1), plain=False)
-    plan = planned([part(10.0), part(30.0, shown=small, exact=True)])
+    plan = plan_of([part(10.0), part(30.0, shown=small, exact=True)])
     assert (plan.width, plan.height, plan.rate, copied(plan)) == (640, 360, (50, 1), [False, False])
     large = replace(SHOWN, width=8192, height=4320, codec="av1")
-    assert (planned([part(shown=large)]).width, planned([part(shown=large)]).height) == (4096, 2160)
+    assert (plan_of([part(shown=large)]).width, plan_of([part(shown=large)]).height) == (4096, 2160)
 
 
 def test_copies_begin_at_key_frames_and_others_at_their_frames() -> None:
     one = part(at=1.5, after=3.0, begin=1.2, end=3.04)
-    assert [(item.begin, item.frames) for item in planned([one]).items] == [(1.2, 46)]
-    assert [(item.begin, item.frames) for item in planned([replace(one, exact=True)]).items] == [(1.5, 38)]
+    assert [(item.begin, item.frames) for item in plan_of([one]).items] == [(1.2, 46)]
+    assert [(item.begin, item.frames) for item in plan_of([replace(one, exact=True)]).items] == [(1.5, 38)]
 
 
 @given(
@@ -121,7 +121,7 @@ def test_copies_begin_at_key_frames_and_others_at_their_frames() -> None:
 )
 def test_nothing_drifts(lengths: list[float], rate: tuple[int, int]) -> None:
     """Items follow each other without a gap, in pictures and samples, each within a frame of its length, and all of them too."""
-    plan = planned([part(seconds, shown=replace(SHOWN, rate=rate)) for seconds in lengths])
+    plan = plan_of([part(seconds, shown=replace(SHOWN, rate=rate)) for seconds in lengths])
     frame = float(1 / Fraction(*rate))
     for one, other in pairwise(plan.items):
         assert one.first + one.frames == other.first
@@ -134,7 +134,7 @@ def test_nothing_drifts(lengths: list[float], rate: tuple[int, int]) -> None:
 
 @given(work=st.lists(st.integers(1, 10_000), min_size=1, max_size=60), count=st.integers(1, 6))
 def test_blocks_hold_each_item_once_and_in_order(work: list[int], count: int) -> None:
-    plan = planned([part(frames / 25) for frames in work])
+    plan = plan_of([part(frames / 25) for frames in work])
     found = blocks(plan, count)
     assert len(found) == count
     assert [number for block in found for number in block] == list(range(len(work)))
@@ -142,7 +142,7 @@ def test_blocks_hold_each_item_once_and_in_order(work: list[int], count: int) ->
 
 def test_a_film_of_more_than_a_day_is_refused() -> None:
     with pytest.raises(StepFailed, match="longer than 24 hours"):
-        planned([part(50_000.0)] * 2)
+        plan_of([part(50_000.0)] * 2)
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_a_film_of_more_than_a_day_is_refused() -> None:
 def test_sound_is_copied_where_all_of_it_agrees(
     sounds: list[tuple[Heard, ...]], channels: tuple[int, ...], languages: tuple[str, ...], copies: bool
 ) -> None:
-    tracks = planned([heard(*one) for one in sounds]).tracks
+    tracks = plan_of([heard(*one) for one in sounds]).tracks
     assert (tracks.channels, tracks.languages, tracks.copied) == (channels, languages, copies)
-    assert not sound_again(planned([heard(*one) for one in sounds])).tracks.copied
+    assert not sound_again(plan_of([heard(*one) for one in sounds])).tracks.copied
 
 
 def test_sound_goes_into_the_track_of_its_language() -> None:
     german = replace(STEREO, language="deu")
-    plan = planned([heard(STEREO, german), heard(german), heard(german, STEREO), heard(replace(STEREO, language="")), heard()])
+    plan = plan_of([heard(STEREO, german), heard(german), heard(german, STEREO), heard(replace(STEREO, language="")), heard()])
     assert [item.sounds for item in plan.items] == [(0, 1), (None, 0), (1, 0), (0, None), (None, None)]
 
 
@@ -178,7 +178,7 @@ def test_loudness_steps_where_it_changes_by_more_than_3_lu() -> None:
 
 def test_an_insertion_shifts_what_follows_and_a_replacement_does_not() -> None:
     marks = [replace(MARK, item=1, at=1.0), MARK, replace(MARK, at=6.0, duration=2.0, replaces=True)]
-    found, keys = breaks(planned([part(), part()]), marks)
+    found, keys = breaks(plan_of([part(), part()]), marks)
     assert [(one.event, one.at, one.until, one.shift, one.duration) for one in found] == [
         (1, 4.0, 4.0, 0.0, 30.0),
         (2, 6.0, 8.0, 30.0, 2.0),
@@ -189,9 +189,9 @@ def test_an_insertion_shifts_what_follows_and_a_replacement_does_not() -> None:
 
 def test_a_marker_that_need_not_be_accurate_is_at_the_nearest_key_frame() -> None:
     loose = replace(MARK, accurate=False)
-    found, keys = breaks(planned([part()]), [replace(loose, at=4.9), replace(loose, at=5.1), replace(MARK, at=7.32)])
+    found, keys = breaks(plan_of([part()]), [replace(loose, at=4.9), replace(loose, at=5.1), replace(MARK, at=7.32)])
     assert ([one.at for one in found], keys) == ([4.0, 6.0, 7.32], (7.32,))
-    [short], _ = breaks(planned([part()]), [replace(loose, at=4.1, duration=0.5, replaces=True)])
+    [short], _ = breaks(plan_of([part()]), [replace(loose, at=4.1, duration=0.5, replaces=True)])
     assert (short.at, short.until) == (4.0, 6.0), "never empty"
 
 
@@ -205,16 +205,16 @@ def test_a_marker_that_need_not_be_accurate_is_at_the_nearest_key_frame() -> Non
 )
 def test_a_marker_that_is_not_within_its_item_is_refused(mark: Marked, says: str) -> None:
     with pytest.raises(StepFailed, match=says):
-        breaks(planned([part(), part()]), [mark])
+        breaks(plan_of([part(), part()]), [mark])
 
 
 def test_a_marker_may_be_at_the_end_of_its_item() -> None:
-    assert breaks(planned([part()]), [replace(MARK, at=10.0)])[0][0].at == 10.0
+    assert breaks(plan_of([part()]), [replace(MARK, at=10.0)])[0][0].at == 10.0
 
 
 @given(st.lists(st.tuples(st.floats(0, 20), st.booleans(), st.booleans()), max_size=12))
 def test_breaks_are_on_key_frames_and_in_order(marks: list[tuple[float, bool, bool]]) -> None:
-    plan = planned([part(30.0)])
+    plan = plan_of([part(30.0)])
     given = [Marked(0, at, 5.0, accurate, replaces, "x") for at, accurate, replaces in marks]
     found, keys = breaks(plan, given)
     assert [one.at for one in found] == sorted(one.at for one in found)

@@ -150,10 +150,10 @@ def test_a_graph_is_ordered_by_dependencies() -> None:
 @pytest.mark.parametrize(
     ("name", "steps", "why"),
     [
-        ("Some", STEPS, "is no name"),
-        ("some", (Step("a b", nothing),), "is no name"),
-        ("some", (), "it has steps"),
-        ("some", (Step("one", nothing), Step("one", nothing)), "a name of its own"),
+        ("Some", STEPS, "is not a valid name"),
+        ("some", (Step("a b", nothing),), "is not a valid name"),
+        ("some", (), "it needs at least one step"),
+        ("some", (Step("one", nothing), Step("one", nothing)), "the names of its steps must differ"),
         ("some", (Step("one", nothing, "elsewhere"),), "unknown queue"),
         ("some", (Step("one", nothing, after=("none",)),), "does not exist"),
         ("some", (Step("one", nothing, after=("two",)), Step("two", nothing, after=("one",))), "in a cycle"),

@@ -33,8 +33,7 @@ _LATE: Final = 1000
 
 
 class Captions(JobParameters):
-    """The parameters of `captions`: one of `sent`, a text that a client has sent, `file`, a path below the media root, and `url`.
-    """
+    """The parameters of `captions`: `sent`, a text that a client has sent, `file`, a path below the media root, or `url`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -130,10 +129,10 @@ def _length(context: StepContext[Any]) -> float | None:
     """Return the length of the film in seconds, as its package states it; None if it does not."""
     try:
         with context.path(f"{context.job.content_id}/{metadata_file.NAME}").open("rb") as file:
-            told = json.loads(file.read(metadata_file.LARGEST))["duration"]
+            duration = json.loads(file.read(metadata_file.LARGEST))["duration"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    return float(told) if isinstance(told, int | float) and 0 < told <= LATEST / 1000 else None
+    return float(duration) if isinstance(duration, int | float) and 0 < duration <= LATEST / 1000 else None
 
 
 CAPTIONS: Final = Workflow(

@@ -78,11 +78,11 @@ def fetch(context: StepContext[HttpFetchVerify]) -> StepResult:
 def store(context: StepContext[HttpFetchVerify]) -> StepResult:
     """Publish the fetched file, as a hard link, which copies nothing, if the file system supports it."""
     name = context.parameters.stored_as
-    kept, path = context.job_file(name), context.workspace / name
+    source, path = context.job_file(name), context.workspace / name
     try:
-        os.link(kept, path)
+        os.link(source, path)
     except OSError:
-        shutil.copyfile(kept, path)
+        shutil.copyfile(source, path)
     fetched = context.results["fetch"]
     context.publish(path, name, sha256=str(fetched["sha256"]))
     return StepResult(message=f"Stored {context.job.content_id}/{name}", metadata=dict(fetched))

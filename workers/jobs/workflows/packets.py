@@ -29,16 +29,16 @@ def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: flo
     if codec not in _UNITS:
         return None
     first: list[str] = []
-    found: list[float] = []
+    changes: list[float] = []
 
     def compare(at: float, sets: str) -> None:
-        if sets != first[0] and at < end - _ROUNDED and not found:
-            found.append(max(at, begin))
+        if sets != first[0] and at < end - _ROUNDED and not changes:
+            changes.append(max(at, begin))
 
     _read(context, file, codec, file.input(), ("-frames:v", "1"), lambda _, sets: first.append(sets))
     if first:
         _read(context, file, codec, file.stamped(begin, lasts=end - begin), (), compare)
-    return found[0] if found else None
+    return changes[0] if changes else None
 
 
 def is_heard(context: StepContext[Any], file: MediaFile, *, track: int, begin: float, lasts: float) -> bool:
@@ -62,19 +62,27 @@ def _read(
     codec: str,
     inputs: tuple[str, ...],
     limit: tuple[str, ...],
-    tell: Callable[[float, str], None],
+    report: Callable[[float, str], None],
 ) -> None:
     """Report the time of each key frame, and a digest of the parameter sets before it."""
-    brought, types = _UNITS[codec]
+    bitstream_filter, types = _UNITS[codec]
     reader = PacketList()
 
     def follow(line: str) -> bool:
         if (packet := reader.packet(line)) is not None:
-            tell(packet.at - file.start, packet.digest)
+            report(packet.at - file.start, packet.digest)
         return True
 
-    kept = ("-map", f"0:{file.video.index}", "-c", "copy", "-bsf:v", f"{brought},filter_units=pass_types={types}", *limit)
-    arguments = ("-v", "error", "-nostdin", *inputs, *kept, "-f", "framehash", "-hash", "md5", "-")
+    copied = (
+        "-map",
+        f"0:{file.video.index}",
+        "-c",
+        "copy",
+        "-bsf:v",
+        f"{bitstream_filter},filter_units=pass_types={types}",
+        *limit,
+    )
+    arguments = ("-v", "error", "-nostdin", *inputs, *copied, "-f", "framehash", "-hash", "md5", "-")
     ended = context.run("ffmpeg", *arguments, seconds=LONGEST, on_line=follow)
     if ended.status != 0:
         raise StepFailed(complaint(ended, file.path, name=file.name, program="ffmpeg"), final=ended.status > 0)

@@ -72,7 +72,7 @@ class PublicationUpload(JobParameters):
 def upload(context: StepContext[PublicationUpload]) -> StepResult:
     begun = monotonic()
     try:
-        opened, state = _opened(context)
+        opened, state = _open_destination(context)
         source = _source(context)
         target = context.environment.target(opened.target, opened.config)
         texts = list(_texts(context))
@@ -90,17 +90,16 @@ class Rate:
     """Measures the rate of an upload over its last seconds."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
+        self._samples: deque[tuple[float, int]] = deque()
 
     def after(self, sent: int, *, at: float) -> str:
-        """Return the rate in words; empty while it is unknown. If bytes are sent again after a fault, the measurement starts again.
-        """
-        if self._seen and sent < self._seen[-1][1]:
-            self._seen.clear()
-        self._seen.append((at, sent))
-        while at - self._seen[0][0] > _RATE_SECONDS and len(self._seen) > 2:
-            self._seen.popleft()
-        (since, before) = self._seen[0]
+        """Return the rate in words; empty while it is unknown. If bytes are sent again after a fault, it is measured again."""
+        if self._samples and sent < self._samples[-1][1]:
+            self._samples.clear()
+        self._samples.append((at, sent))
+        while at - self._samples[0][0] > _RATE_SECONDS and len(self._samples) > 2:
+            self._samples.popleft()
+        (since, before) = self._samples[0]
         return f", {(sent - before) / (at - since) / 1e6:.1f} MB/s" if at - since >= _SHORTEST else ""
 
 
@@ -118,7 +117,7 @@ class _Upload:
         """Upload the film, and then its texts. If the destination accepts no texts, the log says so."""
         self._state = state
         try:
-            details = await self._tried(
+            details = await self._retry(
                 lambda: self._target.upload(source, self._order, state=self._state, save=self._save, progress=self._progress)
             )
             return {**details, TEXTS: await self._add(texts, details)} if texts else details
@@ -127,24 +126,24 @@ class _Upload:
                 await self._target.close()
 
     async def _add(self, texts: Sequence[PublishedText], details: Details) -> list[Details]:
-        target, made = self._target, list[Details]()
+        target, added = self._target, list[Details]()
         if TEXTS not in target.capabilities or not isinstance(target, TextTarget):
             self._context.log(
                 f"The destination takes no captions: {len(texts)} texts of the film are not published.", Severity.WARN
             )
-            return made
+            return added
         for text in texts:
             try:
-                told = await self._tried(partial(target.add_text, text, self._order, details=details))
+                text_details = await self._retry(partial(target.add_text, text, self._order, details=details))
             except TargetFailed as failed:
                 if failed.kind == "retry":
                     raise
                 self._context.log(f"The text {text.name} is not published: {failed}", Severity.WARN)  # the film is
             else:
-                made.append({"name": text.name, "language": text.language, **told})
-        return made
+                added.append({"name": text.name, "language": text.language, **text_details})
+        return added
 
-    async def _tried(self, ask: Callable[[], Awaitable[Details]]) -> Details:
+    async def _retry(self, ask: Callable[[], Awaitable[Details]]) -> Details:
         stuck = 0
         while True:
             before = self._furthest
@@ -160,7 +159,7 @@ class _Upload:
 
     async def _save(self, state: UploadState) -> None:
         self._state = state
-        await asyncio.to_thread(_asked, self._context, SAVE, state=state)
+        await asyncio.to_thread(_ask, self._context, SAVE, state=state)
 
     def _progress(self, progress: UploadProgress) -> None:
         self._furthest = max(self._furthest, progress.sent)
@@ -168,15 +167,15 @@ class _Upload:
         self._context.progress(progress.sent / max(progress.total, 1), f"{progress.sent} of {progress.total} bytes{rate}")
 
 
-def _opened(context: StepContext[PublicationUpload]) -> tuple[OpenedDestination, UploadState | None]:
-    answer = _asked(context, OPEN)
+def _open_destination(context: StepContext[PublicationUpload]) -> tuple[OpenedDestination, UploadState | None]:
+    answer = _ask(context, OPEN)
     opened = _OPENED.validate_python(answer["opened"])
     if opened.order.content_id != context.job.content_id:
         raise TargetFailed("publication", "The publication is of another content than the job.")
     return opened, answer["state"]
 
 
-def _asked(context: StepContext[Any], kind: str, **question: Any) -> Mapping[str, Any]:
+def _ask(context: StepContext[Any], kind: str, **question: Any) -> Mapping[str, Any]:
     answer = context.ask(kind, **question)
     if "failed" in answer:
         raise TargetFailed(answer["failed"]["kind"], str(answer["failed"]["sentence"]))
@@ -186,18 +185,17 @@ def _asked(context: StepContext[Any], kind: str, **question: Any) -> Mapping[str
 
 
 def _texts(context: StepContext[PublicationUpload]) -> Iterator[PublishedText]:
-    """Yield the text tracks of the film as it is packaged. A playlist of the composition or another file of the content has none.
-    """
+    """Yield the text tracks of the film as it is packaged. Playlists of compositions and other files have none."""
     taken: set[str] = set()
     content = context.job.content_id
     for track in published_tracks(context, content) if context.parameters.file is None else ():
         endings = [f".{track.language}.vtt", f".{track.language}.{track.kind.value}.vtt"]
         endings += [f".{track.language}.{track.kind.value}-{number}.vtt" for number in range(2, MOST_LISTED + 1)]
-        ending = next(one for one in endings if one not in taken)
+        ending = next(ending for ending in endings if ending not in taken)
         path = context.path(f"{content}/{track.file}")
         if path.is_file() and path.stat().st_size:
             taken.add(ending)
-            source = UploadSource(path, path.stat().st_size, _hashed(context, path), _VTT)
+            source = UploadSource(path, path.stat().st_size, _sha256(context, path), _VTT)
             yield PublishedText(source, track.name, track.language, ending)
 
 
@@ -206,12 +204,12 @@ def _source(context: StepContext[PublicationUpload]) -> UploadSource:
     content = context.job.content_id
     path = context.path(f"{content}/{context.parameters.file or f'{content}.mp4'}")
     try:
-        return UploadSource(path, path.stat().st_size, _hashed(context, path))
+        return UploadSource(path, path.stat().st_size, _sha256(context, path))
     except FileNotFoundError:
         raise TargetFailed("media", "There is no MP4 of the content here: ingest it first.") from None
 
 
-def _hashed(context: StepContext[Any], path: Path) -> str:
+def _sha256(context: StepContext[Any], path: Path) -> str:
     digest = sha256()
     with path.open("rb") as file:
         while piece := file.read(_PIECE):

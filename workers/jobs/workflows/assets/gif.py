@@ -89,8 +89,8 @@ def _shown(wanted: AssetGif, source: MediaFile, clip: Span, *, label: str, frame
         sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos,setsar=1"
     if frames == 1:
         return f"{cut},trim=end_frame=1,{sizes}"
-    held = clip.steady("cut", "held", lines=picture_of(source).height)
-    return f"{cut}[cut];{held};[held]setpts=PTS/{wanted.playback_speed:.6f},fps={wanted.fps}:start_time=0,{sizes}"
+    steady_graph = clip.steady("cut", "held", lines=picture_of(source).height)
+    return f"{cut}[cut];{steady_graph};[held]setpts=PTS/{wanted.playback_speed:.6f},fps={wanted.fps}:start_time=0,{sizes}"
 
 
 def _side(pixels: float | None) -> int:

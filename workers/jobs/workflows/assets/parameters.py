@@ -15,10 +15,10 @@ from workers.jobs.workflow import JobParameters
 
 def _from_start(text: str) -> str:
     try:
-        known = stream_point(text, field="time").is_span
+        is_valid = stream_point(text, field="time").is_span
     except Malformed:
-        known = False
-    if not known:
+        is_valid = False
+    if not is_valid:
         raise PydanticCustomError("time", "must be a time hh:mm:ss[.fff] from the start of the stream")
     return text
 

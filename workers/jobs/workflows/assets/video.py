@@ -33,7 +33,7 @@ _Options = tuple[tuple[str, ...], tuple[str, ...]]
 """Options of the input and of the output. If those of the output move times, they move the texts too."""
 
 
-def _readable(expression: str) -> str:
+def _valid_filter(expression: str) -> str:
     try:
         filters.track_filter(expression)
     except filters.InvalidFilter as refusal:
@@ -59,7 +59,7 @@ class AssetVideo(ClipParameters):
     mezzanine: bool = Field(False, description="Only the highest video track and the first audio track.")
     frame_accurate: bool = Field(False, description="Cut at the exact frame, which encodes; else at the key frame before it.")
     copy_ts: bool = Field(False, description="Keep the times of the source.")
-    filter: Annotated[str, AfterValidator(_readable)] | None = Field(None, description="Which tracks there are to choose from.")
+    filter: Annotated[str, AfterValidator(_valid_filter)] | None = Field(None, description="Which tracks there are to choose from.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +71,15 @@ class _Tracks:
 
     @property
     def indexes(self) -> list[int]:
-        return [*(one.index for one in self.videos), *(one.index for one in self.audios)]
+        return [*(video.index for video in self.videos), *(audio.index for audio in self.audios)]
 
     @property
-    def mapped(self) -> list[str]:
+    def maps(self) -> list[str]:
         return [option for index in self.indexes for option in ("-map", f"0:{index}")]
 
     @property
-    def spoken(self) -> list[str]:
-        return [option for place, one in enumerate(self.audios) for option in language(one.language or "", place)]
+    def languages(self) -> list[str]:
+        return [option for place, audio in enumerate(self.audios) for option in language(audio.language or "", place)]
 
 
 def make(context: StepContext[AssetVideo]) -> StepResult:
@@ -87,25 +87,27 @@ def make(context: StepContext[AssetVideo]) -> StepResult:
     source = probe(context, wanted.source)
     clip = span(source, wanted)
     made = context.workspace / "clip.mp4"
-    tracks = _chosen(source, wanted)
+    tracks = _choose_tracks(source, wanted)
     if wanted.frame_accurate or _changes(context, source, clip):
-        read, coded = _accurate(context, source, clip, tracks, copy_ts=wanted.copy_ts)
+        read, coded = _encode_options(context, source, clip, tracks, copy_ts=wanted.copy_ts)
         begins, placed = clip.begin, 0.0
     else:
-        read, coded = _copied(source, clip, tracks, copy_ts=wanted.copy_ts)
+        read, coded = _copy_options(source, clip, tracks, copy_ts=wanted.copy_ts)
         begins, placed = clip.first.key, source.start + clip.first.key
     inputs, texts = clip_texts(context, wanted.source, begin=begins, end=clip.end, to=placed)
-    encode(context, source, *read, *inputs, *coded, *tracks.spoken, *texts, *MP4, made.name, lasts=clip.lasts)
+    encode(context, source, *read, *inputs, *coded, *tracks.languages, *texts, *MP4, made.name, lasts=clip.lasts)
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
 
 
-def _chosen(source: MediaFile, wanted: AssetVideo) -> _Tracks:
+def _choose_tracks(source: MediaFile, wanted: AssetVideo) -> _Tracks:
     passes = filters.track_filter(wanted.filter) if wanted.filter is not None else lambda track: True
     videos = [
-        one for one in source.videos if passes(filters.Track("video", one.bit_rate or None, one.height or None, one.language))
+        video
+        for video in source.videos
+        if passes(filters.Track("video", video.bit_rate or None, video.height or None, video.language))
     ]
-    audios = [one for one in source.audios if passes(filters.Track("audio", one.bit_rate or None, None, one.language))]
+    audios = [audio for audio in source.audios if passes(filters.Track("audio", audio.bit_rate or None, None, audio.language))]
     if not videos and not audios:
         raise StepFailed(f"{source.name} has no track that the filter lets pass.", final=True)
     if wanted.mezzanine:
@@ -121,38 +123,38 @@ def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) ->
     return at is not None
 
 
-def _accurate(context: StepContext[Any], source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
+def _encode_options(context: StepContext[Any], source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
     """Return options that encode the clip again.
 
     Each track is brought to one form first, so that it may change. A picture that stands still is repeated, and missing sound is
     replaced by silence.
     """
-    streams = {one.get("index"): one for one in source.probed["streams"]}
-    heard = [one for one in tracks.audios if is_heard(context, source, track=one.index, begin=clip.begin, lasts=clip.lasts)]
-    layouts = {one.index: channels_of(streams[one.index].get("channels") or 2) for one in tracks.audios}
-    shapes = [picture_of(source, one) for one in tracks.videos]
-    pictures = [Track(f"0:{one.index}", ",".join(film(one)), is_picture=True) for one in shapes]
-    sounds = [Track(f"0:{one.index}", sound_form(layouts[one.index]), is_picture=False) for one in heard]
+    streams = {stream.get("index"): stream for stream in source.probed["streams"]}
+    heard = [audio for audio in tracks.audios if is_heard(context, source, track=audio.index, begin=clip.begin, lasts=clip.lasts)]
+    layouts = {audio.index: channels_of(streams[audio.index].get("channels") or 2) for audio in tracks.audios}
+    shapes = [picture_of(source, video) for video in tracks.videos]
+    pictures = [Track(f"0:{shape.index}", ",".join(film(shape)), is_picture=True) for shape in shapes]
+    sounds = [Track(f"0:{audio.index}", sound_form(layouts[audio.index]), is_picture=False) for audio in heard]
     formed = FormedTracks((*pictures, *sounds))
     graphs = [
         f"[{formed.label(place)}]{clip.filters(source.start)}[cut-{place}];"
-        f"{clip.steady(f'cut-{place}', f'track-{one.index}', name=f'steady-{place}', lines=2 * ceil(shown.height / 2))}"
-        for place, (one, shown) in enumerate(zip(tracks.videos, shapes, strict=True))
+        f"{clip.steady(f'cut-{place}', f'track-{video.index}', name=f'steady-{place}', lines=2 * ceil(shown.height / 2))}"
+        for place, (video, shown) in enumerate(zip(tracks.videos, shapes, strict=True))
     ]
-    for one in tracks.audios:
-        if one in heard:
-            line = f"[{formed.label(len(pictures) + heard.index(one))}]{clip.filters(source.start, audio=True)}"
+    for audio in tracks.audios:
+        if audio in heard:
+            line = f"[{formed.label(len(pictures) + heard.index(audio))}]{clip.filters(source.start, audio=True)}"
         else:
-            line = f"anullsrc=r={RATE}:cl={LAYOUTS[layouts[one.index]]},atrim=end={seconds(clip.lasts)}"
-        graphs.append(f"{line}[track-{one.index}]")
-    mapped = [option for index in tracks.indexes for option in ("-map", f"[track-{index}]")]
+            line = f"anullsrc=r={RATE}:cl={LAYOUTS[layouts[audio.index]]},atrim=end={seconds(clip.lasts)}"
+        graphs.append(f"{line}[track-{audio.index}]")
+    maps = [option for index in tracks.indexes for option in ("-map", f"[track-{index}]")]
     read = source.stamped(clip.first.seek, lasts=clip.end - clip.first.seek + _MARGIN)
     again = formed.options() if formed.tracks else ()
     shift = ("-output_ts_offset", seconds(clip.begin + source.origin)) if copy_ts else ()
-    return read, (*again, "-filter_complex", ";".join(graphs), *mapped, *ENCODED, *PICTURE_TIMES, *shift)
+    return read, (*again, "-filter_complex", ";".join(graphs), *maps, *ENCODED, *PICTURE_TIMES, *shift)
 
 
-def _copied(source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
+def _copy_options(source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
     """Return options that copy the clip. The frames before its start remain visible in players that ignore edit lists."""
     if not source.is_mp4:
         name = source.name
@@ -164,7 +166,7 @@ def _copied(source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) ->
     sound = f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end})"
     shift = () if copy_ts else ("-output_ts_offset", seconds(-first.key - source.start))
     read = source.stamped(first.seek, lasts=clip.end - first.seek + _MARGIN)
-    return read, (*tracks.mapped, "-c", "copy", "-bsf:v", video, "-bsf:a", sound, *shift)
+    return read, (*tracks.maps, "-c", "copy", "-bsf:v", video, "-bsf:a", sound, *shift)
 
 
 ASSET_VIDEO: Final = Workflow("asset_video", AssetVideo, (Step("make", make),), description="Cuts a clip out of a video, as MP4.")

@@ -18,7 +18,7 @@ from workers.jobs.workflows.capture.join import join_pieces
 from workers.jobs.workflows.capture.own_origin import whole_recording
 from workers.jobs.workflows.capture.parameters import VodCapture, wanted
 from workers.jobs.workflows.capture.recorder import Recorded, Recorder
-from workers.jobs.workflows.capture.recording import keep_recording, kept_recording
+from workers.jobs.workflows.capture.recording import keep_recording, read_recording
 from workers.jobs.workflows.capture.report import report
 from workers.jobs.workflows.capture.shelf import Shelf
 from workers.jobs.workflows.capture.text_follower import RecordedTexts, TextFollower
@@ -38,16 +38,16 @@ def record(context: StepContext[VodCapture]) -> StepResult:
         try:
             downloads = Downloads(client, context.workspace, limits=context.environment.limits)
             texts = TextFollower(downloads, what, log=lambda line: context.log(line, Severity.WARN))
-            async with texts.beside():
+            async with texts.running():
                 recorded = await Recorder(context, what, downloads, shelf=shelf).record()
-            return recorded, texts.found
+            return recorded, texts.texts
         finally:
             await client.close()
 
     recorded, texts = context.cancellation.wait_for(follow())
     keep_recorded_texts(context, texts)
-    found = report(recorded)
-    for line in found.lines:
+    summary = report(recorded)
+    for line in summary.lines:
         context.log(line, Severity.WARN)
     keep_recording(
         context,
@@ -58,13 +58,13 @@ def record(context: StepContext[VodCapture]) -> StepResult:
         container=recorded.container,
     )
     context.progress(1)
-    return StepResult(message=f"Recorded {found.seconds:.3f} s", metadata=found.metadata)
+    return StepResult(message=f"Recorded {summary.seconds:.3f} s", metadata=summary.metadata)
 
 
 def join(context: StepContext[VodCapture]) -> StepResult:
     """The film of what was recorded, and its subtitles."""
     given = context.parameters
-    recording = kept_recording(context)
+    recording = read_recording(context)
     joined = join_pieces(context, recording, accurate=given.frame_accurate, copy_ts=given.copy_ts)
     texts = keep_texts(context, captured_texts(context, recording, cut_at=joined.cut, keep_gaps=given.copy_ts))
     lasts = round(joined.cut.lasts, 3)

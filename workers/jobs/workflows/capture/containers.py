@@ -52,14 +52,14 @@ def indexed(data: bytes, *, begins: int) -> Iterator[tuple[Part, float, float]]:
     """The subsegments that a `sidx` box lists: where they lie in the file, when they begin and how long they last. `begins` is
     where `data` lies in the file."""
     try:
-        found = read_index(data, begins=begins)
+        index = read_index(data, begins=begins)
     except Unreadable as fault:
         raise SourceFault(f"The file cannot be read: {fault}.", final=True) from None
-    return ((Part(one.first, one.size), one.time, one.lasts) for one in found)
+    return ((Part(subsegment.first, subsegment.size), subsegment.time, subsegment.lasts) for subsegment in index)
 
 
 def _kinds(data: bytes | mmap) -> set[bytes]:
     try:
-        return {one.kind for one in places(data, most=_MOST_BOXES)}
+        return {place.kind for place in places(data, most=_MOST_BOXES)}
     except Unreadable:
         raise SourceFault("the segment is not a whole number of MP4 boxes") from None

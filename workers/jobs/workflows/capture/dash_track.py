@@ -19,31 +19,31 @@ class DashTrack:
         self._kind: Kind = kind
         self.segments: list[Segment] = []
         self.clocked = False
-        self._known: set[tuple[int, Resource]] = set()
+        self._listed: set[tuple[int, Resource]] = set()
 
     def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
         """What an earlier run knew."""
-        self.segments = sorted(segments, key=lambda one: one.at)
+        self.segments = sorted(segments, key=lambda segment: segment.at)
         self.clocked = clocked
-        self._known = {(one.epoch, one.resource) for one in self.segments}
+        self._listed = {(segment.epoch, segment.resource) for segment in self.segments}
 
     def update(self, listed: Iterable[ListedSegment], *, clocked: bool) -> bool:
         self.clocked = clocked
         before = len(self.segments)
-        for one in listed:
-            if (one.epoch, one.resource) not in self._known:
-                self._known.add((one.epoch, one.resource))
-                self._add(one)
+        for entry in listed:
+            if (entry.epoch, entry.resource) not in self._listed:
+                self._listed.add((entry.epoch, entry.resource))
+                self._add(entry)
         return len(self.segments) > before
 
-    def _add(self, one: ListedSegment) -> None:
-        if one.lasts > LONGEST:
+    def _add(self, entry: ListedSegment) -> None:
+        if entry.lasts > LONGEST:
             raise SourceFault(f"A segment lasts more than {LONGEST:g} s.", final=True)
         last = self.segments[-1] if self.segments else None
-        made = Segment(self._source, self._kind, one.epoch, 0, one.resource, one.at, one.lasts, one.init)
+        made = Segment(self._source, self._kind, entry.epoch, 0, entry.resource, entry.at, entry.lasts, entry.init)
         if last is not None:
-            if one.at < last.at + last.lasts * _APART:
+            if entry.at < last.at + last.lasts * _APART:
                 return  # an old manifest, as caches give out
-            adjoins = one.epoch == last.epoch and abs(one.at - last.end) <= _APART * one.lasts
-            made = replace(made, sequence=last.sequence + (1 if adjoins else 2), breaks=one.epoch != last.epoch)
+            adjoins = entry.epoch == last.epoch and abs(entry.at - last.end) <= _APART * entry.lasts
+            made = replace(made, sequence=last.sequence + (1 if adjoins else 2), breaks=entry.epoch != last.epoch)
         self.segments.append(made)

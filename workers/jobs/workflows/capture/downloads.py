@@ -46,11 +46,11 @@ class Downloads:
         self._count = 0
         self.latest: dict[str, Text] = {}
         """The texts that came last from the addresses of `kept`."""
-        self.kept: frozenset[str] = frozenset()
+        self.remembered: frozenset[str] = frozenset()
 
     async def text(self, url: str) -> Text:
         text = await self._text(url)
-        if url in self.kept:
+        if url in self.remembered:
             self.latest[url] = text
         return text
 
@@ -58,8 +58,8 @@ class Downloads:
         self._count += 1
         to = self._folder / f"playlist-{self._count}"
         try:
-            found = await self._get(Resource(url), to, most=MOST_PLAYLIST, seconds=PLAYLIST_SECONDS)
-            return Text(found, to.read_bytes())
+            final_url = await self._get(Resource(url), to, most=MOST_PLAYLIST, seconds=PLAYLIST_SECONDS)
+            return Text(final_url, to.read_bytes())
         finally:
             to.unlink(missing_ok=True)
 

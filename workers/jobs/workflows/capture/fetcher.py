@@ -29,14 +29,14 @@ class Fetcher:
         shelf: Shelf,
         folder: Path,
         *,
-        given_up: Callable[[Segment, SourceFault], None],
-        fetched: Callable[[Segment], None],
+        on_given_up: Callable[[Segment, SourceFault], None],
+        on_fetched: Callable[[Segment], None],
     ) -> None:
         self._downloads = downloads
         self._shelf = shelf
         self._folder = folder
-        self._given_up = given_up
-        self._fetched = fetched
+        self._on_given_up = on_given_up
+        self._on_fetched = on_fetched
         self._queue: asyncio.Queue[Segment] = asyncio.Queue()
         self._queued: set[str] = set()
         self._initializations: dict[str, asyncio.Lock] = {}
@@ -48,12 +48,12 @@ class Fetcher:
         return not self._queued
 
     def want(self, segments: Iterable[Segment]) -> None:
-        for one in segments:
-            if self._shelf.has(one.name):
-                self.container = self.container or container(self._shelf.path(one.name))
-            elif one.name not in self._queued and one.name not in self.unusable:
-                self._queued.add(one.name)
-                self._queue.put_nowait(one)
+        for segment in segments:
+            if self._shelf.has(segment.name):
+                self.container = self.container or container(self._shelf.path(segment.name))
+            elif segment.name not in self._queued and segment.name not in self.unusable:
+                self._queued.add(segment.name)
+                self._queue.put_nowait(segment)
 
     async def run(self) -> None:
         """Until it is cancelled, or a limit of the whole capture is reached."""
@@ -64,15 +64,15 @@ class Fetcher:
     async def _work(self) -> None:
         while True:
             segment = await self._queue.get()
-            fault = await self._tried(segment)
+            fault = await self._fetch(segment)
             self._queued.discard(segment.name)
             if fault is None:
-                self._fetched(segment)
+                self._on_fetched(segment)
             else:
                 self.unusable.add(segment.name)
-                self._given_up(segment, fault)
+                self._on_given_up(segment, fault)
 
-    async def _tried(self, segment: Segment) -> SourceFault | None:
+    async def _fetch(self, segment: Segment) -> SourceFault | None:
         for attempt in range(1, TRIES + 1):
             try:
                 await self._get(segment)
@@ -87,12 +87,12 @@ class Fetcher:
     async def _get(self, segment: Segment) -> None:
         made = self._folder / f"part-{segment.name}"
         await self._downloads.file(segment.resource, made)
-        found = await asyncio.to_thread(container, made)
-        if (self.container or found) != found or (found == "mp4") != (segment.init is not None):
+        format_ = await asyncio.to_thread(container, made)
+        if (self.container or format_) != format_ or (format_ == "mp4") != (segment.init is not None):
             raise SourceFault("its segments are of another format than the others", final=True)
         if segment.init is not None:
             await self._initialize(segment.init)
-        self.container = found
+        self.container = format_
         self._shelf.put(made, segment.name, segment)
 
     async def _initialize(self, init: Resource) -> None:
@@ -109,7 +109,7 @@ def failed(task: asyncio.Task[None]) -> BaseException | None:
     fault = task.exception() if task.done() and not task.cancelled() else None
     if isinstance(fault, BaseExceptionGroup):
         first: BaseException = fault.exceptions[0]
-        fault = next((one for one in fault.exceptions if isinstance(one, StepFailed)), first)
+        fault = next((exception for exception in fault.exceptions if isinstance(exception, StepFailed)), first)
     if isinstance(fault, OSError):
         return StepFailed(f"What came cannot be written: {fault.strerror}.")
     return fault

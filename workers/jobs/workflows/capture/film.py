@@ -99,7 +99,7 @@ class Made:
 
 def write_film(context: StepContext[Any], files: Sequence[Path], *, made: Path, how: Made) -> None:
     sources = [MediaFile(context, file, "the recording", {}) for file in files]
-    inputs = [option for one in sources for option in one.input()]
+    inputs = [option for source in sources for option in source.input()]
     tracks = ("-map", "0:v:0", "-map", "0:a?" if len(files) == 1 else "1:a?")
     arguments = ("-copyts", *inputs, *tracks, *how.options(), *MP4, made.name)
     encode(context, sources[0], *arguments, lasts=how.cut.lasts, part=(0.2, 1.0))

@@ -73,43 +73,43 @@ class TrackForms:
 
 def forms(probed: Mapping[str, Any]) -> dict[str, Form]:
     """Map `v`, `a0`, `a1` and so on to the forms of the tracks, from what ffprobe shows of the streams of a file."""
-    found: dict[str, Form] = {}
-    for one in probed.get("streams", ()):
-        profile = str(one.get("profile", "")).replace("unknown", "")
-        if one.get("codec_type") == "video" and "v" not in found and one.get("width"):
-            shape = str(one.get("sample_aspect_ratio", ""))
-            found["v"] = Picture(
-                codec=str(one.get("codec_name")),
+    tracks: dict[str, Form] = {}
+    for stream in probed.get("streams", ()):
+        profile = str(stream.get("profile", "")).replace("unknown", "")
+        if stream.get("codec_type") == "video" and "v" not in tracks and stream.get("width"):
+            shape = str(stream.get("sample_aspect_ratio", ""))
+            tracks["v"] = Picture(
+                codec=str(stream.get("codec_name")),
                 profile=profile,
-                width=int(one["width"]),
-                height=int(one["height"]),
-                pixels=str(one.get("pix_fmt", "")),
+                width=int(stream["width"]),
+                height=int(stream["height"]),
+                pixels=str(stream.get("pix_fmt", "")),
                 shape="1:1" if shape in _SQUARE else shape,
-                hdr=Colours.of(one).hdr,
-                colours=Colours.of(one),
+                hdr=Colours.of(stream).hdr,
+                colours=Colours.of(stream),
             )
-        elif one.get("codec_type") == "audio":
-            rate = str(one.get("sample_rate", ""))
-            found[f"a{sum(key[0] == 'a' for key in found)}"] = Sound(
-                codec=str(one.get("codec_name")),
+        elif stream.get("codec_type") == "audio":
+            rate = str(stream.get("sample_rate", ""))
+            tracks[f"a{sum(key[0] == 'a' for key in tracks)}"] = Sound(
+                codec=str(stream.get("codec_name")),
                 profile=profile,
                 rate=int(rate) if rate.isdigit() else 0,
-                channels=int(one.get("channels") or 0),
-                layout=str(one.get("channel_layout", "")),
+                channels=int(stream.get("channels") or 0),
+                layout=str(stream.get("channel_layout", "")),
             )
-    return found
+    return tracks
 
 
 def changes(tracks: Sequence[TrackForms]) -> list[tuple[float, Form, Form]]:
     """When the form of a track changes, from what to what."""
-    line = [entry for one in tracks for entry in one.forms]
+    line = [entry for track in tracks for entry in track.forms]
     return [(moment, before, after) for (_, before), (moment, after) in pairwise(line) if before != after]
 
 
 def leading(tracks: Sequence[TrackForms]) -> Form:
     """The form that most of a track has."""
     seconds: dict[Form, float] = {}
-    for one in tracks:
-        for form, lasts in one.lasts():
+    for track in tracks:
+        for form, lasts in track.lasts():
             seconds[form] = seconds.get(form, 0.0) + lasts
     return max(seconds, key=lambda form: seconds[form])

@@ -49,32 +49,32 @@ class MediaPlaylist:
 
 def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
     """A media playlist, or the variants of a master playlist, the highest first. Raises `SourceFault`."""
-    found = _read(body)
-    if found.master:
-        return _variants(found, url)
-    if found.encrypted:
+    playlist = _read(body)
+    if playlist.master:
+        return _variants(playlist, url)
+    if playlist.encrypted:
         raise SourceFault("The segments are encrypted (EXT-X-KEY); only a clear stream is captured.", final=True)
-    if found.key_frames_only:
+    if playlist.key_frames_only:
         raise SourceFault("The playlist has key frames only.", final=True)
-    if any(one.lasts == UNKNOWN_DURATION for one in found.entries):
+    if any(entry.lasts == UNKNOWN_DURATION for entry in playlist.entries):
         raise SourceFault("A segment of the playlist has no duration (EXTINF), or one that is no number of seconds.", final=True)
-    longest = max((one.lasts for one in found.entries), default=0.0)
-    if max(longest, found.target or 0.0) > LONGEST:
+    longest = max((entry.lasts for entry in playlist.entries), default=0.0)
+    if max(longest, playlist.target or 0.0) > LONGEST:
         raise SourceFault(f"A duration of the playlist is more than {LONGEST:g} seconds.", final=True)
-    target = found.target or longest
+    target = playlist.target or longest
     if not target:
         raise SourceFault("The playlist has neither a target duration nor a segment.")
-    return MediaPlaylist(url, target, found.ended, found.entries)
+    return MediaPlaylist(url, target, playlist.ended, playlist.entries)
 
 
 def subtitles(body: bytes, url: str) -> list[Subtitles]:
     """The text of a master playlist, each address once. Of another playlist there is none. Raises `SourceFault`."""
-    found: dict[str, Subtitles] = {}
-    for one in _read(body).renditions:
-        if one.type == "SUBTITLES" and one.uri:
-            address = joined(url, one.uri)
-            found.setdefault(address, Subtitles(address, one.language, _kind(one), one.name))
-    return list(found.values())
+    by_address: dict[str, Subtitles] = {}
+    for rendition in _read(body).renditions:
+        if rendition.type == "SUBTITLES" and rendition.uri:
+            address = joined(url, rendition.uri)
+            by_address.setdefault(address, Subtitles(address, rendition.language, _kind(rendition), rendition.name))
+    return list(by_address.values())
 
 
 def _read(body: bytes) -> Playlist:
@@ -92,18 +92,23 @@ def _kind(text: Rendition) -> str:
     return "captions" if "transcribes" in text.characteristics else "subtitles"
 
 
-def _variants(found: Playlist, url: str) -> tuple[Variant, ...]:
-    if not found.variants:
+def _variants(playlist: Playlist, url: str) -> tuple[Variant, ...]:
+    if not playlist.variants:
         raise SourceFault("The master playlist lists no rendition.", final=True)
-    audio = _audio(found.renditions, url)
-    made = [Variant(joined(url, one.uri), one.bandwidth, one.width * one.height, audio.get(one.audio)) for one in found.variants]
-    return tuple(sorted(made, key=lambda one: (one.pixels, one.bandwidth), reverse=True))
+    audio = _audio(playlist.renditions, url)
+    made = [
+        Variant(joined(url, variant.uri), variant.bandwidth, variant.width * variant.height, audio.get(variant.audio))
+        for variant in playlist.variants
+    ]
+    return tuple(sorted(made, key=lambda variant: (variant.pixels, variant.bandwidth), reverse=True))
 
 
 def _audio(renditions: Sequence[Rendition], url: str) -> dict[str, str]:
     """The playlist of each group's audio: the default one, else the first. Audio without one is within the video's segments."""
-    found: dict[str, Rendition] = {}
-    for one in renditions:
-        if one.type == "AUDIO" and (one.group not in found or (one.default and not found[one.group].default)):
-            found[one.group] = one
-    return {group: joined(url, one.uri) for group, one in found.items() if one.uri}
+    chosen: dict[str, Rendition] = {}
+    for rendition in renditions:
+        if rendition.type == "AUDIO" and (
+            rendition.group not in chosen or (rendition.default and not chosen[rendition.group].default)
+        ):
+            chosen[rendition.group] = rendition
+    return {group: joined(url, rendition.uri) for group, rendition in chosen.items() if rendition.uri}

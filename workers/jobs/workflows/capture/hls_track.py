@@ -49,19 +49,19 @@ class HlsTrack:
 
     def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
         """What an earlier run knew."""
-        self.segments = sorted(segments, key=lambda one: (one.epoch, one.sequence))
+        self.segments = sorted(segments, key=lambda segment: (segment.epoch, segment.sequence))
         self.clocked = clocked
         if self.segments:
             last = self.segments[-1]
             self._epoch = last.epoch
-            self._urls = {one.sequence: one.resource.url for one in self.segments if one.epoch == last.epoch}
-            self._at = {one.sequence: one.at for one in self.segments if one.epoch == last.epoch}
+            self._urls = {segment.sequence: segment.resource.url for segment in self.segments if segment.epoch == last.epoch}
+            self._at = {segment.sequence: segment.at for segment in self.segments if segment.epoch == last.epoch}
             self._cursor = (last.sequence + 1, last.end)
 
     def shift(self, seconds: float) -> None:
         """Count from another start."""
-        known, self.segments = self.segments, []
-        self.restore([replace(one, at=one.at + seconds) for one in known], clocked=self.clocked)
+        segments, self.segments = self.segments, []
+        self.restore([replace(segment, at=segment.at + seconds) for segment in segments], clocked=self.clocked)
 
     def move(self) -> None:
         """The next playlist is from another address."""
@@ -73,12 +73,12 @@ class HlsTrack:
         if not entries:
             return False
         moved, self._moved, restarted = self._moved, False, False
-        if self._urls and (self._counts_anew(playlist) if moved else entries[-1].sequence < self._cursor[0] - 1):
-            if not moved and any(self._urls.get(one.sequence) == playlist.resource(one).url for one in entries):
+        if self._urls and (self._restarts_count(playlist) if moved else entries[-1].sequence < self._cursor[0] - 1):
+            if not moved and any(self._urls.get(entry.sequence) == playlist.resource(entry).url for entry in entries):
                 return False
             self._epoch, self._urls, self._at, self._jumped, restarted = self._epoch + 1, {}, {}, 0.0, True
             self.restarts += 1
-        times = self._going_on(entries, self._times(playlist, restarted=restarted))
+        times = self._continuous_times(entries, self._times(playlist, restarted=restarted))
         fresh = [(entry, at) for entry, at in zip(entries, times, strict=True) if entry.sequence not in self._urls]
         for number, (entry, at) in enumerate(fresh):
             resource = playlist.resource(entry)
@@ -92,56 +92,56 @@ class HlsTrack:
             last, at = fresh[-1]
             if restarted or last.sequence >= self._cursor[0]:
                 self._cursor = (last.sequence + 1, at + last.lasts)
-            self.segments.sort(key=lambda one: (one.epoch, one.sequence))
+            self.segments.sort(key=lambda segment: (segment.epoch, segment.sequence))
         return bool(fresh)
 
-    def _counts_anew(self, playlist: MediaPlaylist) -> bool:
+    def _restarts_count(self, playlist: MediaPlaylist) -> bool:
         """Whether a playlist from another address does not go on with the numbers of the one before. Segments that both list are
         compared by the time of day, else by the names of their files."""
         entries = playlist.entries
         if self.clocked:
-            known = {one.sequence: one for one in self.segments if one.epoch == self._epoch}
+            by_sequence = {segment.sequence: segment for segment in self.segments if segment.epoch == self._epoch}
             times = zip(entries, self._times(playlist, restarted=False), strict=True)
-            both = [(known[entry.sequence], at) for entry, at in times if entry.sequence in known]
+            both = [(by_sequence[entry.sequence], at) for entry, at in times if entry.sequence in by_sequence]
             if both:
-                return all(abs(one.at - at - self._jumped) > one.lasts / 2 for one, at in both)
+                return all(abs(segment.at - at - self._jumped) > segment.lasts / 2 for segment, at in both)
         if entries[-1].sequence < self._cursor[0] - 1:
             return True
-        listed = [one for one in entries if one.sequence in self._urls]
-        return bool(listed) and all(_file(self._urls[one.sequence]) != _file(one.uri) for one in listed)
+        listed = [entry for entry in entries if entry.sequence in self._urls]
+        return bool(listed) and all(_file(self._urls[entry.sequence]) != _file(entry.uri) for entry in listed)
 
     def _times(self, playlist: MediaPlaylist, *, restarted: bool) -> list[float]:
         """When each entry begins. A time of day holds until the next one is told, and for what is before the first one."""
         entries = playlist.entries
-        offsets = [0.0, *accumulate(one.lasts for one in entries)]
-        told = [one.time for one in entries]
-        self.clocked = self.clocked or (any(time is not None for time in told) and not self.segments)
-        first = next((time - offset for time, offset in zip(told, offsets, strict=False) if time is not None), None)
+        offsets = [0.0, *accumulate(entry.lasts for entry in entries)]
+        clock_times = [entry.time for entry in entries]
+        self.clocked = self.clocked or (any(time is not None for time in clock_times) and not self.segments)
+        first = next((time - offset for time, offset in zip(clock_times, offsets, strict=False) if time is not None), None)
         base = first if first is not None and self.clocked else self._base(playlist, offsets, restarted=restarted)
         times = []
-        for time, offset in zip(told, offsets, strict=False):
+        for time, offset in zip(clock_times, offsets, strict=False):
             base = time - offset if time is not None and self.clocked else base
             times.append(base + offset)
         return times
 
-    def _going_on(self, entries: Sequence[Entry], times: list[float]) -> list[float]:
+    def _continuous_times(self, entries: Sequence[Entry], times: list[float]) -> list[float]:
         """The times of entries where the clock behind them jumps: it is set back, or to another time zone, as at the end of
         daylight saving time. The stream goes on, so time is counted on from before."""
         if not self.clocked:
             return times
-        found: list[float] = []
+        continuous: list[float] = []
         for number, (entry, time) in enumerate(zip(entries, times, strict=True)):
-            known = self._at.get(entry.sequence)
-            if known is not None:
-                self._jumped = known - time if self._is_jump(time - known, entry) else 0.0
+            counted = self._at.get(entry.sequence)
+            if counted is not None:
+                self._jumped = counted - time if self._is_jump(time - counted, entry) else 0.0
             elif number:
                 before = entries[number - 1]
                 jump = time - times[number - 1] - before.lasts
                 if entry.sequence == before.sequence + 1 and self._is_jump(jump, entry):
                     self.jumps.append(ClockJump(time + self._jumped - jump, jump))
                     self._jumped -= jump
-            found.append(time + self._jumped)
-        return found
+            continuous.append(time + self._jumped)
+        return continuous
 
     def _is_jump(self, seconds: float, entry: Entry) -> bool:
         """True if the clock jumps, and not the stream: time does not go back, and no outage lasts half hours to the second. A jump

@@ -13,9 +13,9 @@ from domain.job.values import Severity
 from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.film import FRAME, HALF, Cut, Made, write_film
-from workers.jobs.workflows.capture.pieces import ADJOINING, Packet, Piece, Run, Workbench, from_key, placed, runs
+from workers.jobs.workflows.capture.pieces import ADJOINING, Packet, Piece, Run, Workbench, from_key, place_pieces, runs
 from workers.jobs.workflows.capture.recording import Recording
-from workers.jobs.workflows.capture.varying import Brought, Coding, at_time, tell
+from workers.jobs.workflows.capture.varying import Coding, Conversion, at_time, log_changes
 from workers.jobs.workflows.capture.whole import check_whole
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.renditions import CONVERTED
@@ -57,22 +57,22 @@ def join_pieces(context: StepContext[Any], recorded: Recording, *, accurate: boo
     main = list(runs(recorded.plans["main"]))
     if len(main) > MOST_PIECES:
         raise StepFailed(f"The recording has more than {MOST_PIECES} pieces.", final=True)
-    pieces = placed(from_key(main, workbench), workbench, keep_gaps=copy_ts, wraps=wraps)
+    pieces = place_pieces(from_key(main, workbench), workbench, keep_gaps=copy_ts, wraps=wraps)
     cut = _cut(pieces, recorded, accurate=accurate)
     tracks = [_pictures(pieces), *_audio(recorded, workbench, pieces)]
-    raw = all(len(one) == 1 and one[0].shift == 0 for one in tracks)
+    raw = all(len(track) == 1 and track[0].shift == 0 for track in tracks)
     coding = Coding(workbench, [[part.run for part in track] for track in tracks], joined=not raw, transport_stream=wraps)
     if cut.moment > max(recorded.start, main[0].begin) + _LATE:
         begins = at_time(cut.moment, clocked=recorded.clocked)
         context.log(f"The film begins at {begins}, with the first key frame: what is before it cannot be decoded.", Severity.WARN)
-    tell(context, coding, clocked=recorded.clocked)
+    log_changes(context, coding, clocked=recorded.clocked)
     origin = 0.0 if raw else pieces[0].begins - _ROOM
     files = [context.workspace / f"track-{number}" for number, _ in enumerate(tracks)]
     for number, (file, track) in enumerate(zip(files, tracks, strict=True)):
         if raw:
             workbench.write(track[0].run, file)
         else:
-            brings = {part.run: coding.brought(part.run, file=number) for part in track}
+            brings = {part.run: coding.conversion(part.run, file=number) for part in track}
             _join_parts(context, workbench, made=file, track=track, origin=origin, brings=brings)
     how = Made(cut, origin, accurate, copy_ts, coding.varying, coding.picture, coding.converted)
     return Joined(_film(context, recorded, files, how=how, pieces=pieces), cut, len(pieces))
@@ -97,10 +97,17 @@ def _pictures(pieces: Sequence[Piece]) -> list[_Part]:
     """The first piece begins with its key frame anyway."""
     return [
         _Part(
-            *(one.run, (one.run.begin, one.run.end), one.shift, one.begins, one.place(one.run.end), _moved(one.sound, one.shift)),
-            opens=one.opens if number else None,
+            *(
+                piece.run,
+                (piece.run.begin, piece.run.end),
+                piece.shift,
+                piece.begins,
+                piece.place(piece.run.end),
+                _moved(piece.sound, piece.shift),
+            ),
+            opens=piece.opens if number else None,
         )
-        for number, one in enumerate(pieces)
+        for number, piece in enumerate(pieces)
     ]
 
 
@@ -108,11 +115,11 @@ def _cut(pieces: list[Piece], recorded: Recording, *, accurate: bool) -> Cut:
     """From the frame that is shown at the start, or the key frame before it, until the last one that begins before the end."""
     piece, final = pieces[0], pieces[-1]
     at = piece.run.segments[0].at
-    frames = sorted(piece.first, key=lambda one: one.pts)
-    moments = [at + one.pts - piece.origin for one in frames]
+    frames = sorted(piece.first, key=lambda frame: frame.pts)
+    moments = [at + frame.pts - piece.origin for frame in frames]
     index = max((n for n, moment in enumerate(moments) if moment <= recorded.start + HALF), default=0)
-    if not accurate or not any(one.key for one in frames[: index + 1]):
-        keys = [n for n, one in enumerate(frames) if one.key]
+    if not accurate or not any(frame.key for frame in frames[: index + 1]):
+        keys = [n for n, frame in enumerate(frames) if frame.key]
         index = max((n for n in keys if n <= index), default=keys[0])
     first = frames[index]
     last, place = _last(final, recorded.end)
@@ -128,14 +135,14 @@ def _last(piece: Piece, end: float) -> tuple[Packet, float]:
     """The last frame that begins before the end, and its place."""
     until = min(end, piece.run.end)
     beginning = piece.origin - piece.run.segments[0].at
-    frames = [one for one in piece.last if one.pts - beginning < until - FRAME]
-    found = max(frames or piece.last, key=lambda one: one.pts)
-    return found, found.pts + piece.shift
+    frames = [frame for frame in piece.last if frame.pts - beginning < until - FRAME]
+    last_frame = max(frames or piece.last, key=lambda frame: frame.pts)
+    return last_frame, last_frame.pts + piece.shift
 
 
 def _moment(pieces: Sequence[Piece], place: float) -> float:
     """When in the recording that is shown which lies at a place."""
-    piece = next((one for one in reversed(pieces) if one.begins <= place + FRAME), pieces[0])
+    piece = next((piece for piece in reversed(pieces) if piece.begins <= place + FRAME), pieces[0])
     return piece.run.segments[0].at + place - piece.begins
 
 
@@ -143,15 +150,15 @@ def _moved(time: float | None, shift: float) -> float | None:
     return None if time is None else time + shift
 
 
-def _heard(track: list[_Part]) -> list[tuple[float, float]]:
+def _sound_ranges(track: list[_Part]) -> list[tuple[float, float]]:
     """Between which places the audio of each part is used. A muxer writes audio some time before or after the video of its time, so
     where parts adjoin it goes over from one to the other where that of the other begins."""
     adjoins = [False, *(abs(b.used[0] - a.used[1]) <= ADJOINING for a, b in pairwise(track))]
     begins = [
-        one.sound if met and one.sound is not None and one.begin - _EARLY < one.sound < one.begin else one.begin
-        for one, met in zip(track, adjoins, strict=True)
+        part.sound if met and part.sound is not None and part.begin - _EARLY < part.sound < part.begin else part.begin
+        for part, met in zip(track, adjoins, strict=True)
     ]
-    ends = [begin if met else one.end for one, begin, met in zip(track, begins[1:], adjoins[1:], strict=False)]
+    ends = [begin if met else part.end for part, begin, met in zip(track, begins[1:], adjoins[1:], strict=False)]
     return list(zip(begins, [*ends, track[-1].end], strict=True))
 
 
@@ -160,10 +167,10 @@ def _audio(recorded: Recording, workbench: Workbench, pieces: list[Piece]) -> li
     plan = recorded.plans.get("audio")
     if plan is None or not plan.used:
         return []
-    found: list[_Part] = []
+    parts: list[_Part] = []
     for run in runs(plan):
         stamps = workbench.packets(run, run.segments[0], stream="a:0")
-        origin = min(one.pts for one in stamps)
+        origin = min(packet.pts for packet in stamps)
         for piece in pieces:
             begin, end = max(run.begin, piece.run.begin), min(run.end, piece.run.end)
             if end - begin <= FRAME:
@@ -172,17 +179,17 @@ def _audio(recorded: Recording, workbench: Workbench, pieces: list[Piece]) -> li
             if recorded.container == "mpegts":
                 shift += round((piece.place(run.segments[0].at) - origin - shift) / WRAP) * WRAP
             sound = origin + shift if begin == run.begin else None
-            found.append(_Part(run, (begin, end), shift, piece.place(begin), piece.place(end), sound))
-    return [found]
+            parts.append(_Part(run, (begin, end), shift, piece.place(begin), piece.place(end), sound))
+    return [parts]
 
 
 def _alongside(run: Run, origin: float, piece: Piece, *, pieces: list[Piece]) -> float:
     """How far audio is moved beside a piece of video: as the video of its own source is, else to where it is expected."""
     expected = piece.place(run.segments[0].at)
     shifts = [
-        one.shift + one.left_out - piece.left_out
-        for one in (piece, *pieces)
-        if one.run.segments[0].source == run.segments[0].source
+        other.shift + other.left_out - piece.left_out
+        for other in (piece, *pieces)
+        if other.run.segments[0].source == run.segments[0].source
     ]
     return next((shift for shift in shifts if abs(origin + shift - expected) < 1.0), expected - origin)
 
@@ -194,14 +201,14 @@ def _join_parts(
     made: Path,
     track: list[_Part],
     origin: float,
-    brings: Mapping[Run, Brought],
+    brings: Mapping[Run, Conversion],
 ) -> None:
     """One file with the time stamps of the track, less `origin`: pieces are brought together as MPEG-TS."""
     piece, moved = made.with_name(f"{made.name}-piece"), made.with_name(f"{made.name}-moved.ts")
     with made.open("wb") as file:
-        for part, sound in zip(track, _heard(track), strict=True):
+        for part, sound in zip(track, _sound_ranges(track), strict=True):
             workbench.write(part.run, piece)
-            _move(context, piece=piece, moved=moved, part=part, sound=sound, origin=origin, brought=brings[part.run])
+            _move(context, piece=piece, moved=moved, part=part, sound=sound, origin=origin, conversion=brings[part.run])
             with moved.open("rb") as source:
                 copyfileobj(source, file, MIB)
             moved.unlink()
@@ -216,7 +223,7 @@ def _move(
     part: _Part,
     sound: tuple[float, float],
     origin: float,
-    brought: Brought,
+    conversion: Conversion,
 ) -> None:
     begin, until, end = (seconds(place - part.shift - FRAME) for place in (*sound, part.end))
     source = MediaFile(context, piece, "a piece of the recording", {})
@@ -224,5 +231,5 @@ def _move(
     drops = ("-bsf:v", f"noise=drop=gte(dts*tb\\,{end}){opens}", "-bsf:a", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{until})")
     times = ("-output_ts_offset", seconds(part.shift - origin), "-muxdelay", "0", "-muxpreload", "0")
     output = ("-mpegts_flags", "+initial_discontinuity", "-f", "mpegts", moved.name)
-    tracks = ("-map", "0:v?", "-map", "0:a?", "-c", "copy", *brought)
+    tracks = ("-map", "0:v?", "-map", "0:a?", "-c", "copy", *conversion)
     encode(context, source, "-copyts", *source.input(), *tracks, *drops, *times, *output, lasts=0.0)

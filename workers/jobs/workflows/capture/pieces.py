@@ -66,7 +66,7 @@ class Piece:
     @property
     def origin(self) -> float:
         """The time stamp of the first frame, which is shown at the beginning of the first segment."""
-        return min(one.pts for one in self.first)
+        return min(packet.pts for packet in self.first)
 
     @property
     def begins(self) -> float:
@@ -74,7 +74,7 @@ class Piece:
 
     @property
     def ends(self) -> float:
-        return max(one.pts + one.lasts for one in self.last) + self.shift
+        return max(packet.pts + packet.lasts for packet in self.last) + self.shift
 
     def place(self, moment: float) -> float:
         return self.begins + moment - self.run.segments[0].at
@@ -95,12 +95,17 @@ def runs(plan: Plan) -> Iterator[Run]:
 
 
 def _continues(before: Used, after: Used) -> bool:
-    one, other = before.segment, after.segment
-    return other.follows(one) and not other.breaks and other.init == one.init and before.until >= one.end - 0.001
+    previous, following = before.segment, after.segment
+    return (
+        following.follows(previous)
+        and not following.breaks
+        and following.init == previous.init
+        and before.until >= previous.end - 0.001
+    )
 
 
 def _run(group: Sequence[Used]) -> Run:
-    return Run(tuple(one.segment for one in group), group[0].segment.at, group[-1].until)
+    return Run(tuple(used.segment for used in group), group[0].segment.at, group[-1].until)
 
 
 class Workbench:
@@ -113,15 +118,15 @@ class Workbench:
     def write(self, run: Run, to: Path, *, segments: Sequence[Segment] | None = None) -> None:
         """The bytes of its segments one after another, after their initialization section."""
         whole = [*run.segments, *([run.tail] if run.tail is not None else [])]
-        names = [one.name for one in (whole if segments is None else segments)]
+        names = [segment.name for segment in (whole if segments is None else segments)]
         with to.open("wb") as file:
             for name in ([run.init.url] if run.init is not None else []) + names:
                 self._recording.copy(name, file)
 
     def coded(self, run: Run, *, transport_stream: bool) -> dict[str, TrackForms]:
         """Find how each track of a run is coded, and where within the run that changes."""
-        found = self._forms(run, run.segments[0])
-        line: dict[str, list[tuple[float, Form]]] = {name: [(run.begin, form)] for name, form in found.items()}
+        first_forms = self._forms(run, run.segments[0])
+        line: dict[str, list[tuple[float, Form]]] = {name: [(run.begin, form)] for name, form in first_forms.items()}
         if transport_stream:
             for moment, name, form in self._changes(run):
                 if name in line and line[name][-1][1] != form:
@@ -129,17 +134,17 @@ class Workbench:
         return {name: TrackForms(tuple(each), run.end) for name, each in line.items()}
 
     def _changes(self, run: Run) -> Iterator[tuple[float, str, Form]]:
-        headers, known = Headers(), dict[tuple[str, bytes], Form | None]()
+        headers, known_forms = Headers(), dict[tuple[str, bytes], Form | None]()
         for segment in run.segments:
             made = self._context.workspace / "looked-at"
             self.write(run, made, segments=[segment])
             data = made.read_bytes()
             for sign in headers.signs(data):
                 key = (sign.track, sign.headers)
-                if key not in known and len(known) < _MOST_LOOKS:
+                if key not in known_forms and len(known_forms) < _MOST_LOOKS:
                     made.write_bytes(sign.rest)
-                    known[key] = self._streams(made, segment).get(sign.track)
-                form = known.get(key)
+                    known_forms[key] = self._streams(made, segment).get(sign.track)
+                form = known_forms.get(key)
                 if form is not None:
                     yield min(max(segment.at + sign.after, run.begin), run.end), sign.track, form
             made.unlink()
@@ -147,18 +152,18 @@ class Workbench:
     def _forms(self, run: Run, segment: Segment) -> dict[str, Form]:
         made = self._context.workspace / "looked-at"
         self.write(run, made, segments=[segment])
-        found = self._streams(made, segment)
+        track_forms = self._streams(made, segment)
         made.unlink()
-        return found
+        return track_forms
 
     def _streams(self, made: Path, segment: Segment) -> dict[str, Form]:
         media = MediaFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
         ended = self._context.run("ffprobe", "-v", "error", "-show_streams", "-of", "json", *media.input(), seconds=SECONDS)
         try:
-            found = json.loads(ended.output)
+            probed = json.loads(ended.output)
         except ValueError:
-            found = None
-        return forms(found) if isinstance(found, dict) else {}
+            probed = None
+        return forms(probed) if isinstance(probed, dict) else {}
 
     def opens(self, run: Run) -> float | None:
         """When the first key frame of a run is decoded; None where none is found."""
@@ -175,30 +180,30 @@ class Workbench:
         media = MediaFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
         show = ("-select_streams", stream, "-show_entries", "packet=pts_time,dts_time,duration_time,flags", "-of", "csv=p=0")
         ended = self._context.run("ffprobe", "-v", "error", *show, *media.input(), seconds=SECONDS)
-        found = [one for line in ended.output.decode(errors="replace").splitlines() if (one := _packet(line)) is not None]
+        listed = [packet for line in ended.output.decode(errors="replace").splitlines() if (packet := _packet(line)) is not None]
         made.unlink(missing_ok=True)
-        if not found and (ended.status or stream.startswith("v")):
+        if not listed and (ended.status or stream.startswith("v")):
             reason = complaint(ended, made, name=media.name, program="ffprobe") if ended.status else "it has no such track"
             raise StepFailed(f"A segment cannot be read: {media.name}: {reason}.", final=True)
-        return _lasting(found)
+        return _with_durations(listed)
 
 
-def from_key(found: Sequence[Run], workbench: Workbench) -> list[Run]:
+def from_key(all_runs: Sequence[Run], workbench: Workbench) -> list[Run]:
     """The runs from the first segment with a key frame on: nothing can be decoded before."""
-    for number, run in enumerate(found):
+    for number, run in enumerate(all_runs):
         for place, segment in enumerate(run.segments[:_MOST_LOOKS]):
-            if any(one.key for one in workbench.packets(run, segment, stream="v:0")):
-                return [replace(run, segments=run.segments[place:], begin=segment.at), *found[number + 1 :]]
+            if any(packet.key for packet in workbench.packets(run, segment, stream="v:0")):
+                return [replace(run, segments=run.segments[place:], begin=segment.at), *all_runs[number + 1 :]]
     raise StepFailed("The recording has no key frame, so nothing of it can be decoded.", final=True)
 
 
-def placed(found: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps: bool) -> list[Piece]:
+def place_pieces(video_runs: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps: bool) -> list[Piece]:
     """The pieces of video. They adjoin where the recording has no gap; a gap is left out unless it is to be kept."""
     pieces: list[Piece] = []
-    for run in found:
+    for run in video_runs:
         first = workbench.packets(run, run.segments[0], stream="v:0")
         last = first if len(run.segments) == 1 else workbench.packets(run, run.segments[-1], stream="v:0")
-        sound = min((one.pts for one in workbench.packets(run, run.segments[0], stream="a:0")), default=None)
+        sound = min((packet.pts for packet in workbench.packets(run, run.segments[0], stream="a:0")), default=None)
         piece = Piece(run, first, last, sound, opens=None if first[0].key else workbench.opens(run))
         if pieces:
             before = pieces[-1]
@@ -209,8 +214,8 @@ def placed(found: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps
             piece = replace(piece, shift=_shift(piece, before, expected, gap=gap, wraps=wraps), left_out=left_out)
         last_expected = piece.origin + run.segments[-1].at - run.segments[0].at
         if wraps:
-            turns = round((last_expected - min(one.pts for one in last)) / WRAP) * WRAP
-            piece = replace(piece, last=tuple(replace(one, pts=one.pts + turns, dts=one.dts + turns) for one in last))
+            turns = round((last_expected - min(packet.pts for packet in last)) / WRAP) * WRAP
+            piece = replace(piece, last=tuple(replace(packet, pts=packet.pts + turns, dts=packet.dts + turns) for packet in last))
         pieces.append(piece)
     return pieces
 
@@ -237,10 +242,10 @@ def _packet(line: str) -> Packet | None:
         return None
 
 
-def _lasting(found: list[Packet]) -> tuple[Packet, ...]:
+def _with_durations(packets: list[Packet]) -> tuple[Packet, ...]:
     """Not every container says how long a frame lasts: then as long as it takes to the next one."""
-    if all(one.lasts > 0 for one in found):
-        return tuple(found)
-    times = sorted(one.pts for one in found)
+    if all(packet.lasts > 0 for packet in packets):
+        return tuple(packets)
+    times = sorted(packet.pts for packet in packets)
     apart = min((b - a for a, b in pairwise(times) if b > a), default=0.04)
-    return tuple(replace(one, lasts=one.lasts or apart) for one in found)
+    return tuple(replace(packet, lasts=packet.lasts or apart) for packet in packets)

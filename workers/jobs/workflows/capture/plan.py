@@ -40,11 +40,11 @@ class Plan:
 
     @property
     def used(self) -> list[Used]:
-        return [one for one in self.items if isinstance(one, Used)]
+        return [item for item in self.items if isinstance(item, Used)]
 
     @property
     def gaps(self) -> list[Gap]:
-        return [one for one in self.items if isinstance(one, Gap)]
+        return [item for item in self.items if isinstance(item, Gap)]
 
 
 def plan(
@@ -57,7 +57,9 @@ def plan(
 ) -> Plan:
     """The same source as long as it has the next segment, else another one. Of the sources that are `waiting` more may come, so
     nothing is decided that their next segments could change."""
-    listed = {number: _Line([one for one in segments if one.name not in unusable]) for number, segments in sources.items()}
+    listed = {
+        number: _Timeline([segment for segment in segments if segment.name not in unusable]) for number, segments in sources.items()
+    }
     edges = {number: (segments[-1].end if segments else start) for number, segments in sources.items()}
     open_ended = [number for number in sources if number in waiting]
     items: list[Used | Gap] = []
@@ -75,7 +77,7 @@ def plan(
             if chosen is None:
                 if waits:
                     return Plan(tuple(items), complete=False)
-                begins = min([end, *(one.at for line in listed.values() if (one := line.after(cursor)) is not None)])
+                begins = min([end, *(segment.at for line in listed.values() if (segment := line.after(cursor)) is not None)])
                 items.append(Gap(cursor, begins))
                 cursor, current = begins, None
                 continue
@@ -89,17 +91,17 @@ def plan(
     return Plan(tuple(items), complete=True, tail=tail)
 
 
-class _Line:
+class _Timeline:
     """The segments of a source, found by their times."""
 
     def __init__(self, segments: list[Segment]) -> None:
-        self._segments = sorted(segments, key=lambda one: one.at)
-        self._times = [one.at for one in self._segments]
+        self._segments = sorted(segments, key=lambda segment: segment.at)
+        self._times = [segment.at for segment in self._segments]
 
     def covering(self, moment: float) -> Segment | None:
         index = bisect_right(self._times, moment + min(TOLERANCE, self._least(moment))) - 1
-        found = self._segments[index] if index >= 0 else None
-        return found if found is not None and found.end > moment + min(TOLERANCE, found.lasts / 4) else None
+        candidate = self._segments[index] if index >= 0 else None
+        return candidate if candidate is not None and candidate.end > moment + min(TOLERANCE, candidate.lasts / 4) else None
 
     def after(self, moment: float) -> Segment | None:
         index = bisect_right(self._times, moment)
@@ -111,7 +113,7 @@ class _Line:
         return TOLERANCE if following is None else following.lasts / 4
 
 
-def _following(listed: Mapping[int, _Line], current: Segment | None, cursor: float) -> Segment | None:
+def _following(listed: Mapping[int, _Timeline], current: Segment | None, cursor: float) -> Segment | None:
     """Of the same source as before; at first there is none."""
     if current is None:
         return None
@@ -122,7 +124,7 @@ def _following(listed: Mapping[int, _Line], current: Segment | None, cursor: flo
     return None if line is None else line.covering(cursor)
 
 
-def _covering(listed: Mapping[int, _Line], cursor: float) -> Segment | None:
+def _covering(listed: Mapping[int, _Timeline], cursor: float) -> Segment | None:
     """Of the first source whose segment begins there, else of the first one that has one."""
-    found = [one for number in sorted(listed) if (one := listed[number].covering(cursor)) is not None]
-    return min(found, key=lambda one: (abs(one.at - cursor) > TOLERANCE, one.source), default=None)
+    candidates = [segment for number in sorted(listed) if (segment := listed[number].covering(cursor)) is not None]
+    return min(candidates, key=lambda segment: (abs(segment.at - cursor) > TOLERANCE, segment.source), default=None)

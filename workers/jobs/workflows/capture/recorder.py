@@ -24,7 +24,7 @@ from workers.jobs.workflows.capture.plan import Plan, plan
 from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault, shown_time
 from workers.jobs.workflows.capture.shelf import Shelf
 from workers.jobs.workflows.capture.source import Source
-from workers.jobs.workflows.capture.streams import DashStream, HlsStream, opened
+from workers.jobs.workflows.capture.streams import DashStream, HlsStream, open_stream
 
 LONGEST: Final = 24 * 3600.0
 MOST_SEGMENTS: Final = 50_000
@@ -59,12 +59,12 @@ class Recorder:
         self._wanted = wanted
         self._downloads = downloads
         self._shelf = shelf
-        self._known = shelf.take_over(context.previous)
-        if self._known:
-            context.log(f"Going on with {len(self._known)} segments, which the run before had.")
+        self._earlier = shelf.take_over(context.previous)
+        if self._earlier:
+            context.log(f"Going on with {len(self._earlier)} segments, which the run before had.")
         self._sources = tuple(Source(number, url) for number, url in enumerate(wanted.sources, 1))
         self._changed = asyncio.Event()
-        self._fetcher = Fetcher(downloads, shelf, context.workspace, given_up=self._give_up, fetched=self._fetched)
+        self._fetcher = Fetcher(downloads, shelf, context.workspace, on_given_up=self._give_up, on_fetched=self._fetched)
         self._have = 0.0
         self._whole = 1.0
         self._begun = monotonic()
@@ -74,15 +74,15 @@ class Recorder:
         if self._range is not None and self._range[1] > _now() + LONGEST:
             raise StepFailed("The end of the capture is more than a day ahead.", final=True)
         coroutines = [self._fetcher.run(), *map(self._follow, self._sources)]
-        tasks = [asyncio.create_task(one) for one in coroutines]
+        tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
         try:
-            return await self._recorded(tasks)
+            return await self._record_until_whole(tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _recorded(self, tasks: Sequence[asyncio.Task[None]]) -> Recorded:
+    async def _record_until_whole(self, tasks: Sequence[asyncio.Task[None]]) -> Recorded:
         """A plan takes time where there are many segments, so it is made anew only when it could be another one."""
         state: object = None
         plans: Mapping[Kind, Plan] = {}
@@ -95,14 +95,17 @@ class Recorder:
             for fault in map(failed, tasks):
                 if fault is not None:
                     raise fault
-            if self._fetcher.idle and (_is_whole(plans) or all(one.done for one in self._sources)):
+            if self._fetcher.idle and (_is_whole(plans) or all(source.done for source in self._sources)):
                 return self._result(plans)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK)
 
     def _state(self) -> object:
         """All that a plan depends on."""
-        listed = [(one.waiting, one.tried, one.left_out, [len(track) for track in one.tracks.values()]) for one in self._sources]
+        listed = [
+            (source.waiting, source.tried, source.left_out, [len(track) for track in source.tracks.values()])
+            for source in self._sources
+        ]
         return self._bounds(), listed, len(self._fetcher.unusable)
 
     def _result(self, plans: Mapping[Kind, Plan]) -> Recorded:
@@ -110,16 +113,19 @@ class Recorder:
         if main is None or not main.used or self._range is None or self._fetcher.container is None:
             raise StepFailed(f"Nothing could be captured. {self._faults()}", final=self._is_final())
         start, end = self._range
-        clocked = all(one.stream is not None and one.stream.clocked for one in self._sources if one.tracks)
+        clocked = all(source.stream is not None and source.stream.clocked for source in self._sources if source.tracks)
         return Recorded(plans, start, end, clocked, self._fetcher.container, self._sources)
 
     def _faults(self) -> str:
-        said = [f"Source {one.number}: {one.fault or 'it has nothing of this time.'}" for one in self._sources]
-        return " ".join(said)
+        faults = [f"Source {source.number}: {source.fault or 'it has nothing of this time.'}" for source in self._sources]
+        return " ".join(faults)
 
     def _is_final(self) -> bool:
         """Whether another run would find the same: no source can be used, or none has anything of this time any more."""
-        return all(one.left_out or (one.loaded and not one.failures) for one in self._sources) and not self._fetcher.unusable
+        return (
+            all(source.left_out or (source.loaded and not source.failures) for source in self._sources)
+            and not self._fetcher.unusable
+        )
 
     # --- sources
 
@@ -127,7 +133,7 @@ class Recorder:
         while not source.done:
             changed = False
             try:
-                changed = await self._asked(source)
+                changed = await self._refresh(source)
                 source.failures = 0
             except SourceFault as fault:
                 self._failed(source, fault)
@@ -138,14 +144,16 @@ class Recorder:
             self._changed.set()
             await asyncio.sleep(self._pause(source, changed))
 
-    async def _asked(self, source: Source) -> bool:
+    async def _refresh(self, source: Source) -> bool:
         if source.stream is None:
-            known = [one for one in self._known if one.source == source.number]
-            source.stream = await opened(source.number, source.url, downloads=self._downloads, known=known, clock=_now)
+            earlier = [segment for segment in self._earlier if segment.source == source.number]
+            source.stream = await open_stream(source.number, source.url, downloads=self._downloads, earlier=earlier, clock=_now)
         changed = await source.stream.refresh()
         for jump in source.stream.take_jumps():
-            told = f"jumps by {jump.seconds:+.0f} s at {shown_time(jump.at, clocked=True)}"
-            self._context.log(f"The clock of source {source.number} {told}; the stream is counted on from before.", Severity.WARN)
+            jump_text = f"jumps by {jump.seconds:+.0f} s at {shown_time(jump.at, clocked=True)}"
+            self._context.log(
+                f"The clock of source {source.number} {jump_text}; the stream is counted on from before.", Severity.WARN
+            )
         if not source.loaded:
             self._take_in(source)
         return changed
@@ -154,7 +162,7 @@ class Recorder:
         """The first playlist of a source has come: whether it can be compared with the others."""
         stream = source.stream
         assert stream is not None
-        others = [one for one in self._sources if one.tracks and one is not source]
+        others = [other for other in self._sources if other.tracks and other is not source]
         source.loaded = True
         if self._wanted.absolute and not stream.clocked:
             source.leave_out(_NO_TIME)
@@ -202,22 +210,22 @@ class Recorder:
         bounds = self._bounds()
         if bounds is None:
             return {}
-        waiting = {one.number for one in self._sources if one.waiting}
-        found: dict[Kind, Plan] = {}
+        waiting = {source.number for source in self._sources if source.waiting}
+        plans: dict[Kind, Plan] = {}
         for kind in _KINDS:
-            lines = {one.number: one.tracks[kind] for one in self._sources if kind in one.tracks}
+            lines = {source.number: source.tracks[kind] for source in self._sources if kind in source.tracks}
             if lines:
-                late = {one.number: () for one in self._sources if one.number in waiting and not one.tried}
-                found[kind] = plan(
+                late = {source.number: () for source in self._sources if source.number in waiting and not source.tried}
+                plans[kind] = plan(
                     {**late, **lines}, start=bounds[0], end=bounds[1], unusable=self._fetcher.unusable, waiting=waiting
                 )
-        return found
+        return plans
 
     def _bounds(self) -> tuple[float, float] | None:
         """Times from the start of the stream count from the first segment that any source had at first."""
         if self._range is None:
-            begins = [one.tracks["main"][0].at for one in self._sources if one.tracks.get("main")]
-            late = monotonic() - self._begun < _OTHERS and any(not one.tried for one in self._sources)
+            begins = [source.tracks["main"][0].at for source in self._sources if source.tracks.get("main")]
+            late = monotonic() - self._begun < _OTHERS and any(not source.tried for source in self._sources)
             if not begins or late:
                 return None
             base = self._shelf.base
@@ -225,20 +233,20 @@ class Recorder:
                 base = min(begins)
                 self._shelf.note_base(base)
             self._range = (base + self._wanted.start, base + self._wanted.end)
-            live = [one for one in self._sources if one.stream is not None and one.tracks and not one.stream.ended]
-            if live and all(self._range[1] > _now() - one.shift + LONGEST for one in live):
+            live = [source for source in self._sources if source.stream is not None and source.tracks and not source.stream.ended]
+            if live and all(self._range[1] > _now() - source.shift + LONGEST for source in live):
                 raise StepFailed("The end of the capture is more than a day ahead.", final=True)
             for source in self._sources:
                 self._judge(source)
         return self._range
 
     def _fetch_all(self, plans: Mapping[Kind, Plan]) -> None:
-        used = [one.segment for kind in plans for one in plans[kind].used]
-        used += [one.tail for one in plans.values() if one.tail is not None]
+        used = [used_item.segment for kind in plans for used_item in plans[kind].used]
+        used += [plan.tail for plan in plans.values() if plan.tail is not None]
         if len(used) > MOST_SEGMENTS:
             raise StepFailed(f"The capture has more than {MOST_SEGMENTS} segments.", final=True)
         self._fetcher.want(used)
-        self._have = sum(one.lasts for one in used if self._shelf.has(one.name))
+        self._have = sum(used_item.lasts for used_item in used if self._shelf.has(used_item.name))
         if self._range is not None:
             self._whole = len(plans) * (self._range[1] - self._range[0])
 
@@ -257,7 +265,7 @@ class Recorder:
 
 def _is_whole(plans: Mapping[Kind, Plan]) -> bool:
     """Whether nothing is missing, not even the segment after the end where the last audio may lie."""
-    whole = bool(plans) and all(one.complete and not one.gaps for one in plans.values())
+    whole = bool(plans) and all(plan.complete and not plan.gaps for plan in plans.values())
     return whole and ("audio" in plans or plans["main"].tail is not None)
 
 

@@ -42,10 +42,10 @@ class Recording:
         part = self.places[name]
         with self.media.open("rb") as file:
             file.seek(part.first)
-            left = part.size
-            while left and (piece := file.read(min(left, MIB))):
+            remaining = part.size
+            while remaining and (piece := file.read(min(remaining, MIB))):
                 to.write(piece)
-                left -= len(piece)
+                remaining -= len(piece)
 
 
 def keep_recording(
@@ -65,29 +65,29 @@ def keep_recording(
             with shelf.path(name).open("rb") as part:
                 copyfileobj(part, cast("BinaryIO", _Hashing(file, digest)), MIB)
             places[name] = (begin, file.tell() - begin)
-    told = {
+    index_members = {
         "start": bounds[0],
         "end": bounds[1],
         "clocked": clocked,
         "container": container,
         "places": places,
-        "plans": {kind: {"items": [_told(one) for one in plan.items], "tail": _tail(plan)} for kind, plan in plans.items()},
+        "plans": {kind: {"items": [_to_json(item) for item in plan.items], "tail": _tail(plan)} for kind, plan in plans.items()},
     }
     index = context.workspace / _INDEX
-    index.write_text(json.dumps(told))
+    index.write_text(json.dumps(index_members))
     context.keep(media, _MEDIA, sha256=digest.hexdigest())
     context.keep(index, _INDEX)
 
 
-def kept_recording(context: StepContext[Any]) -> Recording:
-    told = json.loads(context.job_file(_INDEX).read_text())
+def read_recording(context: StepContext[Any]) -> Recording:
+    index = json.loads(context.job_file(_INDEX).read_text())
     plans: dict[Kind, Plan] = {}
-    for kind, plan in told["plans"].items():
-        items = tuple(_item(one) for one in plan["items"])
+    for kind, plan in index["plans"].items():
+        items = tuple(_item(item) for item in plan["items"])
         plans[kind] = Plan(items, complete=True, tail=_segment(plan["tail"]) if plan["tail"] else None)
-    places = {name: Part(*place) for name, place in told["places"].items()}
+    places = {name: Part(*place) for name, place in index["places"].items()}
     media = context.job_file(_MEDIA)
-    return Recording(plans, told["start"], told["end"], told["clocked"], told["container"], places, media)
+    return Recording(plans, index["start"], index["end"], index["clocked"], index["container"], places, media)
 
 
 class _Hashing:
@@ -103,7 +103,7 @@ class _Hashing:
 
 
 def _segments(plan: Plan) -> Iterator[Segment]:
-    yield from (one.segment for one in plan.used)
+    yield from (used.segment for used in plan.used)
     if plan.tail is not None:
         yield plan.tail
 
@@ -112,7 +112,7 @@ def _names(segment: Segment) -> list[str]:
     return [*([segment.init.digest] if segment.init is not None else []), segment.name]
 
 
-def _told(item: Used | Gap) -> list[Any]:
+def _to_json(item: Used | Gap) -> list[Any]:
     if isinstance(item, Gap):
         return [item.begin, item.end]
     return [*_fields(item.segment), item.until]
@@ -122,15 +122,24 @@ def _tail(plan: Plan) -> list[Any] | None:
     return None if plan.tail is None else _fields(plan.tail)
 
 
-def _fields(one: Segment) -> list[Any]:
+def _fields(segment: Segment) -> list[Any]:
     """Not its URL, which may have a password in it."""
-    return [one.source, one.kind, one.epoch, one.sequence, one.at, one.lasts, one.init.digest if one.init else None, one.breaks]
+    return [
+        segment.source,
+        segment.kind,
+        segment.epoch,
+        segment.sequence,
+        segment.at,
+        segment.lasts,
+        segment.init.digest if segment.init else None,
+        segment.breaks,
+    ]
 
 
-def _segment(told: list[Any]) -> Segment:
-    source, kind, epoch, sequence, at, lasts, init, breaks = told
+def _segment(fields: list[Any]) -> Segment:
+    source, kind, epoch, sequence, at, lasts, init, breaks = fields
     return Segment(source, kind, epoch, sequence, Resource(""), at, lasts, Resource(init) if init else None, breaks)
 
 
-def _item(told: list[Any]) -> Used | Gap:
-    return Gap(*told) if len(told) == 2 else Used(_segment(told[:-1]), told[-1])
+def _item(fields: list[Any]) -> Used | Gap:
+    return Gap(*fields) if len(fields) == 2 else Used(_segment(fields[:-1]), fields[-1])

@@ -32,28 +32,33 @@ def report(recorded: Recorded) -> Report:
             given[used.segment.source] += used.until - used.segment.at
     leading = max(given, key=lambda number: (given[number], -number))
     for kind, plan in recorded.plans.items():
-        for begin, end, source in _not_of(leading, plan):
-            begins, ends = (shown_time(one, clocked=recorded.clocked) for one in (begin, end))
+        for begin, end, source in _foreign_spans(leading, plan):
+            begins, ends = (shown_time(moment, clocked=recorded.clocked) for moment in (begin, end))
             gaps.append({"track": kind, "from": begins, "to": ends, "filledBy": source})
             filled = f"taken from source {source}" if source else "no source has it; the file is joined over it"
             lines.append(f"Source {leading} has no {kind} track from {begins} to {ends}: {filled}.")
     sources = [
-        {"source": one.number, "host": urlsplit(one.url).hostname, "seconds": round(given[one.number], 3), "fault": one.fault}
-        for one in recorded.sources
+        {
+            "source": source.number,
+            "host": urlsplit(source.url).hostname,
+            "seconds": round(given[source.number], 3),
+            "fault": source.fault,
+        }
+        for source in recorded.sources
     ]
-    seconds = sum(one.until - one.segment.at for one in recorded.plans["main"].used)
+    seconds = sum(moment.until - moment.segment.at for moment in recorded.plans["main"].used)
     return Report({"sources": sources, "gaps": gaps[:_MOST]}, tuple(lines), seconds)
 
 
-def _not_of(leading: int, plan: Plan) -> list[tuple[float, float, int | None]]:
+def _foreign_spans(leading: int, plan: Plan) -> list[tuple[float, float, int | None]]:
     """From when to when another source was used, or none."""
     spans = [
-        (one.segment.at, one.until, one.segment.source) if isinstance(one, Used) else (one.begin, one.end, None)
-        for one in plan.items
+        (item.segment.at, item.until, item.segment.source) if isinstance(item, Used) else (item.begin, item.end, None)
+        for item in plan.items
     ]
-    found = []
+    spans_of_others = []
     for source, group in groupby(spans, key=lambda span: span[2]):
         same = list(group)
         if source != leading:
-            found.append((same[0][0], same[-1][1], source))
-    return found
+            spans_of_others.append((same[0][0], same[-1][1], source))
+    return spans_of_others

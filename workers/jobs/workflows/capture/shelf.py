@@ -29,19 +29,19 @@ class Shelf:
     def take_over(self, previous: Path | None) -> list[Segment]:
         """What an earlier run had, as far as its files are whole. They are linked or copied, not moved: it may still run. All of it
         is noted here too, for the run after this one."""
-        found: dict[str, Segment] = {}
+        segments: dict[str, Segment] = {}
         for line in _lines(None if previous is None else previous / _INDEX):
             try:
                 if "base" in line:
                     self.note_base(float(line["base"]))
-                elif self._taken(previous, str(line["name"]), int(line["size"])):
+                elif self._take(previous, str(line["name"]), int(line["size"])):
                     self._write(line)
                     if "at" in line:
                         segment = _segment(line)
-                        found[segment.name] = segment
+                        segments[segment.name] = segment
             except (KeyError, TypeError, ValueError, OSError):
                 continue
-        return list(found.values())
+        return list(segments.values())
 
     def path(self, name: str) -> Path:
         return self._folder / name
@@ -56,11 +56,11 @@ class Shelf:
     def put(self, made: Path, name: str, segment: Segment | None = None) -> None:
         """A file that is whole. Without `segment` it is an initialization section."""
         made.replace(self.path(name))
-        told = {} if segment is None else asdict(segment)
+        fields = {} if segment is None else asdict(segment)
         self._have.add(name)
-        self._write({**told, "name": name, "size": self.path(name).stat().st_size})
+        self._write({**fields, "name": name, "size": self.path(name).stat().st_size})
 
-    def _taken(self, previous: Path | None, name: str, size: int) -> bool:
+    def _take(self, previous: Path | None, name: str, size: int) -> bool:
         old = None if previous is None else previous / _FOLDER / name
         if old is None or "/" in name or not old.is_file() or old.stat().st_size != size:
             return False
@@ -82,22 +82,22 @@ def _lines(index: Path | None) -> list[dict[str, Any]]:
         text = index.read_text() if index is not None else ""
     except OSError:
         return []
-    found = []
+    lines = []
     for line in text.splitlines():
         try:
             value = json.loads(line)
         except ValueError:
             continue  # the last line of a run that was killed
         if isinstance(value, dict):
-            found.append(value)
-    return found
+            lines.append(value)
+    return lines
 
 
 def _segment(line: dict[str, Any]) -> Segment:
     names = ("source", "kind", "epoch", "sequence", "at", "lasts", "breaks")
-    told = {name: line[name] for name in names}
-    return Segment(resource=_resource(line["resource"]), init=_resource(line["init"]) if line["init"] else None, **told)
+    fields = {name: line[name] for name in names}
+    return Segment(resource=_resource(line["resource"]), init=_resource(line["init"]) if line["init"] else None, **fields)
 
 
-def _resource(told: dict[str, Any]) -> Resource:
-    return Resource(told["url"], Part(*told["part"]) if told["part"] else None)
+def _resource(fields: dict[str, Any]) -> Resource:
+    return Resource(fields["url"], Part(*fields["part"]) if fields["part"] else None)

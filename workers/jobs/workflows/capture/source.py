@@ -38,7 +38,7 @@ class Source:
     def edge(self) -> float | None:
         """Until when it has listed segments on each of its tracks."""
         tracks = self.tracks
-        return min(one[-1].end for one in tracks.values()) if tracks and all(tracks.values()) else None
+        return min(track[-1].end for track in tracks.values()) if tracks and all(tracks.values()) else None
 
     @property
     def stalled(self) -> bool:

@@ -48,12 +48,12 @@ class Stream(Protocol):
         ...
 
 
-async def opened(number: int, url: str, *, downloads: Downloads, known: list[Segment], clock: Callable[[], float]) -> Stream:
+async def open_stream(number: int, url: str, *, downloads: Downloads, earlier: list[Segment], clock: Callable[[], float]) -> Stream:
     """Raises `SourceFault`. `known` are segments that an earlier run had."""
     text = await downloads.text(url)
     if text.body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        return DashStream(number, url, text, downloads=downloads, known=known, clock=clock)
-    return HlsStream(number, url, text, downloads=downloads, known=known)
+        return DashStream(number, url, text, downloads=downloads, earlier=earlier, clock=clock)
+    return HlsStream(number, url, text, downloads=downloads, earlier=earlier)
 
 
 class HlsStream:
@@ -61,20 +61,20 @@ class HlsStream:
     rendition fails, stands still or ends: its encoder may have begun again with others, or their addresses may be valid for a while
     only."""
 
-    def __init__(self, number: int, url: str, text: Text, *, downloads: Downloads, known: list[Segment]) -> None:
+    def __init__(self, number: int, url: str, text: Text, *, downloads: Downloads, earlier: list[Segment]) -> None:
         self._downloads = downloads
         self._url = url
         self.target = 0.0
         self.ended = False
         self._news = monotonic()
-        found = hls.parse(text.body, text.url)
-        self._variant = found[0] if isinstance(found, tuple) else None
-        self._first = None if isinstance(found, tuple) else found
+        playlist = hls.parse(text.body, text.url)
+        self._variant = playlist[0] if isinstance(playlist, tuple) else None
+        self._first = None if isinstance(playlist, tuple) else playlist
         self._urls: dict[Kind, str] = {"main": text.url} if self._variant is None else _urls(self._variant)
         self._tracks: dict[Kind, HlsTrack] = {kind: HlsTrack(number, kind) for kind in self._urls}
         for kind, track in self._tracks.items():
-            restored = [one for one in known if one.kind == kind]
-            track.restore(restored, clocked=any(one.at > _A_YEAR for one in restored))
+            restored = [segment for segment in earlier if segment.kind == kind]
+            track.restore(restored, clocked=any(segment.at > _A_YEAR for segment in restored))
 
     @property
     def clocked(self) -> bool:
@@ -86,9 +86,9 @@ class HlsStream:
 
     def align(self, to: Stream) -> bool:
         """Count time as another stream does whose segments have the same sequence numbers. Gives whether there is one."""
-        theirs = {(one.epoch, one.sequence): one.at for one in to.tracks["main"]}
+        theirs = {(segment.epoch, segment.sequence): segment.at for segment in to.tracks["main"]}
         ours = self._tracks["main"].segments
-        apart = next((theirs[key] - one.at for one in ours if (key := (one.epoch, one.sequence)) in theirs), None)
+        apart = next((theirs[key] - segment.at for segment in ours if (key := (segment.epoch, segment.sequence)) in theirs), None)
         if apart is not None:
             for track in self._tracks.values():
                 track.shift(apart)
@@ -96,21 +96,21 @@ class HlsStream:
 
     async def refresh(self) -> bool:
         try:
-            changed = await self._asked()
+            changed = await self._update_tracks()
         except SourceFault:
             if not await self._has_moved():
                 raise
-            return await self._asked()
+            return await self._update_tracks()
         stalled = not changed and monotonic() - self._news >= PATIENCE * self.target
         if (self.ended or stalled) and await self._has_moved():
-            changed = await self._asked() or changed
+            changed = await self._update_tracks() or changed
         return changed
 
-    async def _asked(self) -> bool:
+    async def _update_tracks(self) -> bool:
         playlists = await asyncio.gather(*(self._media(url) for url in self._urls.values()))
-        changes = [self._tracks[kind].update(one) for kind, one in zip(self._urls, playlists, strict=True)]
-        self.target = max(one.target for one in playlists)
-        self.ended = all(one.ended for one in playlists)
+        changes = [self._tracks[kind].update(playlist) for kind, playlist in zip(self._urls, playlists, strict=True)]
+        self.target = max(playlist.target for playlist in playlists)
+        self.ended = all(playlist.ended for playlist in playlists)
         if any(changes):
             self._news = monotonic()
         return any(changes)
@@ -123,13 +123,15 @@ class HlsStream:
             return False
         try:
             text = await self._downloads.text(self._url)
-            found = hls.parse(text.body, text.url)
+            variants = hls.parse(text.body, text.url)
         except SourceFault:
             return False
-        if not isinstance(found, tuple):
+        if not isinstance(variants, tuple):
             return False
         same = (before.pixels, before.bandwidth)
-        variant = min(found, key=lambda one: (one.url != before.url, (one.pixels, one.bandwidth) != same))
+        variant = min(
+            variants, key=lambda candidate: (candidate.url != before.url, (candidate.pixels, candidate.bandwidth) != same)
+        )
         urls = _urls(variant)
         if urls == self._urls or urls.keys() != self._urls.keys():
             return False
@@ -153,10 +155,10 @@ class HlsStream:
             first, self._first = self._first, None
             return first
         text = await self._downloads.text(url)
-        found = hls.parse(text.body, text.url)
-        if isinstance(found, tuple):
+        playlist = hls.parse(text.body, text.url)
+        if isinstance(playlist, tuple):
             raise SourceFault("A master playlist lists another master playlist.", final=True)
-        return found
+        return playlist
 
 
 def _urls(variant: hls.Variant) -> dict[Kind, str]:
@@ -167,14 +169,14 @@ class DashStream:
     """The highest video of a manifest, and its main audio."""
 
     def __init__(
-        self, number: int, url: str, text: Text, *, downloads: Downloads, known: list[Segment], clock: Callable[[], float]
+        self, number: int, url: str, text: Text, *, downloads: Downloads, earlier: list[Segment], clock: Callable[[], float]
     ) -> None:
         self._number = number
         self._url = url
         self._first: Text | None = text
         self._downloads = downloads
         self._clock = clock
-        self._known = known
+        self._earlier = earlier
         self._update = 0.0
         self.target = 0.0
         self.ended = False
@@ -194,9 +196,9 @@ class DashStream:
         changed = False
         for kind in _KINDS:
             if kind in mpd.tracks:
-                listed = [one for entry in mpd.tracks[kind] for one in await self._listed(entry)]
+                listed = [segment for listed_entry in mpd.tracks[kind] for segment in await self._listed(listed_entry)]
                 changed = self._track(kind, clocked=mpd.clocked).update(listed, clocked=mpd.clocked) or changed
-                self.target = max([self.target, *(one.lasts for one in listed)])
+                self.target = max([self.target, *(listed_entry.lasts for listed_entry in listed)])
         self.ended, self._update = mpd.ended, mpd.update
         return changed
 
@@ -210,7 +212,7 @@ class DashStream:
     def _track(self, kind: Kind, *, clocked: bool) -> DashTrack:
         if kind not in self._tracks:
             self._tracks[kind] = DashTrack(self._number, kind)
-            self._tracks[kind].restore([one for one in self._known if one.kind == kind], clocked=clocked)
+            self._tracks[kind].restore([segment for segment in self._earlier if segment.kind == kind], clocked=clocked)
         return self._tracks[kind]
 
     async def _listed(self, entry: ListedSegment) -> list[ListedSegment]:

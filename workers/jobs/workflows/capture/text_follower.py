@@ -59,7 +59,7 @@ class RecordedTexts:
         return {
             "tracks": self.tracks,
             "inits": {digest: b64encode(body).decode() for digest, body in self.inits.items()},
-            "parts": [[one.track, one.at, one.base, one.init, b64encode(one.body).decode()] for one in self.parts],
+            "parts": [[part.track, part.at, part.base, part.init, b64encode(part.body).decode()] for part in self.parts],
         }
 
 
@@ -68,16 +68,16 @@ class TextFollower:
 
     def __init__(self, downloads: Downloads, wanted: Wanted, *, log: Callable[[str], None]) -> None:
         self._downloads = downloads
-        self._downloads.kept = frozenset(wanted.sources)
+        self._downloads.remembered = frozenset(wanted.sources)
         self._wanted = wanted
         self._log = log
         self._over = asyncio.Event()
         self._size = 0
         self._without_texts: dict[str, Text] = {}
-        self.found = RecordedTexts()
+        self.texts = RecordedTexts()
 
     @asynccontextmanager
-    async def beside(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
         """Follows them meanwhile, and a little longer: until what was listed by then has come."""
         task = asyncio.create_task(self._follow())
         try:
@@ -94,10 +94,10 @@ class TextFollower:
 
     async def _follow(self) -> None:
         """The recorder asks for the playlists of the sources anyway; no source is asked twice for them."""
-        while not await self._followed_any() and not self._over.is_set():
+        while not await self._follow_any() and not self._over.is_set():
             await self._wait(_LOOK)
 
-    async def _followed_any(self) -> bool:
+    async def _follow_any(self) -> bool:
         for url in self._wanted.sources:
             text = self._downloads.latest.get(url)
             if text is None or self._without_texts.get(url) is text:
@@ -115,12 +115,12 @@ class TextFollower:
 
     async def _hls(self, text: Text) -> bool:
         listed = hls.subtitles(text.body, text.url)[:MOST_TRACKS]
-        for one in listed:
-            self.found.tracks.append({"language": one.language, "kind": one.kind, "name": one.name})
-        await asyncio.gather(*(self._followed(number, one) for number, one in enumerate(listed)))
+        for entry in listed:
+            self.texts.tracks.append({"language": entry.language, "kind": entry.kind, "name": entry.name})
+        await asyncio.gather(*(self._follow_rendition(number, entry) for number, entry in enumerate(listed)))
         return bool(listed)
 
-    async def _followed(self, number: int, rendition: hls.Subtitles) -> None:
+    async def _follow_rendition(self, number: int, rendition: hls.Subtitles) -> None:
         track, done, failures, missing = HlsTrack(number, "main"), set[str](), 0, 0
         while True:
             last, target, ended = self._over.is_set(), 2.0, False
@@ -128,7 +128,7 @@ class TextFollower:
                 playlist = await self._media(rendition.url)
                 failures, target, ended = 0, playlist.target, playlist.ended
                 track.update(playlist)
-                missing += await self._taken(number, track, done, complete=ended)
+                missing += await self._take_segments(number, track, done, complete=ended)
             except SourceFault as fault:
                 failures += 1
                 if fault.final or failures >= _TRIES or last:
@@ -142,12 +142,12 @@ class TextFollower:
 
     async def _media(self, url: str) -> hls.MediaPlaylist:
         text = await self._downloads.text(url)
-        found = hls.parse(text.body, text.url)
-        if isinstance(found, tuple):
+        texts = hls.parse(text.body, text.url)
+        if isinstance(texts, tuple):
             raise SourceFault("It is a master playlist.", final=True)
-        return found
+        return texts
 
-    async def _taken(self, number: int, track: HlsTrack, done: set[str], *, complete: bool) -> int:
+    async def _take_segments(self, number: int, track: HlsTrack, done: set[str], *, complete: bool) -> int:
         """Take the new segments, and return how many of them cannot be had."""
         missing = 0
         base = track.segments[0].at if complete and track.segments else None
@@ -171,10 +171,10 @@ class TextFollower:
             last, text = self._over.is_set(), self._downloads.latest[url]
             mpd = dash.parse(text.body, text.url, now=system_clock().timestamp())
             texts = mpd.texts[:MOST_TRACKS]
-            for one in texts[len(self.found.tracks) :]:
-                self.found.tracks.append({"language": one.language, "kind": one.kind, "name": one.name})
-            for number, one in enumerate(texts):
-                for segment in one.segments:
+            for track in texts[len(self.texts.tracks) :]:
+                self.texts.tracks.append({"language": track.language, "kind": track.kind, "name": track.name})
+            for number, track in enumerate(texts):
+                for segment in track.segments:
                     if (number, segment.resource) in done:
                         continue
                     done.add((number, segment.resource))
@@ -187,21 +187,21 @@ class TextFollower:
                 await self._wait(_LOOK)
         if missing:
             self._log(f"{missing} files of the subtitles of the stream are missing.")
-        return bool(self.found.tracks)
+        return bool(self.texts.tracks)
 
     # --- files
 
     async def _part(self, number: int, resource: Resource, init: Resource | None, *, at: float | None, base: float | None) -> bool:
-        if len(self.found.parts) >= _MOST_PARTS or self._size >= _MOST_BYTES:
+        if len(self.texts.parts) >= _MOST_PARTS or self._size >= _MOST_BYTES:
             return False
         try:
-            if init is not None and init.digest not in self.found.inits:
-                self.found.inits[init.digest] = await self._piece(init)
+            if init is not None and init.digest not in self.texts.inits:
+                self.texts.inits[init.digest] = await self._piece(init)
             body = await self._piece(resource)
         except SourceFault:
             return False
         digest = "" if init is None else init.digest
-        self.found.parts.append(TextPart(number, at, base, digest, body))
+        self.texts.parts.append(TextPart(number, at, base, digest, body))
         return True
 
     async def _piece(self, resource: Resource) -> bytes:

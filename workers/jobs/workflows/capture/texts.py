@@ -17,7 +17,7 @@ from domain.asset.values import CaptionKind
 from domain.job.values import Severity
 from workers.jobs.context import StepContext
 from workers.jobs.workflows.capture.film import Cut
-from workers.jobs.workflows.capture.pieces import Piece, Workbench, placed, runs
+from workers.jobs.workflows.capture.pieces import Piece, Workbench, place_pieces, runs
 from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.text_follower import RecordedTexts, TextPart
 from workers.jobs.workflows.encode import LONGEST
@@ -37,10 +37,10 @@ _LOCAL: Final = regex(rb"LOCAL:(?:([0-9]{1,4}):)?([0-9]{1,2}):([0-9]{1,2})\.([0-
 _WRAP: Final = 2**33 / 90_000
 
 
-def keep_recorded_texts(context: StepContext[Any], found: RecordedTexts) -> None:
+def keep_recorded_texts(context: StepContext[Any], recorded: RecordedTexts) -> None:
     """Keep the texts for the step that joins the recording."""
     file = context.workspace / _FILE
-    file.write_text(json.dumps(found.members()))
+    file.write_text(json.dumps(recorded.members()))
     context.keep(file, _FILE)
 
 
@@ -51,23 +51,23 @@ def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: C
         return []
     inits = {digest: b64decode(body) for digest, body in stored["inits"].items()}
     wraps = recording.container == "mpegts"
-    pieces = placed(list(runs(recording.plans["main"])), Workbench(context, recording), keep_gaps=keep_gaps, wraps=wraps)
-    line = _Line(pieces, cut_at)
-    found = []
+    pieces = place_pieces(list(runs(recording.plans["main"])), Workbench(context, recording), keep_gaps=keep_gaps, wraps=wraps)
+    line = _FilmTimeline(pieces, cut_at)
+    texts = []
     for number, track in enumerate(stored["tracks"]):
         cues: dict[Cue, None] = {}
         faults = 0
-        for one in _sources(context, [part for part in parts if part.track == number], inits):
-            if one is None:
+        for source in _sources(context, [part for part in parts if part.track == number], inits):
+            if source is None:
                 faults += 1
             elif len(cues) < MOST_CUES:
-                cues |= dict.fromkeys(filter(None, map(line.placing(one), one.cues)))
+                cues |= dict.fromkeys(filter(None, map(line.placing(source), source.cues)))
         if faults:
             context.log(f"{faults} segments of the subtitles {track['name']} cannot be read and are left out.", Severity.WARN)
-        shown = cut(_joined(in_order(cues)), begin=0.0, end=cut_at.lasts)
+        shown = cut(_merge_repeated(in_order(cues)), begin=0.0, end=cut_at.lasts)
         if shown:
-            found.append(Text(bcp_47(track["language"]), CaptionKind(track["kind"]), track["name"][:100], shown))
-    return found
+            texts.append(Text(bcp_47(track["language"]), CaptionKind(track["kind"]), track["name"][:100], shown))
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Cues:
     offset: float = 0.0
 
 
-class _Line:
+class _FilmTimeline:
     """The time line of the film, in milliseconds from its first picture."""
 
     def __init__(self, pieces: Sequence[Piece], cut_at: Cut) -> None:
@@ -102,7 +102,7 @@ class _Line:
             ]
             if not shown:
                 return None
-            piece, begin, end = min(shown, key=lambda one: 0.0 if of.at is None else abs(one[1] - of.at))
+            piece, begin, end = min(shown, key=lambda frame: 0.0 if of.at is None else abs(frame[1] - of.at))
             first, last = (round((piece.place(moment) - self._first) * 1000) for moment in (begin, end))
             return replace(cue, begin=first, end=last) if last > first else None
 
@@ -149,17 +149,17 @@ def _of_segments(context: StepContext[Any], body: bytes) -> _Cues | None:
 
 def _offset(body: bytes) -> float | None:
     """Return what X-TIMESTAMP-MAP adds to times, or None without one."""
-    said = _MAP.search(body[:4096])
-    if said is None:
+    header = _MAP.search(body[:4096])
+    if header is None:
         return None
-    stamp, local = _MPEGTS.search(said[1]), _LOCAL.search(said[1])
+    stamp, local = _MPEGTS.search(header[1]), _LOCAL.search(header[1])
     if stamp is None or local is None:
         return None
     hours, minutes, seconds, rest = (int(text or 0) for text in local.groups())
     return int(stamp[1]) / 90_000 - (hours * 3600 + minutes * 60 + seconds + rest / 1000)
 
 
-def _joined(cues: Sequence[Cue]) -> Iterator[Cue]:
+def _merge_repeated(cues: Sequence[Cue]) -> Iterator[Cue]:
     """A cue over the border of two segments is in both, in the same words; times may be a millisecond apart."""
     last: dict[tuple[str, str], Cue] = {}
     for cue in cues:

@@ -30,7 +30,7 @@ _USUAL: Final = {"v": "h264", "a": "aac"}
 _MOST_TOLD: Final = 20
 
 
-Brought = tuple[str, ...]
+Conversion = tuple[str, ...]
 """Options that bring tracks of a piece to the codec and the colours of the rest of them."""
 
 
@@ -41,19 +41,19 @@ class Line:
     pieces: Sequence[Mapping[str, TrackForms]]
 
     def track(self, name: str) -> list[TrackForms]:
-        return [one[name] for one in self.pieces if name in one]
+        return [piece[name] for piece in self.pieces if name in piece]
 
     def varying(self, kinds: str, *, joined: bool) -> dict[str, Form]:
         """The tracks of these kinds that cannot be copied, with the form that they get. `joined`: their pieces are brought together
         as MPEG-TS."""
-        found: dict[str, Form] = {}
-        for name in dict.fromkeys(name for one in self.pieces for name in one if name[0] in kinds):
+        forms: dict[str, Form] = {}
+        for name in dict.fromkeys(name for piece in self.pieces for name in piece if name[0] in kinds):
             track = self.track(name)
-            form, codecs = leading(track), {one.codec for piece in track for _, one in piece.forms}
+            form, codecs = leading(track), {form.codec for piece in track for _, form in piece.forms}
             if changes(track) or (joined and not codecs <= _HELD):
-                kept = not joined or form.codec in _ENCODERS or (len(codecs) == 1 and codecs <= _HELD)
-                found[name] = form if kept else replace(form, codec=_USUAL[name[0]])
-        return found
+                keeps_codec = not joined or form.codec in _ENCODERS or (len(codecs) == 1 and codecs <= _HELD)
+                forms[name] = form if keeps_codec else replace(form, codec=_USUAL[name[0]])
+        return forms
 
 
 class Coding:
@@ -65,12 +65,12 @@ class Coding:
         self.lines = [Line([self._coded[run] for run in dict.fromkeys(file)]) for file in files]
         kinds = ("va",) if len(files) == 1 else ("v", "a")
         self.files = [line.varying(kind, joined=joined) for line, kind in zip(self.lines, kinds, strict=True)]
-        self.varying: Mapping[str, Form] = {name: form for one in self.files for name, form in one.items()}
+        self.varying: Mapping[str, Form] = {name: form for file in self.files for name, form in file.items()}
         """Tracks that are to be encoded again, with the form that they get."""
         picture = leading(self.lines[0].track("v")) if self.lines[0].track("v") else None
         if not isinstance(picture, Picture):
             raise StepFailed("The picture of the recording cannot be read.", final=True)
-        needs = {form.colours.converted() for one in self._pictures() for form in one}
+        needs = {form.colours.converted() for picture in self._pictures() for form in picture}
         self._mixed = joined and "v" in self.varying and len(needs) > 1
         self.picture = picture
         """The form of most of the picture."""
@@ -81,33 +81,33 @@ class Coding:
         for piece in self.lines[0].track("v"):
             yield [form for _, form in piece.forms if isinstance(form, Picture)]
 
-    def brought(self, run: Run, *, file: int) -> Brought:
+    def conversion(self, run: Run, *, file: int) -> Conversion:
         """Options for the tracks of a piece that are in another codec, or in colours that are converted, unlike most of them."""
-        found: list[str] = []
+        conversion: list[str] = []
         for name, form in self.files[file].items():
             coded = self._coded[run].get(name)
-            forms = [] if coded is None else [one for _, one in coded.forms]
-            colours = [one.colours.converted() for one in forms if isinstance(one, Picture)] if self._mixed else []
-            if any(colours) or any(one.codec != form.codec for one in forms):
+            forms = [] if coded is None else [form for _, form in coded.forms]
+            colours = [form.colours.converted() for form in forms if isinstance(form, Picture)] if self._mixed else []
+            if any(colours) or any(coded_form.codec != form.codec for coded_form in forms):
                 track = f":{name[0]}:{name[1:] or '0'}"
                 filters = ",".join((*(colours[:1] or [()])[0], shaped(form))) if isinstance(form, Picture) else uniform(form)
                 times = ("-fps_mode:v", "passthrough", "-enc_time_base:v", "demux") if isinstance(form, Picture) else ()
                 encoder, *options = _ENCODERS[form.codec]
-                found += (f"-filter{track}", filters, f"-c{track}", encoder, *options, *times)
-        return tuple(found)
+                conversion += (f"-filter{track}", filters, f"-c{track}", encoder, *options, *times)
+        return tuple(conversion)
 
 
-def tell(context: StepContext[Any], coding: Coding, *, clocked: bool) -> None:
+def log_changes(context: StepContext[Any], coding: Coding, *, clocked: bool) -> None:
     """When tracks change, in the job's log."""
     for name, form in coding.varying.items():
         line = next(line for line, varying in zip(coding.lines, coding.files, strict=True) if name in varying)
-        found = changes(line.track(name))
+        track_changes = changes(line.track(name))
         what = named(name)
-        for moment, before, after in found[:_MOST_TOLD]:
+        for moment, before, after in track_changes[:_MOST_TOLD]:
             context.log(f"{what} changes from {before} to {after} at {at_time(moment, clocked=clocked)}.", Severity.WARN)
-        if found[_MOST_TOLD:]:
-            context.log(f"{what} changes {len(found) - _MOST_TOLD} more times.", Severity.WARN)
-        if found:
+        if track_changes[_MOST_TOLD:]:
+            context.log(f"{what} changes {len(track_changes) - _MOST_TOLD} more times.", Severity.WARN)
+        if track_changes:
             how = f"at {form.size[0]}x{form.size[1]}" if isinstance(form, Picture) else f"with {str(form).partition(' in ')[0]}"
             bars = " Black bars fill what another shape leaves." if isinstance(form, Picture) else ""
             context.log(f"{what} is encoded again {how}: a film has one form from beginning to end.{bars}", Severity.WARN)

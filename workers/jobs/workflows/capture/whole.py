@@ -47,8 +47,8 @@ def check_whole(
     recorded: dict[str, Sequence[float]] = {}
     for number, file in enumerate(files):
         kinds = "va" if len(files) == 1 else "va"[number]
-        found = _times(context, file, moved=how.origin)
-        recorded |= {name: _within(times, first=cut.first, end=cut.end) for name, times in found.items() if name[0] in kinds}
+        file_times = _times(context, file, moved=how.origin)
+        recorded |= {name: _within(times, first=cut.first, end=cut.end) for name, times in file_times.items() if name[0] in kinds}
     film = _times(context, made, moved=0.0 if how.copy_ts else cut.first)
     for name, times in recorded.items():
         if times:
@@ -79,8 +79,8 @@ def _seconds(times: Sequence[float]) -> float:
 def _missing(name: str, times: Sequence[float], *, between: Between, gaps: Sequence[Between]) -> Iterator[Between]:
     least = _STILL if name == "v" else _SILENT
     for before, after in pairwise((between[0], *times, between[1])):
-        known = sum(max(min(after, end) - max(before, begin), 0.0) for begin, end in gaps)
-        if after - before - known > least:
+        known_gap = sum(max(min(after, end) - max(before, begin), 0.0) for begin, end in gaps)
+        if after - before - known_gap > least:
             yield before, after
 
 
@@ -90,14 +90,14 @@ def _within(times: Sequence[float], *, first: float, end: float) -> Sequence[flo
 
 def _times(context: StepContext[Any], path: Path, *, moved: float) -> Times:
     """List the times of the tracks in a file of the workspace. Tracks are called `v`, and `a0`, `a1` and so on."""
-    found: dict[int, array[float]] = defaultdict(lambda: array("d"))
+    packet_times: dict[int, array[float]] = defaultdict(lambda: array("d"))
     kinds: dict[int, str] = {}
 
     def read(line: str) -> bool:
         fields = line.strip().split(",")
         with suppress(ValueError, IndexError):
             if fields[0] == "packet":
-                found[int(fields[1])].append(float(fields[2]) + moved)
+                packet_times[int(fields[1])].append(float(fields[2]) + moved)
             elif fields[0] == "stream":
                 kinds.setdefault(int(fields[1]), fields[2])
         return True
@@ -111,4 +111,4 @@ def _times(context: StepContext[Any], path: Path, *, moved: float) -> Times:
             names[index] = "v"
         elif kinds[index] == "audio":
             names[index] = f"a{sum(name[0] == 'a' for name in names.values())}"
-    return {name: sorted(found[index]) for index, name in names.items() if index in found}
+    return {name: sorted(packet_times[index]) for index, name in names.items() if index in packet_times}

@@ -18,7 +18,7 @@ from workers.jobs.workflows.compose.pictures import ROOM, picture
 from workers.jobs.workflows.compose.plan import SAMPLES, Plan, blocks
 from workers.jobs.workflows.compose.reel import Reel
 from workers.jobs.workflows.compose.sounds import sound
-from workers.jobs.workflows.compose.sources import kept_plan, plan_film, source_of, unchanged
+from workers.jobs.workflows.compose.sources import plan_film, read_plan, source_of, unchanged
 from workers.jobs.workflows.compose.texts import composed_texts
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.codecs import LAYOUTS
@@ -38,25 +38,25 @@ _LIST: Final = "item-list"
 def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
     """Make the items of this block, one after another. The source of each must be unchanged since it was examined, before and after
     it."""
-    plan = kept_plan(context)
+    plan = read_plan(context)
     numbers = [number for number in blocks(plan, _BLOCKS)[block] if plan.items[number].frames]
     film, sounds = _film(block), [_sound(plan, block, track) for track in range(len(plan.tracks.channels))]
-    reel, known = Reel(context, (film, *sounds)), dict[str, Source]()
+    reel, sources = Reel(context, (film, *sounds)), dict[str, Source]()
     for count, number in enumerate(numbers, 1):
         if number in reel.made:
             continue
         item = plan.items[number]
         unchanged(context, item.part)
-        if item.part.source not in known:
-            known[item.part.source] = source(source_of(context, item.part.source))
-        found = known[item.part.source]
-        shown, copied = picture(context, plan, item=item, found=found)
+        if item.part.source not in sources:
+            sources[item.part.source] = source(source_of(context, item.part.source))
+        media = sources[item.part.source]
+        shown, copied = picture(context, plan, item=item, media=media)
         pieces = {
             film: shown,
-            **{name: sound(context, plan, item=item, file=found.file, track=track) for track, name in enumerate(sounds)},
+            **{name: sound(context, plan, item=item, file=media.file, track=track) for track, name in enumerate(sounds)},
         }
         unchanged(context, item.part)
-        reel.add(number, pieces, known={"copied": copied})
+        reel.add(number, pieces, note={"copied": copied})
         context.progress(count / len(numbers), f"item {number + 1} of {len(plan.items)}")
     if numbers:
         for name in (film, *sounds):
@@ -67,7 +67,7 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
 
 def join(context: StepContext[Compose]) -> StepResult:
     """Join the items of the blocks into the film. Breaks and key frames are noted for the packages."""
-    plan, planned = kept_plan(context), context.results["sources"]
+    plan, planned = read_plan(context), context.results["sources"]
     used = [block for block in range(_BLOCKS) if context.results[_step(block)]["items"]]
     again = sum(context.results[_step(block)]["again"] for block in used)
     lasts = plan.time(plan.frames)
@@ -90,7 +90,7 @@ def join(context: StepContext[Compose]) -> StepResult:
 
 def _check(context: StepContext[Any], plan: Plan) -> None:
     probed = probe_at(context, context.workspace / CONVERTED, name="the film").probed
-    frames = next((one.get("nb_frames") for one in probed["streams"] if one.get("codec_type") == "video"), None)
+    frames = next((stream.get("nb_frames") for stream in probed["streams"] if stream.get("codec_type") == "video"), None)
     if frames != str(plan.frames):
         raise StepFailed(f"The film has {frames} frames where it should have {plan.frames}.")
 
@@ -103,8 +103,8 @@ def _times(plan: Plan) -> str:
 
 def _clean(plan: Plan, again: int) -> str:
     """Return the filter that removes what MPEG-TS has before each frame, and headers that the file states once."""
-    one = plan.one_header and not again
-    kinds = {"h264": "7-9" if one else "9", "hevc": "32-35" if one else "35"}
+    single_header = plan.one_header and not again
+    kinds = {"h264": "7-9" if single_header else "9", "hevc": "32-35" if single_header else "35"}
     return f"filter_units=remove_types={kinds[plan.codec]}"
 
 

@@ -33,17 +33,17 @@ class End:
 
 def start_of(packets: Sequence[Packet], time: float) -> Start | None:
     """Return the frame that is shown at a time; None if no frame is shown then."""
-    shown = sorted(one.at for one in packets if one.shown)
-    at = max((one for one in shown if one <= time + _HALF), default=None)
+    shown = sorted(packet.at for packet in packets if packet.shown)
+    at = max((frame for frame in shown if frame <= time + _HALF), default=None)
     if at is None:
         return None
-    keys = [one.at for one in packets if one.key and one.shown and one.at <= at + _HALF]
+    keys = [packet.at for packet in packets if packet.key and packet.shown and packet.at <= at + _HALF]
     return Start(at, max(keys, default=None))
 
 
 def end_of(packets: Sequence[Packet], time: float) -> End | None:
     """Return the end of the last frame before a time; None if there is no frame, or the source ends earlier."""
-    shown = sorted((one.at, one.lasts) for one in packets if one.shown)
+    shown = sorted((packet.at, packet.lasts) for packet in packets if packet.shown)
     until = [place for place, (at, _) in enumerate(shown) if at < time - _HALF]
     if not until:
         return None
@@ -56,19 +56,19 @@ def end_of(packets: Sequence[Packet], time: float) -> End | None:
 
 def whole(packets: Sequence[Packet]) -> float | None:
     """Return when the last of these frames ends; None if there are none."""
-    shown = sorted((one.at, one.lasts) for one in packets if one.shown)
+    shown = sorted((packet.at, packet.lasts) for packet in packets if packet.shown)
     return _end(shown) if shown else None
 
 
 def _copied(packets: Sequence[Packet], after: float) -> float | None:
     """Return the first time, from `after` on, before which all frames are shown and decoded; None if there is none."""
-    times = [one.at for one in packets]
+    times = [packet.at for packet in packets]
     latest = list(accumulate(times, max))
     earliest = list(accumulate(reversed(times), min))[::-1]
     for place in range(1, len(times)):
         if latest[place - 1] < earliest[place] and earliest[place] >= after - _HALF:
             return earliest[place]
-    end = _end(sorted((one.at, one.lasts) for one in packets if one.shown))
+    end = _end(sorted((packet.at, packet.lasts) for packet in packets if packet.shown))
     return end if abs(end - after) <= 2 * _HALF else None
 
 

@@ -30,42 +30,42 @@ _BIT_RATE: Final = 40_000_000
 _QUALITY: Final = 17
 
 
-def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> tuple[Path, bool]:
+def picture(context: StepContext[Any], plan: Plan, *, item: Planned, media: Source) -> tuple[Path, bool]:
     """Make the picture of an item, and return its file and True if it was copied.
 
     A copy whose number of frames differs from what its source states is not used.
     """
     if item.copied:
-        piece = _copied(context, plan, item=item, found=found)
+        piece = _copied(context, plan, item=item, media=media)
         if _frames(context, piece) == item.frames:
             return piece, True
-        context.log(f"{found.file.name} is not of a constant rate; it is encoded again.", Severity.WARN)
-    piece = _encoded(context, plan, item=item, found=found)
+        context.log(f"{media.file.name} is not of a constant rate; it is encoded again.", Severity.WARN)
+    piece = _encoded(context, plan, item=item, media=media)
     if (frames := _frames(context, piece)) != item.frames:
         begin, lacks = item.begin, plan.time(item.frames - frames)
         lost = f"from {begin + plan.time(frames):.3f} s to {begin + plan.time(frames) + lacks:.3f} s"
-        raise StepFailed(f"The picture of {found.file.name} cannot be decoded {lost}.", final=True)
+        raise StepFailed(f"The picture of {media.file.name} cannot be decoded {lost}.", final=True)
     return piece, False
 
 
-def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
+def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, media: Source) -> Path:
     """Copy the shown part of an item. In a film with several headers, each piece states its colours."""
-    file, part = found.file, item.part
+    file, part = media.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
     seek = max(part.begin - _BEFORE_KEY, 0.0)
-    inputs = (*file.stamped(seek, lasts=part.end - seek + _MARGIN), "-map", f"0:{found.picture.index}")
-    named = "" if plan.one_header or found.picture.colours.named else f",{plan.film.h264_names}"
-    kept = ("-c", "copy", "-bsf:v", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end}){named}")
+    inputs = (*file.stamped(seek, lasts=part.end - seek + _MARGIN), "-map", f"0:{media.picture.index}")
+    named = "" if plan.one_header or media.picture.colours.named else f",{plan.film.h264_names}"
+    copied = ("-c", "copy", "-bsf:v", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end}){named}")
     offset = seconds(ROOM + plan.time(item.first) - part.begin - file.start)
-    encode(context, file, *inputs, *kept, "-output_ts_offset", offset, *_TS, _PIECE, lasts=0.0)
+    encode(context, file, *inputs, *copied, "-output_ts_offset", offset, *_TS, _PIECE, lasts=0.0)
     return context.workspace / _PIECE
 
 
-def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
+def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, media: Source) -> Path:
     """Encode the whole picture in the size of the film, with bars if its shape differs, on the frame grid of the film."""
-    file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
-    form = (*progressive_sdr(found.picture), fitted(plan.width, plan.height, coded=plan.film.coded))
-    formed = FormedTracks((Track(f"0:{found.picture.index}", ",".join(form), is_picture=True),))
+    file, begin, after = media.file, item.begin, item.part.end if item.copied else item.part.after
+    form = (*progressive_sdr(media.picture), fitted(plan.width, plan.height, coded=plan.film.coded))
+    formed = FormedTracks((Track(f"0:{media.picture.index}", ",".join(form), is_picture=True),))
     first = begin - item.part.stood
     cut = f"trim=start={seconds(first + file.start - _HALF)}:end={seconds(after + file.start - _HALF)}"
     slowest = max(Fraction(*item.part.shown.rate), Fraction(1))
@@ -90,5 +90,5 @@ def _frames(context: StepContext[Any], piece: Path) -> int:
         return 0
     counted = ("-count_packets", "-select_streams", "v:0", "-show_entries", "stream=nb_read_packets", "-of", "csv=p=0")
     ended = context.run("ffprobe", "-v", "error", *counted, "-f", "mpegts", "-i", f"file:{piece}", seconds=SECONDS)
-    found = ended.output.split()
-    return int(found[0]) if found and found[0].isdigit() else 0
+    words = ended.output.split()
+    return int(words[0]) if words and words[0].isdigit() else 0

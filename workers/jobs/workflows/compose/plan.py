@@ -176,24 +176,24 @@ class Plan:
 PLAN: Final = TypeAdapter(Plan)
 
 
-def planned(parts: Sequence[Part]) -> Plan:
+def plan_of(parts: Sequence[Part]) -> Plan:
     """Plan the film of these parts. Raises `StepFailed` if it would be too long."""
     lead = parts[0].shown
-    whole = lead.codec in _COPIED and all(_copyable(one) and one.shown == lead for one in parts)
+    whole = lead.codec in _COPIED and all(_copyable(part) and part.shown == lead for part in parts)
     width, height, rate, colours = form = lead.form if whole else _form(parts)
-    copied = [whole or _fits(one, form) for one in parts]
-    lengths = [one.end - one.begin if keep else one.after - one.at for one, keep in zip(parts, copied, strict=True)]
+    copied = [whole or _fits(part, form) for part in parts]
+    lengths = [part.end - part.begin if keep else part.after - part.at for part, keep in zip(parts, copied, strict=True)]
     borders = accumulate(map(Fraction, lengths), initial=Fraction(0))
     firsts = [round(border * Fraction(*rate)) for border in borders]
     if firsts[-1] > LONGEST * Fraction(*rate):
         raise StepFailed(f"The film would be longer than {LONGEST // 3600} hours.", final=True)
     tracks = _tracks(parts, copied=whole)
     items = tuple(
-        Planned(one, keep, first, max(after - first, 0), _assigned(one, tracks))
-        for one, keep, (first, after) in zip(parts, copied, pairwise(firsts), strict=True)
+        Planned(part, keep, first, max(after - first, 0), _assigned(part, tracks))
+        for part, keep, (first, after) in zip(parts, copied, pairwise(firsts), strict=True)
     )
-    headers = {one.part.shown.headers if one.copied else "" for one in items}
-    reorder = max(one.shown.reorder for one in parts)
+    headers = {item.part.shown.headers if item.copied else "" for item in items}
+    reorder = max(part.shown.reorder for part in parts)
     codec = lead.codec if whole else _MIXED
     return Plan(width, height, rate, codec, len(headers) == 1, max(reorder, 4), tracks, items, colours)
 
@@ -205,7 +205,7 @@ def sound_again(plan: Plan) -> Plan:
 
 def blocks(plan: Plan, count: int) -> list[range]:
     """Divide the items into `count` groups that take about as long. Items stay in order; a group may be empty."""
-    work = [0, *accumulate(one.frames * (1 if one.copied else _SLOWER) for one in plan.items)]
+    work = [0, *accumulate(item.frames * (1 if item.copied else _SLOWER) for item in plan.items)]
     ends = [next(place for place, done in enumerate(work) if done * count >= work[-1] * number) for number in range(1, count)]
     return [range(first, last) for first, last in pairwise([0, *ends, len(plan.items)])]
 
@@ -215,8 +215,8 @@ def steps(loudness: Sequence[float | None]) -> list[int]:
     measure."""
     return [
         place
-        for place, (one, other) in enumerate(pairwise(loudness), 1)
-        if one is not None and other is not None and abs(one - other) > LARGEST_STEP
+        for place, (before, after) in enumerate(pairwise(loudness), 1)
+        if before is not None and after is not None and abs(before - after) > LARGEST_STEP
     ]
 
 
@@ -237,19 +237,19 @@ def breaks(plan: Plan, markers: Sequence[Marked]) -> tuple[tuple[Break, ...], tu
 
     Raises `StepFailed` for a marker that is not within its item.
     """
-    placed = sorted((_placed(plan, one), number, one) for number, one in enumerate(markers))
-    keys = sorted({time for (begin, end), _, one in placed if one.accurate for time in (begin, end)})
-    found: list[Break] = []
+    placed = sorted((_placed(plan, marker), number, marker) for number, marker in enumerate(markers))
+    keys = sorted({time for (begin, end), _, marker in placed if marker.accurate for time in (begin, end)})
+    ad_breaks: list[Break] = []
     shift = 0.0
-    for event, ((begin, end), _, one) in enumerate(placed, 1):
-        at, until = (begin, end) if one.accurate else (_nearest(plan, keys, time) for time in (begin, end))
-        if one.replaces and until <= at:
+    for event, ((begin, end), _, marker) in enumerate(placed, 1):
+        at, until = (begin, end) if marker.accurate else (_nearest(plan, keys, time) for time in (begin, end))
+        if marker.replaces and until <= at:
             until = _following(plan, keys, at)
-        found.append(Break(event, at, until if one.replaces else at, shift, one.duration))
-        if not one.replaces:
-            shift += one.duration
-    found.sort(key=lambda one: one.at)
-    return tuple(found), tuple(time for time in keys if 0 < time < plan.time(plan.frames))
+        ad_breaks.append(Break(event, at, until if marker.replaces else at, shift, marker.duration))
+        if not marker.replaces:
+            shift += marker.duration
+    ad_breaks.sort(key=lambda match: match.at)
+    return tuple(ad_breaks), tuple(time for time in keys if 0 < time < plan.time(plan.frames))
 
 
 def _placed(plan: Plan, marker: Marked) -> tuple[float, float]:
@@ -274,31 +274,31 @@ def _usual(plan: Plan, number: int) -> float:
 
 def _around(plan: Plan, keys: Sequence[float], time: float) -> Iterator[float]:
     number = int(time // KEY_SECONDS)
-    yield from (_usual(plan, one) for one in range(max(number - 1, 0), number + 3))
+    yield from (_usual(plan, number) for number in range(max(number - 1, 0), number + 3))
     yield from keys
 
 
 def _nearest(plan: Plan, keys: Sequence[float], time: float) -> float:
-    return min(_around(plan, keys, time), key=lambda one: abs(one - time))
+    return min(_around(plan, keys, time), key=lambda key_time: abs(key_time - time))
 
 
 def _following(plan: Plan, keys: Sequence[float], time: float) -> float:
-    return min((one for one in _around(plan, keys, time) if one > time), default=time)
+    return min((key for key in _around(plan, keys, time) if key > time), default=time)
 
 
-def _copyable(one: Part) -> bool:
-    return one.shown.codec in _COPIED and one.shown.steady and one.shown.bare and one.begins_at_key and not one.exact
+def _copyable(part: Part) -> bool:
+    return part.shown.codec in _COPIED and part.shown.steady and part.shown.bare and part.begins_at_key and not part.exact
 
 
-def _fits(one: Part, form: Form) -> bool:
-    return _copyable(one) and one.shown.codec == _MIXED and one.shown.plain and one.shown.form == form
+def _fits(part: Part, form: Form) -> bool:
+    return _copyable(part) and part.shown.codec == _MIXED and part.shown.plain and part.shown.form == form
 
 
 def _form(parts: Sequence[Part]) -> Form:
     """Return the size, rate and colours of most of the film, with even sides."""
-    seconds = dict.fromkeys((one.shown.form for one in parts), 0.0)
-    for one in parts:
-        seconds[one.shown.form] += one.after - one.at
+    seconds = dict.fromkeys((part.shown.form for part in parts), 0.0)
+    for part in parts:
+        seconds[part.shown.form] += part.after - part.at
     width, height, rate, colours = max(seconds, key=lambda form: seconds[form])
     scale = min(1.0, _LARGEST_SIDE / max(width, height))
     return max(int(width * scale) // 2 * 2, 16), max(int(height * scale) // 2 * 2, 16), rate, colours
@@ -309,40 +309,40 @@ def grid_rate(nominal: Fraction, average: Fraction, *, steady: bool) -> Fraction
     fits = 1 <= nominal <= _FASTEST and nominal.numerator <= SAMPLES * 3 and nominal.denominator <= 1001
     if (steady and fits) or nominal in _RATES:
         return nominal
-    return min(_RATES, key=lambda one: abs(one - average))
+    return min(_RATES, key=lambda rate: abs(rate - average))
 
 
 def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:
     """Return as many tracks as the item with the most has, each with the largest number of channels of any item."""
-    most = max(parts, key=lambda one: len(one.sounds)).sounds
+    most = max(parts, key=lambda part: len(part.sounds)).sounds
     languages = tuple(sound.language for sound in most)
-    known = Tracks(tuple(sound.channels for sound in most), languages, SAMPLES, False)
-    channels = list(known.channels)
-    for one in parts:
-        for place, index in enumerate(_assigned(one, known)):
+    track_forms = Tracks(tuple(sound.channels for sound in most), languages, SAMPLES, False)
+    channels = list(track_forms.channels)
+    for part in parts:
+        for place, index in enumerate(_assigned(part, track_forms)):
             if index is not None:
-                channels[place] = max(channels[place], one.sounds[index].channels)
-    alike = all(map(_forms(most).__eq__, (_forms(one.sounds) for one in parts)))
+                channels[place] = max(channels[place], part.sounds[index].channels)
+    alike = all(map(_forms(most).__eq__, (_forms(part.sounds) for part in parts)))
     rates = {sound.rate for sound in most}
-    if copied and alike and len(rates) == 1 and all(sound.simple for one in parts for sound in one.sounds):
+    if copied and alike and len(rates) == 1 and all(sound.simple for part in parts for sound in part.sounds):
         return Tracks(tuple(channels), languages, rates.pop(), True)
-    return replace(known, channels=tuple(channels))
+    return replace(track_forms, channels=tuple(channels))
 
 
 def _forms(sounds: Sequence[Heard]) -> list[tuple[int, int, str]]:
     return [(sound.channels, sound.rate, sound.language) for sound in sounds]
 
 
-def _assigned(one: Part, tracks: Tracks) -> tuple[int | None, ...]:
+def _assigned(part: Part, tracks: Tracks) -> tuple[int | None, ...]:
     """Return the sound for each track of the film: the one of its language, else the first that remains."""
-    left = list(range(len(one.sounds)))
-    found: list[int | None] = [None] * len(tracks.languages)
+    remaining = list(range(len(part.sounds)))
+    assigned: list[int | None] = [None] * len(tracks.languages)
     for place, language in enumerate(tracks.languages):
-        same = next((index for index in left if language and one.sounds[index].language == language), None)
+        same = next((index for index in remaining if language and part.sounds[index].language == language), None)
         if same is not None:
-            found[place] = same
-            left.remove(same)
-    for place, index in enumerate(found):
-        if index is None and left:
-            found[place] = left.pop(0)
-    return tuple(found)
+            assigned[place] = same
+            remaining.remove(same)
+    for place, index in enumerate(assigned):
+        if index is None and remaining:
+            assigned[place] = remaining.pop(0)
+    return tuple(assigned)

@@ -38,7 +38,7 @@ class Reel:
     def path(self, name: str) -> Path:
         return self._folder / name
 
-    def add(self, item: int, pieces: Mapping[str, Path], *, known: Mapping[str, Any]) -> None:
+    def add(self, item: int, pieces: Mapping[str, Path], *, note: Mapping[str, Any]) -> None:
         """Append the pieces to the files of their names, and delete the pieces."""
         try:
             digests = self._appended(pieces)
@@ -46,7 +46,7 @@ class Reel:
             if fault.errno not in _FULL:
                 raise
             raise StepFailed("The disk is full.") from None
-        self._note({"item": item, "pieces": digests, "known": known})
+        self._note({"item": item, "pieces": digests, "known": note})
 
     def _appended(self, pieces: Mapping[str, Path]) -> Mapping[str, tuple[int, str]]:
         """Append the pieces, and return their sizes and digests."""

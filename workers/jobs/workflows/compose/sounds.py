@@ -83,8 +83,8 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: Media
     from_, until = (sound.begins + file.start + (place - 0.5) * lasts for place in (max(begin, 0), begin + last - first))
     seek = max(from_ - file.start - _EARLY, 0.0)
     inputs = (*file.stamped(seek, lasts=until - file.start - seek + _EARLY), "-map", f"0:{sound.index}")
-    kept = ("-c", "copy", "-bsf:a", f"noise=drop=lt(pts*tb\\,{seconds(from_)})+gte(pts*tb\\,{seconds(until)})")
-    encode(context, file, *inputs, *kept, "-f", "adts", "copied.aac", lasts=0.0)
+    copy_options = ("-c", "copy", "-bsf:a", f"noise=drop=lt(pts*tb\\,{seconds(from_)})+gte(pts*tb\\,{seconds(until)})")
+    encode(context, file, *inputs, *copy_options, "-f", "adts", "copied.aac", lasts=0.0)
     copied = context.workspace / "copied.aac"
     read = _frames(copied)[: last - first]
     copied.unlink()

@@ -26,7 +26,7 @@ from workers.jobs.workflows.compose.plan import (
     Shown,
     breaks,
     grid_rate,
-    planned,
+    plan_of,
     sound_again,
     steps,
 )
@@ -49,14 +49,14 @@ _PROBED: Final = 0.7
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Examined:
     """A source that was examined.
 
     Its picture begins at 0. `end` is the end of its picture. `heard` is the end of its sound if that is later, since the last
     picture stands still then.
     """
 
-    found: Source
+    media: Source
     version: str
     shown: Shown
     sounds: tuple[Heard, ...]
@@ -75,22 +75,24 @@ class _Library:
     """The sources of a playlist, each examined once."""
 
     context: StepContext[Compose]
-    known: dict[str, _Known] = field(default_factory=dict)
+    examined: dict[str, _Examined] = field(default_factory=dict)
     starts: dict[str, datetime | None] = field(default_factory=dict)
 
     def part(self, item: Item, number: int) -> Part:
-        one = self.source(item.value)
+        media_source = self.source(item.value)
         begin, end = (None if time is None else self.seconds(item, time) for time in (item.start, item.end))
         if end is not None and end <= (begin or 0.0):
             raise StepFailed(f"The end of item {number} is not after its start.", final=True)
-        at, key, stood = (0.0, 0.0 if one.begins_at_key else None, 0.0) if begin is None else self._start(one, item, begin)
-        after, copied, last = (*one.whole, one.end) if end is None else self._end(one, item, end)
+        at, key, stood = (
+            (0.0, 0.0 if media_source.begins_at_key else None, 0.0) if begin is None else self._start(media_source, item, begin)
+        )
+        after, copied, last = (*media_source.whole, media_source.end) if end is None else self._end(media_source, item, end)
         whole_copy = key is not None and copied is not None
         return Part(
             source=item.value,
-            version=one.version,
-            shown=one.shown,
-            sounds=one.sounds,
+            version=media_source.version,
+            shown=media_source.shown,
+            sounds=media_source.sounds,
             at=at,
             after=after,
             begin=key if whole_copy and key is not None else at,
@@ -101,10 +103,10 @@ class _Library:
             stood=stood,
         )
 
-    def source(self, event: str) -> _Known:
-        if event not in self.known:
-            self.known[event] = _looked_through(self.context, event)
-        return self.known[event]
+    def source(self, event: str) -> _Examined:
+        if event not in self.examined:
+            self.examined[event] = _examine(self.context, event)
+        return self.examined[event]
 
     def seconds(self, item: Item, time: str) -> float:
         """Return a time in seconds since the start of its source."""
@@ -118,21 +120,21 @@ class _Library:
             raise StepFailed(f"The source of the Event {item.value} carries no timecode, so {time} is nowhere in it.", final=True)
         return (point.date_time - start).total_seconds()
 
-    def _start(self, one: _Known, item: Item, time: float) -> tuple[float, float | None, float]:
+    def _start(self, examined: _Examined, item: Item, time: float) -> tuple[float, float | None, float]:
         """Return when the picture of an item begins, the last key frame up to it, and how long the picture has stood still then."""
-        found = start_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
-        if found is None or time >= one.heard:
-            raise StepFailed(f"{one.found.file.name} has no picture at {item.start}.", final=True)
-        return (time, None, time - found.at) if time - found.at > _LONG else (found.at, found.key, 0.0)
+        frame = start_of(examined.media.file.packets((time - _AROUND, time + _AROUND)), time)
+        if frame is None or time >= examined.heard:
+            raise StepFailed(f"{examined.media.file.name} has no picture at {item.start}.", final=True)
+        return (time, None, time - frame.at) if time - frame.at > _LONG else (frame.at, frame.key, 0.0)
 
-    def _end(self, one: _Known, item: Item, time: float) -> tuple[float, float | None, float]:
+    def _end(self, examined: _Examined, item: Item, time: float) -> tuple[float, float | None, float]:
         """Return when the picture of an item ends, until when it can be copied, and since when its last picture stands still."""
-        if one.end < time <= one.heard:
-            return time, None, one.end
-        found = end_of(one.found.file.packets((time - _AROUND, time + _AROUND)), time)
-        if found is None:
-            raise StepFailed(f"{item.end} is past the end of {one.found.file.name}.", final=True)
-        return (time, None, found.at) if found.after - found.at > _LONG else (found.after, found.copied, found.after)
+        if examined.end < time <= examined.heard:
+            return time, None, examined.end
+        media = end_of(examined.media.file.packets((time - _AROUND, time + _AROUND)), time)
+        if media is None:
+            raise StepFailed(f"{item.end} is past the end of {examined.media.file.name}.", final=True)
+        return (time, None, media.at) if media.after - media.at > _LONG else (media.after, media.copied, media.after)
 
 
 def plan_film(context: StepContext[Compose]) -> StepResult:
@@ -146,15 +148,15 @@ def plan_film(context: StepContext[Compose]) -> StepResult:
         raise StepFailed("The items are shorter than a frame.", final=True)
     if plan.tracks.copied and (context.parameters.playlist.loudness is not None or _uneven(context, plan, library)):
         plan = sound_again(plan)
-    found, keys = breaks(plan, [one for number, item in enumerate(items) for one in _markers(library, item, number)])
+    media, keys = breaks(plan, [marker for number, item in enumerate(items) for marker in _markers(library, item, number)])
     file = context.workspace / PLAN_FILE
     file.write_bytes(PLAN.dump_json(plan))
     context.keep(file, PLAN_FILE)
-    copied = sum(one.copied for one in plan.items)
+    copied = sum(item.copied for item in plan.items)
     sound = "none" if not plan.tracks.channels else "copied" if plan.tracks.copied else "encoded again"
     return StepResult(
         message=f"{copied} of {len(items)} items are copied, sound is {sound}",
-        metadata={"copied": copied, "sound": sound, "breaks": BREAKS.dump_python(found), "keys": keys},
+        metadata={"copied": copied, "sound": sound, "breaks": BREAKS.dump_python(media), "keys": keys},
     )
 
 
@@ -163,24 +165,24 @@ def _steady(context: StepContext[Any], parts: list[Part], library: _Library) -> 
 
     Only parts that would be copied are examined, and equal parts only once.
     """
-    known: dict[tuple[str, float, float], float | None] = {}
+    changes: dict[tuple[str, float, float], float | None] = {}
     while True:
-        plan = planned(parts)
+        plan = plan_of(parts)
         for number, item in enumerate(plan.items):
             part = item.part
             key = (part.source, part.begin, part.end)
-            if item.copied and key not in known:
-                file = library.source(part.source).found.file
-                known[key] = change(context, file, codec=part.shown.codec, begin=part.begin, end=part.end)
-                if (at := known[key]) is not None:
+            if item.copied and key not in changes:
+                file = library.source(part.source).media.file
+                changes[key] = change(context, file, codec=part.shown.codec, begin=part.begin, end=part.end)
+                if (at := changes[key]) is not None:
                     context.log(f"{file.name} is another picture from {at:.3f} s on, so item {number + 1} is encoded again.")
-            if item.copied and known[key] is not None:
+            if item.copied and changes[key] is not None:
                 parts[number] = replace(part, exact=True)
-        if not any(one.copied and parts[number].exact for number, one in enumerate(plan.items)):
+        if not any(item.copied and parts[number].exact for number, item in enumerate(plan.items)):
             return plan
 
 
-def kept_plan(context: StepContext[Any]) -> Plan:
+def read_plan(context: StepContext[Any]) -> Plan:
     return PLAN.validate_json(context.job_file(PLAN_FILE).read_bytes())
 
 
@@ -209,23 +211,23 @@ def _path(event: str) -> str:
     return f"{event}/{event}.mp4"
 
 
-def _looked_through(context: StepContext[Any], event: str) -> _Known:
+def _examine(context: StepContext[Any], event: str) -> _Examined:
     version = version_of(context, event)
-    found = source(source_of(context, event))
-    streams = {one["index"]: one for one in found.file.probed["streams"]}
-    stream = streams[found.picture.index]
-    begin = min((one for one in found.file.packets((0.0, 1.0)) if one.shown), key=lambda one: one.at, default=None)
-    end = whole(found.file.packets((max(found.lasts - _AROUND, 0.0), found.lasts + _AROUND))) or found.lasts
-    if (told := _seconds(stream.get("duration"))) > 0:
-        replace(found, lasts=_seconds(stream.get("start_time")) + told - found.file.start).check_length(end)
-    sounds = tuple(_heard(streams[sound.index], sound, origin=found.file.start) for sound in found.sounds)
-    heard = max((_ends(streams[sound.index], origin=found.file.start) for sound in found.sounds), default=0.0)
+    media = source(source_of(context, event))
+    streams = {stream["index"]: stream for stream in media.file.probed["streams"]}
+    stream = streams[media.picture.index]
+    begin = min((packet for packet in media.file.packets((0.0, 1.0)) if packet.shown), key=lambda packet: packet.at, default=None)
+    end = whole(media.file.packets((max(media.lasts - _AROUND, 0.0), media.lasts + _AROUND))) or media.lasts
+    if (duration := _seconds(stream.get("duration"))) > 0:
+        replace(media, lasts=_seconds(stream.get("start_time")) + duration - media.file.start).check_length(end)
+    sounds = tuple(_heard(streams[sound.index], sound, origin=media.file.start) for sound in media.sounds)
+    heard = max((_ends(streams[sound.index], origin=media.file.start) for sound in media.sounds), default=0.0)
     at_key = begin is not None and begin.key
-    return _Known(found, version, _shown(found, stream), sounds, at_key, end, heard if heard - end > _STANDS else end)
+    return _Examined(media, version, _shown(media, stream), sounds, at_key, end, heard if heard - end > _STANDS else end)
 
 
-def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
-    picture, nominal = found.picture, _fraction(stream.get("r_frame_rate"))
+def _shown(media: Source, stream: Mapping[str, Any]) -> Shown:
+    picture, nominal = media.picture, _fraction(stream.get("r_frame_rate"))
     film = picture.colours.film
     average = _fraction(stream.get("avg_frame_rate"))
     steady = bool(average) and abs(nominal / average - 1) < _STEADY
@@ -237,7 +239,7 @@ def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
         height=picture.height,
         rate=(rate.numerator, rate.denominator),
         headers=str(stream.get("extradata_hash")),
-        steady=steady and rate == nominal and found.file.is_mp4,
+        steady=steady and rate == nominal and media.file.is_mp4,
         plain=_plain(picture, stream),
         reorder=min(reorder, 16) if isinstance(reorder, int) else 16,
         bare=_bare(picture, stream),
@@ -246,7 +248,7 @@ def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
 
 
 def _bare(picture: Picture, stream: Mapping[str, Any]) -> bool:
-    turned = any("rotation" in one for one in stream.get("side_data_list", ()) if isinstance(one, dict))
+    turned = any("rotation" in side_data for side_data in stream.get("side_data_list", ()) if isinstance(side_data, dict))
     return not turned and (picture.width, picture.height) == (stream.get("width"), stream.get("height"))
 
 
@@ -264,7 +266,7 @@ def _heard(stream: Mapping[str, Any], sound: Sound, *, origin: float) -> Heard:
 
 def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
     """Return True if the loudness of copied sound jumps between two items. Equal items are measured once."""
-    known: dict[tuple[str, float, float, int], float | None] = {}
+    measured: dict[tuple[str, float, float, int], float | None] = {}
     for place in range(len(plan.tracks.channels)):
         heard = []
         for number, item in enumerate(plan.items, 1):
@@ -272,10 +274,10 @@ def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
             if index is None:
                 continue
             key = (part.source, part.begin, part.end, index)
-            if key not in known:
-                file, sound = library.source(part.source).found.file, part.sounds[index]
-                known[key] = loudness(context, file, sound=sound, begin=part.begin, lasts=part.end - part.begin)
-            heard.append(known[key])
+            if key not in measured:
+                file, sound = library.source(part.source).media.file, part.sounds[index]
+                measured[key] = loudness(context, file, sound=sound, begin=part.begin, lasts=part.end - part.begin)
+            heard.append(measured[key])
             context.progress(_PROBED + (1 - _PROBED) * number / len(plan.items), f"loudness of item {number}")
         if uneven := steps(heard):
             context.log(f"Sound is encoded again: its loudness steps before item {uneven[0] + 1}.")
@@ -287,13 +289,13 @@ def _markers(library: _Library, item: Item, number: int) -> list[Marked]:
     return [
         Marked(
             item=number,
-            at=library.seconds(item, one.startAt),
-            duration=in_seconds(one.duration),
-            accurate=one.frameAccurate is True,
-            replaces=one.type == 1,
-            text=one.startAt,
+            at=library.seconds(item, marker.startAt),
+            duration=in_seconds(marker.duration),
+            accurate=marker.frameAccurate is True,
+            replaces=marker.type == 1,
+            text=marker.startAt,
         )
-        for one in item.markers or ()
+        for marker in item.markers or ()
     ]
 
 
@@ -308,9 +310,9 @@ def _start_of_stream(context: StepContext[Any], event: str) -> datetime | None:
     answer = context.ask(START, event=event)
     if "refused" in answer:
         raise StepFailed(str(answer["refused"]))
-    for known in (noted, answer.get("start")):
+    for start in (noted, answer.get("start")):
         try:
-            point = stream_point(known, field="startTime").date_time
+            point = stream_point(start, field="startTime").date_time
         except Malformed:
             continue
         if point is not None:

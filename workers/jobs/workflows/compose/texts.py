@@ -19,14 +19,14 @@ def composed_texts(context: StepContext[Any], plan: Plan) -> list[Text]:
 
     An item with two tracks of a language and kind has two in the film.
     """
-    known: dict[str, list[tuple[_Key, Text]]] = {}
+    numbered: dict[str, list[tuple[_Key, Text]]] = {}
     names: dict[_Key, str] = {}
     joined: dict[_Key, list[Cue]] = {}
     for item in plan.items:
         source = item.part.source
-        if source not in known:
-            known[source] = _numbered(published_texts(context, source))
-        for key, text in known[source]:
+        if source not in numbered:
+            numbered[source] = _numbered(published_texts(context, source))
+        for key, text in numbered[source]:
             names.setdefault(key, text.name)
             begin = item.begin
             cues = cut(text.cues, begin=begin, end=begin + plan.time(item.frames), to=plan.time(item.first))
@@ -36,8 +36,8 @@ def composed_texts(context: StepContext[Any], plan: Plan) -> list[Text]:
 
 def _numbered(texts: list[Text]) -> list[tuple[_Key, Text]]:
     count: dict[tuple[str, CaptionKind], int] = {}
-    found = []
+    numbered = []
     for text in texts:
         number = count[text.language, text.kind] = count.get((text.language, text.kind), 0) + 1
-        found.append(((text.language, text.kind, number), text))
-    return found
+        numbered.append(((text.language, text.kind, number), text))
+    return numbered

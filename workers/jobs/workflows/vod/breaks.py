@@ -59,22 +59,22 @@ BREAKS: Final = TypeAdapter(tuple[Break, ...])
 
 def cues(breaks: Sequence[Break], *, duration: float) -> list[float]:
     """Where segments have to begin. One begins with the film."""
-    times = {time for one in breaks for time in (one.at, one.until)}
+    times = {time for ad_break in breaks for time in (ad_break.at, ad_break.until)}
     return sorted(time for time in times if _LEAST < time < duration - _LEAST)
 
 
 def cue_flags(breaks: Sequence[Break], *, duration: float) -> tuple[str, ...]:
     """A little early: what counts is the next key frame."""
-    found = cues(breaks, duration=duration)
-    return ("--ad_cues", ";".join(seconds(time - _LEAST / 2) for time in found)) if found else ()
+    times = cues(breaks, duration=duration)
+    return ("--ad_cues", ";".join(seconds(time - _LEAST / 2) for time in times)) if times else ()
 
 
 def in_playlist(playlist: str, breaks: Sequence[Break], *, duration: float) -> str:
     """A media playlist with the tags of the breaks where the packager has put its cues."""
-    found, lines = cues(breaks, duration=duration), playlist.splitlines()
-    if lines.count(_CUE) != len(found):
+    cue_times, lines = cues(breaks, duration=duration), playlist.splitlines()
+    if lines.count(_CUE) != len(cue_times):
         raise StepFailed("The packager did not begin a segment at each marker.", final=True)
-    places = iter(found)
+    places = iter(cue_times)
     made: list[str] = []
     for line in lines:
         if line == _CUE:
@@ -100,55 +100,56 @@ def _marked(breaks: Sequence[Break], place: float) -> Iterator[str]:
 
 def _tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
     """What ends here before what begins here."""
-    for one in breaks:
-        if not one.inserts and _near(one.until, place):
-            yield from _returned(one)
-    for one in breaks:
-        if _near(one.at, place):
-            begins = iso(_BEGINNING + timedelta(seconds=one.out.at))
-            code = one.out.section().hex().upper()
-            yield f'#EXT-X-DATERANGE:ID="{one.event}",START-DATE="{begins}",PLANNED-DURATION={one.duration:.3f},SCTE35-OUT=0x{code}'
-            yield f"#EXT-X-CUE-OUT:{one.duration:.3f}"
-            if one.inserts:
-                yield from _returned(one)
+    for ad_break in breaks:
+        if not ad_break.inserts and _near(ad_break.until, place):
+            yield from _returned(ad_break)
+    for ad_break in breaks:
+        if _near(ad_break.at, place):
+            begins = iso(_BEGINNING + timedelta(seconds=ad_break.out.at))
+            code = ad_break.out.section().hex().upper()
+            dates = f'START-DATE="{begins}",PLANNED-DURATION={ad_break.duration:.3f}'
+            yield f'#EXT-X-DATERANGE:ID="{ad_break.event}",{dates},SCTE35-OUT=0x{code}'
+            yield f"#EXT-X-CUE-OUT:{ad_break.duration:.3f}"
+            if ad_break.inserts:
+                yield from _returned(ad_break)
 
 
 def _inserted(breaks: Sequence[Break], place: float) -> float | None:
     """When the programme goes on after what is inserted here, None where nothing is."""
-    return max((one.back.at for one in breaks if one.inserts and _near(one.at, place)), default=None)
+    return max((ad_break.back.at for ad_break in breaks if ad_break.inserts and _near(ad_break.at, place)), default=None)
 
 
 def _dated(programme: float) -> str:
     return f"#EXT-X-PROGRAM-DATE-TIME:{iso(_BEGINNING + timedelta(seconds=programme))}"
 
 
-def _returned(one: Break) -> Iterator[str]:
-    begins, ends = (iso(_BEGINNING + timedelta(seconds=splice.at)) for splice in (one.out, one.back))
-    lasts = one.back.at - one.out.at
-    code = one.back.section().hex().upper()
+def _returned(break_: Break) -> Iterator[str]:
+    begins, ends = (iso(_BEGINNING + timedelta(seconds=splice.at)) for splice in (break_.out, break_.back))
+    lasts = break_.back.at - break_.out.at
+    code = break_.back.section().hex().upper()
     dates = f'START-DATE="{begins}",END-DATE="{ends}",DURATION={lasts:.3f}'
-    yield f'#EXT-X-DATERANGE:ID="{one.event}",{dates},SCTE35-IN=0x{code}'
+    yield f'#EXT-X-DATERANGE:ID="{break_.event}",{dates},SCTE35-IN=0x{code}'
     yield "#EXT-X-CUE-IN"
 
 
 def in_manifest(manifest: bytes, breaks: Sequence[Break], *, duration: float) -> bytes:
     """The DASH manifest with the events of the breaks. The packager begins a Period at each cue; all of them are parts of the same
-    files with the same index, so that one Period is enough, and players go on without a seam."""
+    files with the same index, so that candidate Period is enough, and players go on without a seam."""
     mpd = etree.fromstring(manifest, etree.XMLParser(remove_blank_text=True))
     first, *others = mpd.findall(f"{_MPD}Period")
     for period in others:
         for track in period.iter(f"{_MPD}Representation"):
-            same = next(one for one in first.iter(f"{_MPD}Representation") if one.get("id") == track.get("id"))
-            same.set("bandwidth", str(max(int(one.get("bandwidth", "0")) for one in (same, track))))
+            same = next(candidate for candidate in first.iter(f"{_MPD}Representation") if candidate.get("id") == track.get("id"))
+            same.set("bandwidth", str(max(int(candidate.get("bandwidth", "0")) for candidate in (same, track))))
         mpd.remove(period)
     mpd.set("mediaPresentationDuration", f"PT{duration}S")
     if "duration" in first.attrib:
         del first.attrib["duration"]
     stream = etree.Element(f"{_MPD}EventStream", schemeIdUri=SCHEME, timescale=str(CLOCK))
-    for one in breaks:
-        lasts = {} if one.inserts else {"duration": str(round((one.until - one.at) * CLOCK))}
-        _event(stream, one.out, at=one.at, **lasts)
-        _event(stream, one.back, at=one.until)
+    for ad_break in breaks:
+        lasts = {} if ad_break.inserts else {"duration": str(round((ad_break.until - ad_break.at) * CLOCK))}
+        _event(stream, ad_break.out, at=ad_break.at, **lasts)
+        _event(stream, ad_break.back, at=ad_break.until)
     first.insert(0, stream)
     return etree.tostring(mpd, xml_declaration=True, encoding="UTF-8", pretty_print=True)
 
@@ -160,5 +161,5 @@ def _event(stream: etree._Element, splice: Splice, *, at: float, **lasts: str) -
     etree.SubElement(signal, f"{{{_SIGNAL}}}Binary").text = b64encode(splice.section()).decode()
 
 
-def _near(one: float, other: float) -> bool:
-    return abs(one - other) < _LEAST
+def _near(time: float, place: float) -> bool:
+    return abs(time - place) < _LEAST

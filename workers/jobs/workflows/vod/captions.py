@@ -15,7 +15,7 @@ from workers.jobs.workflows.vod.embedded_captions import embedded_captions
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import source_file
 from workers.jobs.workflows.vod.subtitle_tracks import subtitle_tracks, subtitles
-from workers.jobs.workflows.vod.texts import MOST_TEXTS, Text, comes_of_source, kept_texts, published_texts
+from workers.jobs.workflows.vod.texts import MOST_TEXTS, Text, comes_of_source, published_texts, read_texts
 from workers.media.captions.a53 import CaptionServices
 from workers.media.captions.cuts import cut
 from workers.media.captions.embedded import EmbeddedCaptions
@@ -31,23 +31,23 @@ _CHANNELS: Final = frozenset({"CC1", "CC2", "CC3", "CC4"})
 def find_captions(context: StepContext[PackageParameters]) -> StepResult:
     made = context.results["renditions"]
     smallest, lasts = made["videos"][-1]["file"], float(made["duration"])
-    found = embedded_captions(context, MediaFile(context, context.job_file(smallest), "the rendition", {}))
-    services, texts = found.services, _of_source(context, lasts=lasts)
-    languages = {one.name: one.language for one in texts if one.name in services.channels}
+    embedded = embedded_captions(context, MediaFile(context, context.job_file(smallest), "the rendition", {}))
+    services, texts = embedded.services, _source_texts(context, lasts=lasts)
+    languages = {text.name: text.language for text in texts if text.name in services.channels}
     languages |= context.parameters.caption_languages
-    texts = [one for one in texts if one.name not in services.channels]
-    texts += _of_pictures(context, found, languages=languages, lasts=lasts)
-    texts = texts if comes_of_source(context) else _left(texts, removed_tracks(context))
+    texts = [text for text in texts if text.name not in services.channels]
+    texts += _picture_texts(context, embedded, languages=languages, lasts=lasts)
+    texts = texts if comes_of_source(context) else _without_removed(texts, removed_tracks(context))
     if len(texts) > MOST_TEXTS:
         context.log(f"There are {len(texts)} text tracks; the first {MOST_TEXTS} are kept.", Severity.WARN)
     tracks: list[dict[str, str]] = []
     for text in texts[:MOST_TEXTS]:
         try:
-            tracks.append(_kept(context, text, taken=[one["stem"] for one in tracks], lasts=lasts))
+            tracks.append(_keep_text(context, text, taken=[track["stem"] for track in tracks], lasts=lasts))
         except UnreadableCaptions as fault:
             context.log(f"The captions {text.name or text.language} are not kept. {fault}", Severity.WARN)
     return StepResult(
-        message=f"{_said(services)}; {len(tracks)} text tracks",
+        message=f"{_summary(services)}; {len(tracks)} text tracks",
         metadata={
             "channels": list(services.channels),
             "services": list(services.services),
@@ -57,22 +57,22 @@ def find_captions(context: StepContext[PackageParameters]) -> StepResult:
     )
 
 
-def _of_source(context: StepContext[PackageParameters], *, lasts: float) -> list[Text]:
+def _source_texts(context: StepContext[PackageParameters], *, lasts: float) -> list[Text]:
     """A film that is packaged again keeps the tracks that were found before, where its file has none. What a film says of the
     language of the captions in its pictures stays true: their text is named like them."""
-    kept = kept_texts(context)
-    if kept is not None:
-        return kept
+    texts = read_texts(context)
+    if texts is not None:
+        return texts
     content = context.job.content_id
     of_file = list(texts_of(context, source_file(context), lasts=lasts))
     before = published_texts(context, content, folder=FOUND)
-    return of_file or [replace(one, cues=cut(one.cues, begin=0.0, end=lasts)) for one in before]
+    return of_file or [replace(text, cues=cut(text.cues, begin=0.0, end=lasts)) for text in before]
 
 
-def _left(texts: Sequence[Text], removed: Sequence[TextTrack]) -> list[Text]:
+def _without_removed(texts: Sequence[Text], removed: Sequence[TextTrack]) -> list[Text]:
     """Leave out the texts that were deleted. Captions in the pictures are known by their channel, whatever language a job says."""
-    gone = {_identity(one) for one in removed}
-    return [one for one in texts if _identity(one) not in gone]
+    gone = {_identity(track) for track in removed}
+    return [text for text in texts if _identity(text) not in gone]
 
 
 def _identity(text: Text | TextTrack) -> tuple[str, str, str]:
@@ -91,27 +91,27 @@ def texts_of(context: StepContext[Any], file: MediaFile, *, lasts: float) -> Ite
 def text_tracks(listed: Sequence[dict[str, str]]) -> list[TextTrack]:
     """Those that this step kept, as its metadata list them."""
     return [
-        TextTrack(name=one["name"], language=one["language"], kind=CaptionKind(one["kind"]), stem=one["stem"], folder=FOUND)
-        for one in listed
+        TextTrack(name=entry["name"], language=entry["language"], kind=CaptionKind(entry["kind"]), stem=entry["stem"], folder=FOUND)
+        for entry in listed
     ]
 
 
-def _of_pictures(
-    context: StepContext[Any], found: EmbeddedCaptions, *, languages: Mapping[str, str], lasts: float
+def _picture_texts(
+    context: StepContext[Any], embedded: EmbeddedCaptions, *, languages: Mapping[str, str], lasts: float
 ) -> Iterator[Text]:
-    for channel in found.services.channels:
+    for channel in embedded.services.channels:
         try:
-            captions = read(found.scenarist(channel).encode())
+            captions = read(embedded.scenarist(channel).encode())
         except UnreadableCaptions as fault:
             context.log(f"The captions {channel} within the pictures have no text that can be read. {fault}", Severity.WARN)
             continue
-        if channel in found.truncated:
+        if channel in embedded.truncated:
             context.log(f"The captions {channel} are too long; what follows is left out of their text.", Severity.WARN)
         language = languages.get(channel, "und")
         yield Text(language, CaptionKind.CAPTIONS, channel, cut(captions.cues, begin=0.0, end=lasts))
 
 
-def _kept(context: StepContext[Any], text: Text, *, taken: Sequence[str], lasts: float) -> dict[str, str]:
+def _keep_text(context: StepContext[Any], text: Text, *, taken: Sequence[str], lasts: float) -> dict[str, str]:
     """What the metadata say of a track, whose files are kept."""
     plain = f"{text.language}-{text.kind.value}"
     stem = next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, MOST_TEXTS + 1))) if name not in taken)
@@ -123,6 +123,6 @@ def _kept(context: StepContext[Any], text: Text, *, taken: Sequence[str], lasts:
     return {"name": track.name, "language": track.language, "kind": track.kind.value, "stem": stem}
 
 
-def _said(services: CaptionServices) -> str:
+def _summary(services: CaptionServices) -> str:
     names = [*services.channels, *(f"service {number}" for number in services.services)]
     return f"The pictures carry the captions {', '.join(names)}" if names else "The pictures carry no captions"

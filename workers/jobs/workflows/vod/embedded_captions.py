@@ -21,15 +21,15 @@ def embedded_captions(context: StepContext[Any], rendition: MediaFile) -> Embedd
     place = context.workspace / "messages"
     messages = copied_packets(place.name, "-map", "0:v:0", "-bsf:v", _SEI_ONLY)
     encode(context, rendition, *rendition.input(), *messages, lasts=0.0)
-    found = EmbeddedCaptions((one.at, caption_data(one.data, "h264", length_size=0)) for one in packets(place))
+    captions = EmbeddedCaptions((packet.at, caption_data(packet.data, "h264", length_size=0)) for packet in packets(place))
     discard_packets(place)
-    return found
+    return captions
 
 
-def closed_captions(found: Mapping[str, Any]) -> str:
+def closed_captions(captions: Mapping[str, Any]) -> str:
     """The flag with which the packager signals them in both manifests; empty, without any: its playlist then says that there are
     none. `found` has `channels` of CEA-608 and numbers of `services` of CEA-708; `languages` are by the names of the flag."""
-    names = {str(name): str(name) for name in found["channels"]}
-    names |= {f"SERVICE{number}": f"Service {number}" for number in found["services"]}
-    spoken = {channel: f",lang={language}" for channel, language in found["languages"].items()}
+    names = {str(name): str(name) for name in captions["channels"]}
+    names |= {f"SERVICE{number}": f"Service {number}" for number in captions["services"]}
+    spoken = {channel: f",lang={language}" for channel, language in captions["languages"].items()}
     return ";".join(f"channel={channel},name={name}{spoken.get(channel, '')}" for channel, name in names.items())

@@ -76,7 +76,7 @@ class VodIngest(PackageParameters, SoundParameters):
 def fetch(context: StepContext[VodIngest]) -> StepResult:
     wanted = context.parameters
     if wanted.url is None:
-        return _checked(context)
+        return _check_file(context)
     download = ResumableDownload(context, wanted.url, size=None)
     download.run()
     if wanted.sha256 is not None and download.sha256 != wanted.sha256:
@@ -93,55 +93,55 @@ def convert(context: StepContext[VodIngest]) -> StepResult:
     joins = wanted.sounds is not None or wanted.stereo_pairs
     whole = source(_source_file(context), most_sounds=MOST_SOURCE_TRACKS if joins else MOST_SOUNDS)
     sounds = film_sounds(context, _with_black(whole), wanted=wanted)
-    found, copied = sounds.found, _can_be_copied(sounds)
-    changed = _converted(context, sounds, copied)
+    media, copied = sounds.media, _can_be_copied(sounds)
+    changed = _convert_film(context, sounds, copied)
     if changed:
-        what = " and ".join(name for stream, name in _names(found) if stream in changed)
-        context.log(f"The form of {what} of {found.file.name} changes in the middle, so it is encoded again.")
-        copied = frozenset() if found.picture.index in changed else copied - changed
-        _converted(context, sounds, copied)
+        what = " and ".join(name for stream, name in _names(media) if stream in changed)
+        context.log(f"The form of {what} of {media.file.name} changes in the middle, so it is encoded again.")
+        copied = frozenset() if media.picture.index in changed else copied - changed
+        _convert_film(context, sounds, copied)
     context.keep(context.workspace / CONVERTED, CONVERTED)
-    how = "copied" if found.picture.index in copied else "encoded again"
-    texts = keep_texts(context, texts_of(context, found.file, lasts=length_of(context, CONVERTED)))
-    message = f"The picture of {found.file.name} was {how}"
+    how = "copied" if media.picture.index in copied else "encoded again"
+    texts = keep_texts(context, texts_of(context, media.file, lasts=length_of(context, CONVERTED)))
+    message = f"The picture of {media.file.name} was {how}"
     return StepResult(
         message=message,
-        metadata={"copied": found.picture.index in copied, "sounds": [one.noted() for one in sounds.tracks], TEXTS: texts},
+        metadata={"copied": media.picture.index in copied, "sounds": [track.noted() for track in sounds.tracks], TEXTS: texts},
     )
 
 
-def _with_black(found: Source) -> Source:
+def _with_black(media: Source) -> Source:
     """A film begins with its first picture. Where the picture begins long after the sound, it begins with the sound, and is black
     until then. Pictures that cannot be shown, at the start of a recording, do not count: the sound that belongs to them is cut."""
-    earliest = min((one.begins for one in found.sounds if one.begins is not None), default=0.0)
-    if found.picture.begins is None or found.picture.begins - earliest < _LATE:
-        return found
-    found.file.programs.log(f"The picture of {found.file.name} begins {-earliest:.1f} s after the sound; it is black until then.")
-    return source(replace(found.file, early=-earliest))
+    earliest = min((sound.begins for sound in media.sounds if sound.begins is not None), default=0.0)
+    if media.picture.begins is None or media.picture.begins - earliest < _LATE:
+        return media
+    media.file.programs.log(f"The picture of {media.file.name} begins {-earliest:.1f} s after the sound; it is black until then.")
+    return source(replace(media.file, early=-earliest))
 
 
 def _can_be_copied(sounds: FilmSounds) -> frozenset[int]:
     """The streams. With a picture that is encoded again sound is too: both then begin at time 0."""
-    found = sounds.found
-    timed = found.picture.codec in _COPIED_PICTURES and not _TIMED.isdisjoint(found.file.formats)
-    if not timed or found.file.early:
+    media = sounds.media
+    timed = media.picture.codec in _COPIED_PICTURES and not _TIMED.isdisjoint(media.file.formats)
+    if not timed or media.file.early:
         return frozenset()
-    changed = {part.index for one in sounds.tracks if one.changed for part in one.parts}
-    kept = {one.index for one in found.sounds if one.codec in _COPIED_SOUNDS} - changed
-    return frozenset({found.picture.index, *kept})
+    changed = {part.index for track in sounds.tracks if track.changed for part in track.parts}
+    copied_sounds = {sound.index for sound in media.sounds if sound.codec in _COPIED_SOUNDS} - changed
+    return frozenset({media.picture.index, *copied_sounds})
 
 
-def _converted(context: StepContext[VodIngest], sounds: FilmSounds, copied: frozenset[int]) -> frozenset[int]:
+def _convert_film(context: StepContext[VodIngest], sounds: FilmSounds, copied: frozenset[int]) -> frozenset[int]:
     """Makes the film. The streams of copied tracks whose parameters change: the film is then not used."""
-    found, picture, reading = sounds.found, sounds.found.picture, Reading(context, sounds.found, copied)
+    media, picture, reading = sounds.media, sounds.media.picture, Reading(context, sounds.media, copied)
     width, height = picture.width // 2 * 2, picture.height // 2 * 2
     formed = reading.formed(width, height)
-    labels = {int(one.stream.removeprefix("0:")): formed.label(place) for place, one in enumerate(formed.tracks)}
+    labels = {int(track.stream.removeprefix("0:")): formed.label(place) for place, track in enumerate(formed.tracks)}
     graphs, outputs = [], []
     if picture.index in copied:
         outputs += ["-map", f"0:{picture.index}", *_picture_copied(picture)]
     else:
-        graphs.append(_shown(found, labels[picture.index], "track0", size=(width, height)))
+        graphs.append(_shown(media, labels[picture.index], "track0", size=(width, height)))
         outputs += ["-map", "[track0]", *h264(picture.lines, bit_rate=_BIT_RATE, quality=17), *listed("track-0", "0")]
     for place, track in enumerate(sounds.tracks):
         sound, label = track.parts[0], f"track{place + 1}"
@@ -151,43 +151,43 @@ def _converted(context: StepContext[VodIngest], sounds: FilmSounds, copied: froz
             graphs.append(sounds.graph(place, labels, made=label))
             outputs += ["-map", f"[{label}]", *aac(track.channels, place), *listed(f"track-{place + 1}", str(place + 1))]
         outputs += track.tags(place)
-    names = ["track-0", *(f"track-{sounds.files[one.index] + 1}" for one in found.sounds)]
-    headed = not {"mpegts", "aac"}.isdisjoint(found.file.formats)
-    watches = [Watch(stream, codec, context.workspace, headed) for stream, codec in _codecs(found) if stream in copied]
-    watched = (option for one in watches for option in one.options())
+    names = ["track-0", *(f"track-{sounds.files[sound.index] + 1}" for sound in media.sounds)]
+    headed = not {"mpegts", "aac"}.isdisjoint(media.file.formats)
+    watches = [Watch(stream, codec, context.workspace, headed) for stream, codec in _codecs(media) if stream in copied]
+    watched = (option for watch in watches for option in watch.options())
     graph = ("-filter_complex", ";".join(graphs)) if graphs else ()
     made = (*formed.options(), *graph, *outputs, *MP4, CONVERTED, *reading.listings(), *watched)
-    used = (picture.index, *(one.index for one in found.sounds))
-    encode(context, found.file, *found.file.input(used=used), *made, lasts=found.lasts)
-    changed = {one.stream for one in watches if one.changed()}
+    used = (picture.index, *(sound.index for sound in media.sounds))
+    encode(context, media.file, *media.file.input(used=used), *made, lasts=media.lasts)
+    changed = {watch.stream for watch in watches if watch.changed()}
     changed |= {
-        stream for (stream, _), track in zip(_names(found), reading.read, strict=True) if track.changes and stream in copied
+        stream for (stream, _), track in zip(_names(media), reading.read, strict=True) if track.changes and stream in copied
     }
     if not changed:
         reading.check(made=names, tells=True)
     return frozenset(changed)
 
 
-def _names(found: Source) -> list[tuple[int, str]]:
+def _names(media: Source) -> list[tuple[int, str]]:
     """The streams that are used, and what they are called in the log."""
-    sounds = [(one.index, f"sound track {number}") for number, one in enumerate(found.sounds, 1)]
-    return [(found.picture.index, "the picture"), *(sounds if len(sounds) > 1 else [(stream, "the sound") for stream, _ in sounds])]
+    sounds = [(sound.index, f"sound track {number}") for number, sound in enumerate(media.sounds, 1)]
+    return [(media.picture.index, "the picture"), *(sounds if len(sounds) > 1 else [(stream, "the sound") for stream, _ in sounds])]
 
 
-def _codecs(found: Source) -> list[tuple[int, str]]:
-    return [(found.picture.index, found.picture.codec), *((one.index, one.codec) for one in found.sounds)]
+def _codecs(media: Source) -> list[tuple[int, str]]:
+    return [(media.picture.index, media.picture.codec), *((sound.index, sound.codec) for sound in media.sounds)]
 
 
-def _shown(found: Source, decoded: str, made: str, *, size: tuple[int, int]) -> str:
-    held = stay(found, size[1])
-    if not found.file.early:
-        return steady(decoded, made, stay=held)
-    names = found.picture.colours.film.names
-    black = preceded(decoded, "preceded", size=size, until=found.file.early, coded=names)
-    return f"{black};{steady('preceded', made, stay=held)}"
+def _shown(media: Source, decoded: str, made: str, *, size: tuple[int, int]) -> str:
+    still_picture = stay(media, size[1])
+    if not media.file.early:
+        return steady(decoded, made, stay=still_picture)
+    names = media.picture.colours.film.names
+    black = preceded(decoded, "preceded", size=size, until=media.file.early, coded=names)
+    return f"{black};{steady('preceded', made, stay=still_picture)}"
 
 
-def _checked(context: StepContext[VodIngest]) -> StepResult:
+def _check_file(context: StepContext[VodIngest]) -> StepResult:
     wanted, name = context.parameters.sha256, str(context.parameters.file)
     path = context.path(name)
     if not path.is_file():
@@ -204,8 +204,8 @@ def _source_file(context: StepContext[VodIngest]) -> MediaFile:
     name = context.parameters.file
     if name is not None:
         return probe_at(context, context.path(name), name=name, programme=context.parameters.programme)
-    kept = context.job_file(_DOWNLOADED)
-    return probe_at(context, kept, name="the downloaded file", programme=context.parameters.programme)
+    downloaded = context.job_file(_DOWNLOADED)
+    return probe_at(context, downloaded, name="the downloaded file", programme=context.parameters.programme)
 
 
 def _picture_copied(picture: Picture) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ VOD_INGEST: Final = Workflow(
         Step("fetch", fetch, needs_network=True),
         Step("convert", convert, after=("fetch",)),
         Step("renditions", make_renditions, after=("convert",)),
-        Step(QUALITY, partial(measure_film, kept=CONVERTED), after=("convert",)),
+        Step(QUALITY, partial(measure_film, film=CONVERTED), after=("convert",)),
         *packaging(QUALITY),
     ),
     description="Fetches a film, converts it to MP4 and packages it for HLS and DASH.",

@@ -44,7 +44,7 @@ def ladder(picture: Picture, wanted: Sequence[int] | None) -> tuple[Rendition, .
             if lines <= sizes[-1] * _APART:
                 sizes.append(lines)
     made = [_rendition(picture, lines) for lines in sizes or [top]]
-    return tuple({one.lines: one for one in made}.values())
+    return tuple({rendition.lines: rendition for rendition in made}.values())
 
 
 def _rendition(picture: Picture, lines: int) -> Rendition:

@@ -53,22 +53,22 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
     schemes = [CLEAR] if protection is None else list(protection.boxes)
     texts, added = text_tracks(context.results[CAPTIONS]["tracks"]), caption_tracks(context)
     for number, scheme in enumerate(schemes, 1):
-        _packaged(context, scheme, made, *((), b"") if protection is None else _encryption(scheme, protection))
-        _add_texts(context.workspace / scheme, texts, beside=FOUND)
-        _add_texts(context.workspace / scheme, added, beside=ADDED)
+        _package_scheme(context, scheme, made, *((), b"") if protection is None else _encryption(scheme, protection))
+        _add_texts(context.workspace / scheme, texts, text_folder=FOUND)
+        _add_texts(context.workspace / scheme, added, text_folder=ADDED)
         context.progress(number / (len(schemes) + 1), scheme)
     content_id = context.job.content_id
     files: dict[str, Path] = {}
     if has_source(context):
-        files[f"{content_id}.mp4"] = _taken(context, CONVERTED)
-    files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
-    files |= {name: _taken(context, Path(name).name) for one in texts for name in one.files}
+        files[f"{content_id}.mp4"] = _take_file(context, CONVERTED)
+    files |= {name: _take_file(context, name) for name in context.results["thumbnails"]["files"]}
+    files |= {name: _take_file(context, Path(name).name) for text in texts for name in text.files}
     files |= {f"{folder}/{path.name}": path for folder in schemes for path in _in_order(context.workspace / folder)}
     if context.results.get(QUALITY):
-        files[REPORT] = _taken(context, REPORT)
-    files[f"{content_id}.ism"] = _written(context, "renditions.ism", smil(made, folder=schemes[0]))
-    described = json.dumps(_described(context, made, files), ensure_ascii=False, indent=1)
-    files[metadata_file.NAME] = _written(context, metadata_file.NAME, described)
+        files[REPORT] = _take_file(context, REPORT)
+    files[f"{content_id}.ism"] = _write_text(context, "renditions.ism", smil(made, folder=schemes[0]))
+    described = json.dumps(_metadata(context, made, files), ensure_ascii=False, indent=1)
+    files[metadata_file.NAME] = _write_text(context, metadata_file.NAME, described)
     for name, path in files.items():
         context.publish(path, name)
     return StepResult(
@@ -82,7 +82,7 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
     )
 
 
-def _described(context: StepContext[PackageParameters], made: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
+def _metadata(context: StepContext[PackageParameters], made: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
     """What `metadata.json` says. When the first picture was captured is told by the step that captured it, and stays true of a file
     that is packaged again."""
     content_id = context.job.content_id
@@ -95,8 +95,8 @@ def _described(context: StepContext[PackageParameters], made: Mapping[str, Any],
     listed = [{"name": name, "size": size} for name, size in sizes.items()]
     noted = {} if began is None else {"startTime": began}
     texts = [
-        {"file": one.file, "language": one.language, "kind": one.kind.value, "name": one.name}
-        for one in text_tracks(context.results[CAPTIONS]["tracks"])
+        {"file": track.file, "language": track.language, "kind": track.kind.value, "name": track.name}
+        for track in text_tracks(context.results[CAPTIONS]["tracks"])
     ]
     return {"contentId": content_id, "duration": made["duration"], **noted, "captions": texts, "files": listed}
 
@@ -109,7 +109,7 @@ def _earlier_start(file: Path) -> str | None:
         return None
 
 
-def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], flags: Sequence[str], secret: bytes) -> None:
+def _package_scheme(context: StepContext[Any], folder: str, made: Mapping[str, Any], flags: Sequence[str], secret: bytes) -> None:
     """One set of segments. The packager reads `secret`, further flags, from its standard input."""
     (context.workspace / folder).mkdir()
     breaks, duration = BREAKS.validate_python(context.results.get("join", {}).get("breaks", ())), float(made["duration"])
@@ -139,11 +139,11 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
         manifest.write_bytes(in_manifest(manifest.read_bytes(), breaks, duration=duration))
 
 
-def _add_texts(folder: Path, tracks: Sequence[TextTrack], *, beside: str) -> None:
+def _add_texts(folder: Path, tracks: Sequence[TextTrack], *, text_folder: str) -> None:
     """`beside` is the folder with the files of the tracks."""
     playlist, manifest = folder / PLAYLIST, folder / MANIFEST
-    playlist.write_text(tracks_in_playlist(playlist.read_text(), tracks, folder=beside))
-    manifest.write_bytes(tracks_in_manifest(manifest.read_bytes(), tracks, folder=beside))
+    playlist.write_text(tracks_in_playlist(playlist.read_text(), tracks, folder=text_folder))
+    manifest.write_bytes(tracks_in_manifest(manifest.read_bytes(), tracks, folder=text_folder))
 
 
 def _encryption(scheme: str, protection: Protection) -> tuple[tuple[str, ...], bytes]:
@@ -165,7 +165,7 @@ def _videos(context: StepContext[Any], folder: str, videos: Sequence[Mapping[str
     for video in videos:
         name = Path(video["file"]).stem
         yield (
-            f"in={_kept(context, video['file'])},stream=video,output={folder}/{name}.mp4,playlist_name={name}.m3u8,"
+            f"in={_relative_path(context, video['file'])},stream=video,output={folder}/{name}.mp4,playlist_name={name}.m3u8,"
             f"iframe_playlist_name={name}-iframes.m3u8"
         )
 
@@ -179,23 +179,23 @@ def _audios(context: StepContext[Any], folder: str, audios: Sequence[Mapping[str
         spoken = f",language={language}" if language else ""
         label = f"{language or 'audio'}{f' {before[language]}' if before[language] > 1 else ''}"
         yield (
-            f"in={_kept(context, audio['file'])},stream=audio,output={folder}/{name}.mp4,playlist_name={name}.m3u8,"
+            f"in={_relative_path(context, audio['file'])},stream=audio,output={folder}/{name}.mp4,playlist_name={name}.m3u8,"
             f"hls_group_id=audio,hls_name={label},{role}{spoken}"
         )
 
 
-def _kept(context: StepContext[Any], name: str) -> str:
+def _relative_path(context: StepContext[Any], name: str) -> str:
     """Relative to the workspace: the path of the media root may have characters that the packager takes for its own."""
     return os.path.relpath(context.job_file(name), context.workspace.resolve())
 
 
-def _taken(context: StepContext[Any], name: str) -> Path:
+def _take_file(context: StepContext[Any], name: str) -> Path:
     """What an earlier step kept, in this workspace. As a hard link, which copies nothing, where the system allows that."""
-    kept, path = context.job_file(name), context.workspace / name
+    source, path = context.job_file(name), context.workspace / name
     try:
-        os.link(kept, path)
+        os.link(source, path)
     except OSError:
-        shutil.copyfile(kept, path)
+        shutil.copyfile(source, path)
     return path
 
 
@@ -205,7 +205,7 @@ def _in_order(folder: Path) -> list[Path]:
     return sorted(folder.iterdir(), key=lambda path: (last.get(path.name, path.suffix == ".m3u8"), path.name))
 
 
-def _written(context: StepContext[Any], name: str, text: str) -> Path:
+def _write_text(context: StepContext[Any], name: str, text: str) -> Path:
     path = context.workspace / name
     path.write_text(text)
     return path

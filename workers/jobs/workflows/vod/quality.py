@@ -75,8 +75,8 @@ def profile_of(context: StepContext[Any], wanted: Quality) -> Profile:
 def _own(context: StepContext[Any], name: str) -> Profile:
     path = context.path(name)
     if not path.is_file():
-        known = ", ".join(PROFILES)
-        raise StepFailed(f"There is no quality profile {name}: there are {known}, and files below the media root.", final=True)
+        builtin = ", ".join(PROFILES)
+        raise StepFailed(f"There is no quality profile {name}: there are {builtin}, and files below the media root.", final=True)
     try:
         with path.open("rb") as opened:
             text = opened.read(LARGEST_PROFILE + 1)
@@ -91,15 +91,15 @@ def _own(context: StepContext[Any], name: str) -> Profile:
 
 def measure(context: StepContext[Any], file: MediaFile, *, profile: Profile) -> Report:
     """Decodes the film. Its verdict and the reasons are written to the log of the job."""
-    found = source(file)
-    errors = _decoded(context, found)
+    media = source(file)
+    errors = _decode(context, media)
     folder = context.workspace
-    shown = read_picture(folder, colours=found.picture.colours)
+    shown = read_picture(folder, colours=media.picture.colours)
     if shown is None:
         raise StepFailed(f"{file.name} shows no picture.", final=True)
     sounds = [
-        read_sound(folder, track, end=shown.duration, language=one.language, channels=one.channels)
-        for track, one in enumerate(found.sounds, 1)
+        read_sound(folder, track, end=shown.duration, language=sound.language, channels=sound.channels)
+        for track, sound in enumerate(media.sounds, 1)
     ]
     report = judge(file.name, profile, picture=shown, sounds=sounds, decoding_errors=errors)
     context.log(_summary(report), Severity.INFO if report.verdict is Verdict.PASS else Severity.WARN)
@@ -108,11 +108,11 @@ def measure(context: StepContext[Any], file: MediaFile, *, profile: Profile) -> 
     return report
 
 
-def _decoded(context: StepContext[Any], found: Source) -> int:
+def _decode(context: StepContext[Any], media: Source) -> int:
     """Count the errors that the decoders find. A source may change in its middle: it is brought to one form first."""
-    picture = found.picture
+    picture = media.picture
     shown = Track(f"0:{picture.index}", f"{fitted(picture.width, picture.height)},format=yuv420p", True)
-    formed = FormedTracks((shown, *(Track(f"0:{one.index}", sound_form(one.channels), False) for one in found.sounds)))
+    formed = FormedTracks((shown, *(Track(f"0:{sound.index}", sound_form(sound.channels), False) for sound in media.sounds)))
     frames = (
         "-map",
         "[frames]",
@@ -127,20 +127,20 @@ def _decoded(context: StepContext[Any], found: Source) -> int:
         FRAMES,
     )
     levels = ("-map", "[levels]", "-f", "null", "-")
-    tracks = range(1, len(found.sounds) + 1)
+    tracks = range(1, len(media.sounds) + 1)
     heard = [option for track in tracks for option in ("-map", f"[sound{track}]", "-f", "null", "-")]
     sounds = (f"[{formed.label(track)}]{sound_filters(track)}[sound{track}]" for track in tracks)
     graph = ("-filter_complex", ";".join((picture_filters(formed.label(0)), *sounds)))
-    read = (*ANY_PICTURE, *found.file.input(), *formed.options(), *graph)
-    ended = encode(context, found.file, *read, *frames, *levels, *heard, lasts=found.lasts)
+    read = (*ANY_PICTURE, *media.file.input(), *formed.options(), *graph)
+    ended = encode(context, media.file, *read, *frames, *levels, *heard, lasts=media.lasts)
     return sum(1 for line in ended.errors.splitlines() if line.strip())
 
 
 def _summary(report: Report) -> str:
     heard = ", ".join(
-        f"track {one.track} {'silent' if one.integrated is None else f'{one.integrated:.1f} LUFS'}"
-        + ("" if one.true_peak is None else f" {one.true_peak:.1f} dBTP")
-        for one in report.sounds
+        f"track {sound.track} {'silent' if sound.integrated is None else f'{sound.integrated:.1f} LUFS'}"
+        + ("" if sound.true_peak is None else f" {sound.true_peak:.1f} dBTP")
+        for sound in report.sounds
     )
     picture = report.picture
     seen = f"{picture.duration:.1f} s, black {len(picture.black)}, still {len(picture.freeze)}, gaps {len(picture.missing)}"
@@ -149,8 +149,8 @@ def _summary(report: Report) -> str:
 
 def noted_by_event(context: StepContext[Any], report: Report) -> dict[str, Any]:
     """Return the part of a report that the Event keeps."""
-    sounds = [one.model_dump(exclude={"silence", "momentary", "short_term"}) for one in report.sounds]
-    reasons = [one.model_dump(mode="json") for one in report.reasons[:MOST_REASONS]]
+    sounds = [sound.model_dump(exclude={"silence", "momentary", "short_term"}) for sound in report.sounds]
+    reasons = [reason.model_dump(mode="json") for reason in report.reasons[:MOST_REASONS]]
     return {
         "job": context.job.id,
         "profile": report.profile.name,
@@ -172,20 +172,20 @@ def check(context: StepContext[QualityCheck]) -> StepResult:
     report = measure(context, probe(context, wanted.file or f"{content_id}.mp4"), profile=profile)
     write_report(context, report)
     context.publish(context.workspace / REPORT, REPORT if wanted.file is None else f"{wanted.file}.{REPORT}")
-    known = (
+    noted = (
         {"quality_check": noted_by_event(context, report)} if wanted.file is None else {QUALITY: noted_by_event(context, report)}
     )
-    return StepResult(message=_summary(report), metadata=known)
+    return StepResult(message=_summary(report), metadata=noted)
 
 
-def measure_film(context: StepContext[Any], kept: str) -> StepResult:
+def measure_film(context: StepContext[Any], film: str) -> StepResult:
     """The step of a workflow that makes a film and keeps it by this name: only where a check is wanted."""
     wanted: Quality | None = context.parameters.quality
     if wanted is None:
         return StepResult(message="No check of the quality is wanted", metadata={})
     profile = profile_of(context, wanted)
     name = f"{context.job.content_id}.mp4"
-    report = measure(context, probe_at(context, context.job_file(kept), name=name), profile=profile)
+    report = measure(context, probe_at(context, context.job_file(film), name=name), profile=profile)
     write_report(context, report)
     context.keep(context.workspace / REPORT, REPORT)
     return StepResult(message=_summary(report), metadata={QUALITY: noted_by_event(context, report)})

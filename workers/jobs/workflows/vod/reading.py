@@ -23,10 +23,10 @@ def listed(name: str, track: str = "0") -> tuple[str, ...]:
     return (f"-stats_mux_pre:{track}", f"made-{name}.txt", f"-stats_mux_pre_fmt:{track}", "{t}")
 
 
-def stay(found: Source, lines: int) -> Stay | None:
+def stay(media: Source, lines: int) -> Stay | None:
     """Hold a picture that, by the headers of the tracks, ends long before the sound."""
-    until = max((one.ends for one in found.sounds if one.ends is not None), default=0.0)
-    ends = found.picture.ends
+    until = max((sound.ends for sound in media.sounds if sound.ends is not None), default=0.0)
+    ends = media.picture.ends
     return Stay(until, lines) if ends is not None and until - ends > _SHORTER else None
 
 
@@ -35,47 +35,47 @@ class Reading:
     """`copied` are the streams of tracks that are not decoded."""
 
     context: StepContext[Any]
-    found: Source
+    media: Source
     copied: Collection[int] = ()
 
     def formed(self, width: int, height: int) -> FormedTracks:
         """The tracks that are decoded: the picture in this size, then the sounds."""
-        picture = self.found.picture
+        picture = self.media.picture
         shown = ",".join((*progressive_sdr(picture), fitted(width, height, coded=picture.colours.film.coded)))
         tracks = (
             Track(f"0:{picture.index}", shown, is_picture=True),
-            *(Track(f"0:{one.index}", sound_form(one.channels), is_picture=False) for one in self.found.sounds),
+            *(Track(f"0:{sound.index}", sound_form(sound.channels), is_picture=False) for sound in self.media.sounds),
         )
-        used = [(index, one) for index, one in zip(self._streams, tracks, strict=True) if index not in self.copied]
-        return FormedTracks(tuple(one for _, one in used), tuple(_decoded(index) for index, _ in used))
+        used = [(index, track) for index, track in zip(self._streams, tracks, strict=True) if index not in self.copied]
+        return FormedTracks(tuple(track for _, track in used), tuple(_decoded(index) for index, _ in used))
 
     def listings(self) -> tuple[str, ...]:
-        return tuple(option for one in self._listings for option in one.options())
+        return tuple(option for listing in self._listings for option in listing.options())
 
     def check(self, *, made: Sequence[str], tells: bool) -> None:
         """`made` are the names for `listed`: that of the picture, then those of what sounds became, which may be the same.
         `tells`: what is odd about the source is told to the log."""
         read = self.read
-        names = ["The picture", *(name for name, _ in sound_names(self.found, read[1:]))]
+        names = ["The picture", *(name for name, _ in sound_names(self.media, read[1:]))]
         if tells:
-            log_oddities(self.found, picture=read[0], sounds=read[1:])
+            log_oddities(self.media, picture=read[0], sounds=read[1:])
         folder, listed = self.context.workspace, dict[str, Tracks]()
         for place, (stream, track, file) in enumerate(zip(self._streams, read, made, strict=True)):
             if stream not in self.copied:
                 frames = decoded(folder / _decoded(stream), rate=RATE if place else 0)
-                log_damage(self.found, read=track, shown=frames, name=names[place])
+                log_damage(self.media, read=track, shown=frames, name=names[place])
                 if file not in listed:
                     listed[file] = decoded(folder / f"made-{file}.txt")
-                check_made(self.found, shown=frames, made=listed[file], name=names[place])
+                check_made(self.media, shown=frames, made=listed[file], name=names[place])
 
     @cached_property
     def read(self) -> tuple[Tracks, ...]:
         """The packets of the picture and of the sounds, after the run."""
-        return tuple(one.track() for one in self._listings)
+        return tuple(listing.track() for listing in self._listings)
 
     @property
     def _streams(self) -> tuple[int, ...]:
-        return (self.found.picture.index, *(one.index for one in self.found.sounds))
+        return (self.media.picture.index, *(sound.index for sound in self.media.sounds))
 
     @property
     def _listings(self) -> list[Listing]:

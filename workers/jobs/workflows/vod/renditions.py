@@ -28,43 +28,46 @@ _QUALITY: Final = 21
 
 
 def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
-    found = source(source_file(context))
-    renditions = ladder(found.picture, context.parameters.renditions)
+    media = source(source_file(context))
+    renditions = ladder(media.picture, context.parameters.renditions)
     for lines in context.parameters.renditions or ():
-        if lines > found.picture.lines:
-            context.log(f"No rendition of {lines} lines: the source has {found.picture.lines}.")
-    sounds = {f"audio-{number}.mp4": sound for number, sound in enumerate(found.sounds, 1)}
+        if lines > media.picture.lines:
+            context.log(f"No rendition of {lines} lines: the source has {media.picture.lines}.")
+    sounds = {f"audio-{number}.mp4": sound for number, sound in enumerate(media.sounds, 1)}
     keys: Sequence[float] = context.results.get("join", {}).get("keys", ())
-    top, reading = renditions[0], Reading(context, found)
+    top, reading = renditions[0], Reading(context, media)
     formed = reading.formed(top.width, top.height)
-    shown = (option for number, one in enumerate(renditions) for option in _video(one, number, keys))
+    shown = (option for number, rendition in enumerate(renditions) for option in _video(rendition, number, keys))
     spoken = (option for number, (name, sound) in enumerate(sounds.items(), 1) for option in _audio(sound, number, name))
-    encoded = (*formed.options(), "-filter_complex", _filters(found, formed, renditions), *shown, *spoken, *reading.listings())
-    encode(context, found.file, *found.file.input(), *encoded, lasts=found.lasts)
+    encoded = (*formed.options(), "-filter_complex", _filters(media, formed, renditions), *shown, *spoken, *reading.listings())
+    encode(context, media.file, *media.file.input(), *encoded, lasts=media.lasts)
     reading.check(made=[top.file, *sounds], tells=not has_source(context))
-    names = (*(one.file for one in renditions), *sounds)
+    names = (*(rendition.file for rendition in renditions), *sounds)
     lengths = {name: length for name in names if (length := length_of(context, name))}
     if top.file not in lengths:
-        raise StepFailed(f"{found.file.name} shows no picture.", final=True)
+        raise StepFailed(f"{media.file.name} shows no picture.", final=True)
     for name in lengths:
         context.keep(context.workspace / name, name)
     return StepResult(
         message="1 rendition" if len(renditions) == 1 else f"{len(renditions)} renditions",
         metadata={
             "duration": round(lengths[top.file], 3),
-            "videos": [{"file": one.file, "width": one.width, "height": one.height, "bitRate": one.bit_rate} for one in renditions],
+            "videos": [
+                {"file": rendition.file, "width": rendition.width, "height": rendition.height, "bitRate": rendition.bit_rate}
+                for rendition in renditions
+            ],
             "audios": [
-                {"file": name, **noted} for name, noted in zip(sounds, _noted(context, found), strict=True) if name in lengths
+                {"file": name, **noted} for name, noted in zip(sounds, _sound_notes(context, media), strict=True) if name in lengths
             ],
         },
     )
 
 
-def _noted(context: StepContext[PackageParameters], found: Source) -> list[Mapping[str, str]]:
+def _sound_notes(context: StepContext[PackageParameters], media: Source) -> list[Mapping[str, str]]:
     """What the step that made the source has noted of each sound track; else what the source says."""
     noted: Sequence[Mapping[str, str]] = context.results.get("convert", {}).get("sounds", ())
-    said: list[Mapping[str, str]] = [track_of(one).noted() for one in found.sounds]
-    return [*noted] if len(noted) == len(said) else said
+    source_notes: list[Mapping[str, str]] = [track_of(sound).noted() for sound in media.sounds]
+    return [*noted] if len(noted) == len(source_notes) else source_notes
 
 
 def length_of(context: StepContext[Any], name: str) -> float:
@@ -84,18 +87,18 @@ def source_file(context: StepContext[PackageParameters]) -> MediaFile:
     return probe(context, f"{context.job.content_id}.mp4")
 
 
-def _filters(found: Source, formed: FormedTracks, renditions: tuple[Rendition, ...]) -> str:
+def _filters(media: Source, formed: FormedTracks, renditions: tuple[Rendition, ...]) -> str:
     split = "".join(f"[s{number}]" for number in range(len(renditions)))
-    sizes = (f"scale={one.width}:{one.height}:flags=bicubic,setsar=1" for one in renditions)
+    sizes = (f"scale={rendition.width}:{rendition.height}:flags=bicubic,setsar=1" for rendition in renditions)
     scaled = (f"[s{number}]{size}[v{number}]" for number, size in enumerate(sizes))
-    sounds = (heard(formed.label(number), f"a{number}", sound=sound) for number, sound in enumerate(found.sounds, 1))
-    shown = steady(formed.label(0), "shown", stay=stay(found, renditions[0].height))
+    sounds = (heard(formed.label(number), f"a{number}", sound=sound) for number, sound in enumerate(media.sounds, 1))
+    shown = steady(formed.label(0), "shown", stay=stay(media, renditions[0].height))
     return ";".join((shown, f"[shown]split={len(renditions)}{split}", *scaled, *sounds))
 
 
-def _video(one: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
-    coded = h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY, keys=keys)
-    return ("-map", f"[v{number}]", *coded, *(listed(one.file) if number == 0 else ()), *TRACKS, one.file)
+def _video(rendition: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
+    coded = h264(rendition.lines, bit_rate=rendition.bit_rate, quality=_QUALITY, keys=keys)
+    return ("-map", f"[v{number}]", *coded, *(listed(rendition.file) if number == 0 else ()), *TRACKS, rendition.file)
 
 
 def _audio(sound: Sound, number: int, name: str) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ _HEAD: Final = '<?xml version="1.0" encoding="utf-8"?>\n<smil xmlns="http://www.
 def smil(made: Mapping[str, Any], *, folder: str) -> str:
     """`folder` is where the files of the renditions lie."""
     videos = [
-        f'<video src="{folder}/{one["file"]}" systemBitrate="{one["bitRate"]}" width="{one["width"]}" height="{one["height"]}"/>'
-        for one in made["videos"]
+        f'<video src="{folder}/{video["file"]}" systemBitrate="{video["bitRate"]}"'
+        f' width="{video["width"]}" height="{video["height"]}"/>'
+        for video in made["videos"]
     ]
-    audios = [f'<audio src="{folder}/{one["file"]}"{_language(one["language"])}/>' for one in made["audios"]]
+    audios = [f'<audio src="{folder}/{audio["file"]}"{_language(audio["language"])}/>' for audio in made["audios"]]
     tracks = "".join(f"      {track}\n" for track in (*videos, *audios))
     return f"{_HEAD}  <head/>\n  <body>\n    <switch>\n{tracks}    </switch>\n  </body>\n</smil>\n"
 

@@ -68,10 +68,10 @@ _MARKS: Final = {
 
 
 def _three_letters(text: str) -> str:
-    found = langcodes.get(text)
-    if not found.is_valid():
+    language = langcodes.get(text)
+    if not language.is_valid():
         raise PydanticCustomError("language", "must be a language of ISO 639, such as de or deu")
-    return found.to_alpha3()
+    return language.to_alpha3()
 
 
 def _joinable(tracks: tuple[int, ...]) -> tuple[int, ...]:
@@ -191,7 +191,7 @@ class FilmSound:
         if len(self.parts) == 1:
             return f"[{decoded[0]}]{SOUND_LINE},{end}[{made}]"
         layout = filters.LAYOUTS[len(self.parts)]
-        placed = (f"[{one}]{SOUND_LINE},pan={layout}|c{channel}=c0[{made}-{channel}]" for channel, one in enumerate(decoded))
+        placed = (f"[{label}]{SOUND_LINE},pan={layout}|c{channel}=c0[{made}-{channel}]" for channel, label in enumerate(decoded))
         labels = "".join(f"[{made}-{channel}]" for channel in range(len(decoded)))
         return f"{';'.join(placed)};{labels}amix=inputs={len(decoded)}:normalize=0:duration=longest,{end}[{made}]"
 
@@ -210,40 +210,40 @@ class FilmSound:
 class FilmSounds:
     """The sound tracks of a film. `found` is its source with the tracks that are used, each once."""
 
-    found: Source
+    media: Source
     tracks: tuple[FilmSound, ...]
 
     @cached_property
     def files(self) -> Mapping[int, int]:
         """The track of the film that each stream of the source is part of first."""
         places: dict[int, int] = {}
-        for place, one in enumerate(self.tracks):
-            for part in one.parts:
+        for place, track in enumerate(self.tracks):
+            for part in track.parts:
                 places.setdefault(part.index, place)
         return places
 
     def graph(self, place: int, decoded: Mapping[int, str], *, made: str, behind: str = "") -> str:
         """The graph of a track. `decoded` are labels of the streams that are decoded."""
-        one = self.tracks[place]
-        return one.graph([decoded[part.index] for part in one.parts], made, behind=behind)
+        track = self.tracks[place]
+        return track.graph([decoded[part.index] for part in track.parts], made, behind=behind)
 
 
-def film_sounds(context: StepContext[Any], found: Source, *, wanted: SoundParameters) -> FilmSounds:
+def film_sounds(context: StepContext[Any], media: Source, *, wanted: SoundParameters) -> FilmSounds:
     """Which tracks the film has. Fails for good where the source has no such tracks, with the reason."""
     if wanted.sounds is not None:
-        tracks = [_track(found, one) for one in wanted.sounds]
+        tracks = [_track(media, sound) for sound in wanted.sounds]
     elif wanted.stereo_pairs:
-        tracks = _paired(found.sounds)
-        pairs = sum(len(one.parts) == 2 for one in tracks)
-        context.log(f"{pairs} pairs of sound tracks of {found.file.name} are joined to stereo.")
+        tracks = _paired(media.sounds)
+        pairs = sum(len(track.parts) == 2 for track in tracks)
+        context.log(f"{pairs} pairs of sound tracks of {media.file.name} are joined to stereo.")
     else:
-        tracks = [track_of(one) for one in found.sounds]
+        tracks = [track_of(sound) for sound in media.sounds]
     if len(tracks) > _MOST:
         context.log(f"The film would have {len(tracks)} sound tracks; it has the first {_MOST}.")
-    kept = tuple(tracks[:_MOST])
-    used = {part.index: part for one in kept for part in one.parts}
-    sounds = FilmSounds(replace(found, sounds=tuple(used.values())), kept)
-    return sounds if wanted.loudness is None else replace(sounds, tracks=_levelled(context, sounds, wanted.loudness))
+    used_tracks = tuple(tracks[:_MOST])
+    used = {part.index: part for track in used_tracks for part in track.parts}
+    sounds = FilmSounds(replace(media, sounds=tuple(used.values())), used_tracks)
+    return sounds if wanted.loudness is None else replace(sounds, tracks=_level_tracks(context, sounds, wanted.loudness))
 
 
 def track_of(sound: Sound) -> FilmSound:
@@ -254,29 +254,29 @@ def track_of(sound: Sound) -> FilmSound:
 
 def _paired(sounds: Sequence[Sound]) -> list[FilmSound]:
     tracks: list[FilmSound] = []
-    left: Sound | None = None
+    unpaired: Sound | None = None
     for sound in sounds:
         if sound.channels != 1:
-            tracks += [*([] if left is None else [track_of(left)]), track_of(sound)]
-            left = None
-        elif left is None:
-            left = sound
+            tracks += [*([] if unpaired is None else [track_of(unpaired)]), track_of(sound)]
+            unpaired = None
+        elif unpaired is None:
+            unpaired = sound
         else:
-            tracks.append(replace(track_of(left), parts=(left, sound)))
-            left = None
-    return [*tracks, *([] if left is None else [track_of(left)])]
+            tracks.append(replace(track_of(unpaired), parts=(unpaired, sound)))
+            unpaired = None
+    return [*tracks, *([] if unpaired is None else [track_of(unpaired)])]
 
 
-def _track(found: Source, wanted: SoundTrack) -> FilmSound:
-    known = len(found.sounds)
-    beyond = next((number for number in wanted.tracks if number > known), None)
+def _track(media: Source, wanted: SoundTrack) -> FilmSound:
+    count = len(media.sounds)
+    beyond = next((number for number in wanted.tracks if number > count), None)
     if beyond is not None:
-        raise StepFailed(f"{found.file.name} has no sound track {beyond}: it has {known}.", final=True)
-    parts = tuple(found.sounds[number - 1] for number in wanted.tracks)
+        raise StepFailed(f"{media.file.name} has no sound track {beyond}: it has {count}.", final=True)
+    parts = tuple(media.sounds[number - 1] for number in wanted.tracks)
     if len(parts) > 1:
         for number, part in zip(wanted.tracks, parts, strict=True):
             if part.channels != 1:
-                reason = f"Sound track {number} of {found.file.name} has {part.channels} channels; only tracks of one are joined."
+                reason = f"Sound track {number} of {media.file.name} has {part.channels} channels; only tracks of one are joined."
                 raise StepFailed(reason, final=True)
     usual = track_of(parts[0])
     role = usual.role if wanted.role is None else Role(wanted.role)
@@ -293,47 +293,47 @@ class _Level:
     done: bool = False
 
 
-def _levelled(context: StepContext[Any], sounds: FilmSounds, wanted: LoudnessTarget) -> tuple[FilmSound, ...]:
+def _level_tracks(context: StepContext[Any], sounds: FilmSounds, wanted: LoudnessTarget) -> tuple[FilmSound, ...]:
     """The tracks with their gains. Only sound is decoded, once to measure it, and again for what is limited."""
-    levels = [_Level(one, number) for number, one in enumerate(sounds.tracks, 1)]
+    levels = [_Level(track, number) for number, track in enumerate(sounds.tracks, 1)]
     for attempt in range(_TRIES):
-        left = [one for one in levels if not one.done]
-        if not left:
+        remaining = [level for level in levels if not level.done]
+        if not remaining:
             break
-        for one, measured in zip(left, _measured(context, sounds.found, [one.track for one in left]), strict=True):
+        for level, measured in zip(remaining, _measure(context, sounds.media, [level.track for level in remaining]), strict=True):
             if attempt == 0:
-                one.source = measured
+                level.source = measured
             apart = 0.0 if measured is None else wanted.wanted - measured
             if abs(apart) <= (_NEAR if attempt else _TOLERANCE):
-                one.done = True
+                level.done = True
                 continue
-            gain = max(min(one.track.gain + apart, _MOST_GAIN), -_MOST_GAIN)
-            one.track = replace(one.track, gain=gain, peak=wanted.peak)
-            one.done = gain <= 0
-    for one in levels:
-        name = f"Sound track {one.number}" if len(levels) > 1 else "The sound"
-        if one.source is None:
+            gain = max(min(level.track.gain + apart, _MOST_GAIN), -_MOST_GAIN)
+            level.track = replace(level.track, gain=gain, peak=wanted.peak)
+            level.done = gain <= 0
+    for level in levels:
+        name = f"Sound track {level.number}" if len(levels) > 1 else "The sound"
+        if level.source is None:
             context.log(f"{name} is silent, or too short to be measured; its loudness stays as it is.")
         else:
-            done = f"is changed by {one.track.gain:+.1f} dB" if one.track.gain else "stays as it is"
-            context.log(f"{name} has {one.source:.1f} LUFS; for {wanted.wanted:g} LUFS it {done}.")
-    return tuple(one.track for one in levels)
+            done = f"is changed by {level.track.gain:+.1f} dB" if level.track.gain else "stays as it is"
+            context.log(f"{name} has {level.source:.1f} LUFS; for {wanted.wanted:g} LUFS it {done}.")
+    return tuple(level.track for level in levels)
 
 
-def _measured(context: StepContext[Any], found: Source, tracks: Sequence[FilmSound]) -> list[float | None]:
+def _measure(context: StepContext[Any], media: Source, tracks: Sequence[FilmSound]) -> list[float | None]:
     """The integrated loudness of each track in LUFS, None where it is silent."""
-    used = {part.index: part for one in tracks for part in one.parts}
+    used = {part.index: part for track in tracks for part in track.parts}
     formed = FormedTracks(tuple(Track(f"0:{index}", sound_form(part.channels), is_picture=False) for index, part in used.items()))
     labels = {index: formed.label(place) for place, index in enumerate(used)}
     graphs = [
-        one.graph([labels[part.index] for part in one.parts], f"level{place}", behind=meter(_level_file(place)))
-        for place, one in enumerate(tracks)
+        track.graph([labels[part.index] for part in track.parts], f"level{place}", behind=meter(_level_file(place)))
+        for place, track in enumerate(tracks)
     ]
     outputs = [option for place in range(len(tracks)) for option in ("-map", f"[level{place}]", "-f", "null", "-")]
     encode(
         context,
-        found.file,
-        *found.file.input(used=used),
+        media.file,
+        *media.file.input(used=used),
         *formed.options(),
         "-filter_complex",
         ";".join(graphs),
@@ -374,7 +374,7 @@ def packaged_roles(audios: Sequence[Mapping[str, Any]]) -> list[str]:
     for audio in audios:
         language, role = str(audio["language"]), Role(audio.get("role") or Role.MAIN)
         wanted = (_PACKAGED[role],) if role in _PACKAGED else ()
-        chosen = next(one for one in (*wanted, *_DASH_ROLES) if (language, one) not in taken)
+        chosen = next(dash_role for dash_role in (*wanted, *_DASH_ROLES) if (language, dash_role) not in taken)
         taken.add((language, chosen))
         roles.append(f"dash_roles={chosen}{_FOR_THE_BLIND if role is Role.DESCRIPTION else ''}")
     return roles

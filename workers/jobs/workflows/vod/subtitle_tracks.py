@@ -48,18 +48,18 @@ class SubtitleTrack:
 
 def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[SubtitleTrack, ...]:
     """List the subtitle tracks whose text can be had, and log the others."""
-    streams = [one for one in file.streams if _is_subtitle(one)]
-    found: list[SubtitleTrack] = []
+    streams = [stream for stream in file.streams if _is_subtitle(stream)]
+    tracks: list[SubtitleTrack] = []
     for stream in streams:
         track = _track(stream)
         if track.codec in _TEXTS or track.codec in _IN_SAMPLES or track.codec == _LINE_21:
-            found.append(track)
+            tracks.append(track)
         else:
             why = "they are pictures" if track.codec in _PICTURES else "their format is not read"
-            context.log(f"The {_said(track)} of {file.name} ({track.codec}) are not kept: {why}.", Severity.WARN)
-    if len(found) > MOST_TRACKS:
-        context.log(f"{file.name} has {len(found)} subtitle tracks; the first {MOST_TRACKS} are used.", Severity.WARN)
-    return tuple(found[:MOST_TRACKS])
+            context.log(f"The {_description(track)} of {file.name} ({track.codec}) are not kept: {why}.", Severity.WARN)
+    if len(tracks) > MOST_TRACKS:
+        context.log(f"{file.name} has {len(tracks)} subtitle tracks; the first {MOST_TRACKS} are used.", Severity.WARN)
+    return tuple(tracks[:MOST_TRACKS])
 
 
 def subtitles(
@@ -68,17 +68,17 @@ def subtitles(
     """The tracks with their cues, whose times count from the first picture of the file."""
     if not tracks:
         return
-    if not _extracted(context, file, tracks=tracks) and len(tracks) > 1:
+    if not _extract(context, file, tracks=tracks) and len(tracks) > 1:
         for track in tracks:  # one that breaks ffmpeg takes none of the others along
-            _extracted(context, file, tracks=[track])
+            _extract(context, file, tracks=[track])
     for track in tracks:
         try:
             captions = _read(context, track)
         except UnreadableCaptions as fault:
-            context.log(f"The {_said(track)} of {file.name} are not kept. {fault}", Severity.WARN)
+            context.log(f"The {_description(track)} of {file.name} are not kept. {fault}", Severity.WARN)
             continue
         for remark in captions.remarks:
-            context.log(f"The {_said(track)} of {file.name}: {remark}", Severity.WARN)
+            context.log(f"The {_description(track)} of {file.name}: {remark}", Severity.WARN)
         yield track, captions
 
 
@@ -117,7 +117,7 @@ def _kind(disposition: dict[str, Any], *, captions: bool) -> str:
     return "captions" if captions or disposition.get("hearing_impaired") or disposition.get("captions") else "subtitles"
 
 
-def _extracted(context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]) -> bool:
+def _extract(context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]) -> bool:
     """Return True if ffmpeg has read the file to its end for the tracks. Sparse tracks make no progress that could be watched."""
     outputs = [option for track in tracks for option in _output(track)]
     source = file.input(used=[track.index for track in tracks])
@@ -136,7 +136,7 @@ def _read(context: StepContext[Any], track: SubtitleTrack) -> Captions:
     """Raises `UnreadableCaptions`."""
     place = context.workspace / f"track-{track.index}"
     if track.codec == _LINE_21:
-        pictures = ((one.at, _triples(one.data)) for one in packets(place))
+        pictures = ((packet.at, _triples(packet.data)) for packet in packets(place))
         return read(EmbeddedCaptions(pictures).scenarist("CC1").encode())
     if track.codec in _IN_SAMPLES:
         return read_samples(packets(place))
@@ -150,7 +150,7 @@ def _triples(data: bytes) -> list[Triple]:
     return [Triple(data[at] & 3, data[at + 1], data[at + 2]) for at in range(0, len(data) - 2, 3) if data[at] & 4]
 
 
-def _said(track: SubtitleTrack) -> str:
+def _description(track: SubtitleTrack) -> str:
     language = "" if track.language == "und" else f" in {track.language}"
     return f"{'captions' if track.kind == 'captions' else 'subtitles'} of track {track.index}{language}"
 

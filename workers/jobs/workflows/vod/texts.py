@@ -53,14 +53,14 @@ def comes_of_source(context: StepContext[Any]) -> bool:
     return any(step in context.results for step in _STEPS)
 
 
-def kept_texts(context: StepContext[Any]) -> list[Text] | None:
+def read_texts(context: StepContext[Any]) -> list[Text] | None:
     """Those that an earlier step of the job kept. None: no step was to look for any."""
     listed = next((context.results[step].get(TEXTS, ()) for step in _STEPS if step in context.results), None)
     if listed is None:
         return None
     return [
-        Text(one["language"], CaptionKind(one["kind"]), one["name"], read(context.job_file(one["file"]).read_bytes()).cues)
-        for one in listed
+        Text(entry["language"], CaptionKind(entry["kind"]), entry["name"], read(context.job_file(entry["file"]).read_bytes()).cues)
+        for entry in listed
     ]
 
 
@@ -78,7 +78,7 @@ def published_tracks(context: StepContext[Any], content: str) -> list[TextTrack]
 def published_texts(context: StepContext[Any], content: str, *, folder: str | None = None) -> list[Text]:
     """Those tracks with their cues; with `folder`, those whose files lie there. One that cannot be read is left out with a
     warning."""
-    found = []
+    texts = []
     for track in published_tracks(context, content):
         if folder is not None and track.folder != folder:
             continue
@@ -89,5 +89,5 @@ def published_texts(context: StepContext[Any], content: str, *, folder: str | No
             why = str(fault) if isinstance(fault, UnreadableCaptions) else "The file is not there."
             context.log(f"The captions {content}/{track.file} are left out. {why}", Severity.WARN)
             continue
-        found.append(Text(track.language, track.kind, track.name, cues))
-    return found
+        texts.append(Text(track.language, track.kind, track.name, cues))
+    return texts
