@@ -1,6 +1,6 @@
 """Breaks in a film, as players and ad servers find them: SCTE-35 in HLS playlists and in the DASH manifest.
 
-The packager is given the times of breaks as cues: it begins a segment at each, and says in the playlists where. RFC 8216, 4.3.2.7;
+The packager is given the times of breaks as cues: it begins a segment at each, and marks them in the playlists. RFC 8216, 4.3.2.7;
 ANSI/SCTE 214-1.
 """
 
@@ -25,14 +25,17 @@ _SIGNAL: Final = "http://www.scte.org/schemas/35/2016"
 _MPD: Final = "{urn:mpeg:dash:schema:mpd:2011}"
 _CUE: Final = "#EXT-X-PLACEMENT-OPPORTUNITY"
 _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""The date of the first frame in HLS, which knows programmes by dates only."""
+"""The date of the first frame in HLS, which identifies times of programmes only by dates."""
 _LEAST: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """`at` and `until` are times of the media, at key frames: the same where something is inserted. `shift` is what was inserted
-    before, so that `at + shift` is its place in the programme. All in seconds."""
+    """A break, in seconds.
+
+    `at` and `until` are times of the media, at key frames; they are the same for an insertion. `shift` is the length of what was
+    inserted before, so that `at + shift` is its place in the programme.
+    """
 
     event: int
     at: float
@@ -58,19 +61,19 @@ BREAKS: Final = TypeAdapter(tuple[Break, ...])
 
 
 def cues(breaks: Sequence[Break], *, duration: float) -> list[float]:
-    """Where segments have to begin. One begins with the film."""
+    """Return the times at which segments must begin, apart from the beginning of the film."""
     times = {time for ad_break in breaks for time in (ad_break.at, ad_break.until)}
     return sorted(time for time in times if _LEAST < time < duration - _LEAST)
 
 
 def cue_flags(breaks: Sequence[Break], *, duration: float) -> tuple[str, ...]:
-    """A little early: what counts is the next key frame."""
+    """Return the flags with the cues, a little early: the next key frame counts."""
     times = cues(breaks, duration=duration)
     return ("--ad_cues", ";".join(seconds(time - _LEAST / 2) for time in times)) if times else ()
 
 
 def in_playlist(playlist: str, breaks: Sequence[Break], *, duration: float) -> str:
-    """A media playlist with the tags of the breaks where the packager has put its cues."""
+    """Return a media playlist with the tags of the breaks in place of the packager's cues."""
     cue_times, lines = cues(breaks, duration=duration), playlist.splitlines()
     if lines.count(_CUE) != len(cue_times):
         raise StepFailed("The packager did not begin a segment at each marker.", final=True)
@@ -89,8 +92,11 @@ def in_playlist(playlist: str, breaks: Sequence[Break], *, duration: float) -> s
 
 
 def _marked(breaks: Sequence[Break], place: float) -> Iterator[str]:
-    """After an insertion the dates of segments go on later. Players take dates that do not fit the durations of segments for gaps,
-    unless they are told of a discontinuity."""
+    """Yield the tags of a cue.
+
+    After an insertion the dates of segments continue later. Players take dates that do not fit the durations of segments for gaps,
+    unless there is a discontinuity.
+    """
     yield from _tags(breaks, place)
     later = _inserted(breaks, place)
     if later is not None:
@@ -99,7 +105,7 @@ def _marked(breaks: Sequence[Break], place: float) -> Iterator[str]:
 
 
 def _tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
-    """What ends here before what begins here."""
+    """Yield the tags of the breaks that end at a place, then of those that begin there."""
     for ad_break in breaks:
         if not ad_break.inserts and _near(ad_break.until, place):
             yield from _returned(ad_break)
@@ -115,7 +121,7 @@ def _tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
 
 
 def _inserted(breaks: Sequence[Break], place: float) -> float | None:
-    """When the programme goes on after what is inserted here, None where nothing is."""
+    """Return when the programme continues after an insertion at this place; None if there is none."""
     return max((ad_break.back.at for ad_break in breaks if ad_break.inserts and _near(ad_break.at, place)), default=None)
 
 
@@ -133,8 +139,11 @@ def _returned(break_: Break) -> Iterator[str]:
 
 
 def in_manifest(manifest: bytes, breaks: Sequence[Break], *, duration: float) -> bytes:
-    """The DASH manifest with the events of the breaks. The packager begins a Period at each cue; all of them are parts of the same
-    files with the same index, so that candidate Period is enough, and players go on without a seam."""
+    """Return the DASH manifest with the events of the breaks.
+
+    The packager begins a Period at each cue; all of them are parts of the same files with the same index, so that one Period is
+    enough, and players continue seamlessly.
+    """
     mpd = etree.fromstring(manifest, etree.XMLParser(remove_blank_text=True))
     first, *others = mpd.findall(f"{_MPD}Period")
     for period in others:

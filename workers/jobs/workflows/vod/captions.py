@@ -1,5 +1,5 @@
-"""The step that gathers the captions of a film: those that its pictures carry, of which CEA-608 becomes text too, and the subtitle
-tracks of its source."""
+"""The step that gathers the captions of a film: those in its pictures, of which CEA-608 becomes text too, and the subtitle tracks
+of its source."""
 
 from __future__ import annotations
 
@@ -58,8 +58,11 @@ def find_captions(context: StepContext[PackageParameters]) -> StepResult:
 
 
 def _source_texts(context: StepContext[PackageParameters], *, lasts: float) -> list[Text]:
-    """A film that is packaged again keeps the tracks that were found before, where its file has none. What a film says of the
-    language of the captions in its pictures stays true: their text is named like them."""
+    """Return the texts of the source.
+
+    A film that is packaged again keeps the tracks that were found before, if its file has none. What a film states about the
+    language of the captions in its pictures remains true: their text has the same name.
+    """
     texts = read_texts(context)
     if texts is not None:
         return texts
@@ -70,7 +73,8 @@ def _source_texts(context: StepContext[PackageParameters], *, lasts: float) -> l
 
 
 def _without_removed(texts: Sequence[Text], removed: Sequence[TextTrack]) -> list[Text]:
-    """Leave out the texts that were deleted. Captions in the pictures are known by their channel, whatever language a job says."""
+    """Leave out the texts that were deleted. Captions in the pictures are identified by their channel, whatever language a job
+    states."""
     gone = {_identity(track) for track in removed}
     return [text for text in texts if _identity(text) not in gone]
 
@@ -81,7 +85,7 @@ def _identity(text: Text | TextTrack) -> tuple[str, str, str]:
 
 
 def texts_of(context: StepContext[Any], file: MediaFile, *, lasts: float) -> Iterator[Text]:
-    """The subtitle tracks of a source, from its first picture until the time `lasts`."""
+    """Yield the subtitle tracks of a source, from its first picture until the time `lasts`."""
     for track, captions in subtitles(context, file, tracks=subtitle_tracks(context, file)):
         cues = cut(captions.cues, begin=0.0, end=lasts)
         if cues:
@@ -89,7 +93,7 @@ def texts_of(context: StepContext[Any], file: MediaFile, *, lasts: float) -> Ite
 
 
 def text_tracks(listed: Sequence[dict[str, str]]) -> list[TextTrack]:
-    """Those that this step kept, as its metadata list them."""
+    """Return the tracks that this step kept, from its metadata."""
     return [
         TextTrack(name=entry["name"], language=entry["language"], kind=CaptionKind(entry["kind"]), stem=entry["stem"], folder=FOUND)
         for entry in listed
@@ -112,7 +116,7 @@ def _picture_texts(
 
 
 def _keep_text(context: StepContext[Any], text: Text, *, taken: Sequence[str], lasts: float) -> dict[str, str]:
-    """What the metadata say of a track, whose files are kept."""
+    """Keep the files of a track, and return its entry for the metadata."""
     plain = f"{text.language}-{text.kind.value}"
     stem = next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, MOST_TEXTS + 1))) if name not in taken)
     track = TextTrack(name=text.name or text.language, language=text.language, kind=text.kind, stem=stem, folder=FOUND)

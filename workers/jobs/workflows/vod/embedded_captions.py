@@ -1,5 +1,8 @@
-"""Captions that the pictures of a rendition carry: CEA-608 and CEA-708. They are looked for in the rendition itself, so that a
-manifest says what is true of its segments, whatever the source was and whatever the filters did."""
+"""Captions in the pictures of a rendition: CEA-608 and CEA-708.
+
+They are searched for in the rendition itself, so that a manifest is true for its segments, whatever the source was and whatever the
+filters did.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _SEI_ONLY: Final = "h264_mp4toannexb,filter_units=pass_types=6"
 
 
 def embedded_captions(context: StepContext[Any], rendition: MediaFile) -> EmbeddedCaptions:
-    """Its packets are read, and no picture is decoded."""
+    """Return the captions of a rendition. Its packets are read, and no picture is decoded."""
     place = context.workspace / "messages"
     messages = copied_packets(place.name, "-map", "0:v:0", "-bsf:v", _SEI_ONLY)
     encode(context, rendition, *rendition.input(), *messages, lasts=0.0)
@@ -27,8 +30,11 @@ def embedded_captions(context: StepContext[Any], rendition: MediaFile) -> Embedd
 
 
 def closed_captions(captions: Mapping[str, Any]) -> str:
-    """The flag with which the packager signals them in both manifests; empty, without any: its playlist then says that there are
-    none. `found` has `channels` of CEA-608 and numbers of `services` of CEA-708; `languages` are by the names of the flag."""
+    """Return the flag with which the packager signals captions in both manifests; empty if there are none, which the playlist then
+    states.
+
+    `captions` has `channels` of CEA-608 and numbers of `services` of CEA-708; `languages` are by the names of the flag.
+    """
     names = {str(name): str(name) for name in captions["channels"]}
     names |= {f"SERVICE{number}": f"Service {number}" for number in captions["services"]}
     spoken = {channel: f",lang={language}" for channel, language in captions["languages"].items()}

@@ -1,4 +1,4 @@
-"""`vod_ingest`: a source file becomes the MP4 file of its content, which is packaged as by `vod_package`."""
+"""`vod_ingest`: turns a source file into the MP4 file of its content, which is packaged as by `vod_package`."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from workers.media.source import MOST_SOUNDS, Picture, Sound, Source, source
 
 _DOWNLOADED: Final = "download"
 _BIT_RATE: Final = 40_000_000
-"""The most for a picture that is encoded again: hardly anything is lost, and renditions are made of it."""
+"""The largest bit rate of a picture that is encoded again: hardly anything is lost, and renditions are made from it."""
 _COPIED_PICTURES: Final = frozenset({"h264", "hevc"})
 _COPIED_SOUNDS: Final = frozenset({"aac", "mp3", "ac3", "eac3"})
 _TIMED: Final = frozenset({"mp4", "matroska", "mpegts", "flv"})
-"""Containers that say when each picture is shown."""
+"""Containers that state when each picture is shown."""
 _LATE: Final = 1.0
-"""Seconds of sound without a picture for which the film is black."""
+"""Seconds of sound without a picture after which the film begins black."""
 _FRAME_OF_SOUND: Final = 0.05
-"""Seconds. Decoders need the frame before the first one that is heard."""
+"""Seconds. Decoders need the frame before the first audible one."""
 
 
 class VodIngest(PackageParameters, SoundParameters):
-    """Either `file`, a path below the media root, or `url`."""
+    """The parameters of `vod_ingest`: either `file`, a path below the media root, or `url`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -87,8 +87,11 @@ def fetch(context: StepContext[VodIngest]) -> StepResult:
 
 
 def convert(context: StepContext[VodIngest]) -> StepResult:
-    """Tracks are copied where MP4 and players can have them, and where they stay as they begin; a picture then keeps what it says
-    of its rotation. One that is encoded again is turned."""
+    """Convert the source to the MP4 file of the film.
+
+    Tracks are copied if MP4 and players support them, and if their form does not change; a picture then keeps its rotation flag. A
+    picture that is encoded again is turned.
+    """
     wanted = context.parameters
     joins = wanted.sounds is not None or wanted.stereo_pairs
     whole = source(_source_file(context), most_sounds=MOST_SOURCE_TRACKS if joins else MOST_SOUNDS)
@@ -111,8 +114,11 @@ def convert(context: StepContext[VodIngest]) -> StepResult:
 
 
 def _with_black(media: Source) -> Source:
-    """A film begins with its first picture. Where the picture begins long after the sound, it begins with the sound, and is black
-    until then. Pictures that cannot be shown, at the start of a recording, do not count: the sound that belongs to them is cut."""
+    """Return the source, with black before its picture if the picture begins long after the sound.
+
+    Otherwise a film begins with its first picture. Pictures that cannot be shown, at the start of a recording, do not count: the
+    sound that belongs to them is cut.
+    """
     earliest = min((sound.begins for sound in media.sounds if sound.begins is not None), default=0.0)
     if media.picture.begins is None or media.picture.begins - earliest < _LATE:
         return media
@@ -121,7 +127,7 @@ def _with_black(media: Source) -> Source:
 
 
 def _can_be_copied(sounds: FilmSounds) -> frozenset[int]:
-    """The streams. With a picture that is encoded again sound is too: both then begin at time 0."""
+    """Return the streams that can be copied. If the picture is encoded again, the sound is too: both then begin at time 0."""
     media = sounds.media
     timed = media.picture.codec in _COPIED_PICTURES and not _TIMED.isdisjoint(media.file.formats)
     if not timed or media.file.early:
@@ -132,7 +138,7 @@ def _can_be_copied(sounds: FilmSounds) -> frozenset[int]:
 
 
 def _convert_film(context: StepContext[VodIngest], sounds: FilmSounds, copied: frozenset[int]) -> frozenset[int]:
-    """Makes the film. The streams of copied tracks whose parameters change: the film is then not used."""
+    """Make the film, and return the streams of copied tracks whose parameters change. If there are any, the film is not used."""
     media, picture, reading = sounds.media, sounds.media.picture, Reading(context, sounds.media, copied)
     width, height = picture.width // 2 * 2, picture.height // 2 * 2
     formed = reading.formed(width, height)
@@ -169,7 +175,7 @@ def _convert_film(context: StepContext[VodIngest], sounds: FilmSounds, copied: f
 
 
 def _names(media: Source) -> list[tuple[int, str]]:
-    """The streams that are used, and what they are called in the log."""
+    """Return the streams that are used, with their names in the log."""
     sounds = [(sound.index, f"sound track {number}") for number, sound in enumerate(media.sounds, 1)]
     return [(media.picture.index, "the picture"), *(sounds if len(sounds) > 1 else [(stream, "the sound") for stream, _ in sounds])]
 
@@ -209,12 +215,12 @@ def _source_file(context: StepContext[VodIngest]) -> MediaFile:
 
 
 def _picture_copied(picture: Picture) -> tuple[str, ...]:
-    """Players of Apple know HEVC by one of its two names only."""
+    """Return the options of a copied picture. Players of Apple know only one of the two names of HEVC."""
     return ("-c:v", "copy", *(("-tag:v", "hvc1") if picture.codec == "hevc" else ()))
 
 
 def _sound_copied(sound: Sound, place: int) -> tuple[str, ...]:
-    """Without what is heard before the first picture."""
+    """Return the options of copied sound, without what is heard before the first picture."""
     early = sound.begins is None or sound.begins < -_FRAME_OF_SOUND
     cut = (f"-bsf:a:{place}", f"noise=drop=lt((pts+d)*tb\\,{-_FRAME_OF_SOUND:g})") if early else ()
     return (f"-c:a:{place}", "copy", *cut)

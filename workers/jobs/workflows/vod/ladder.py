@@ -11,7 +11,7 @@ from workers.media.source import Picture
 USUAL: Final = (1440, 1080, 720, 480, 360, 240)
 LARGEST: Final = 2160
 _APART: Final = 0.8
-"""A rendition has at most so much of the lines of the next larger one; one between would help no player."""
+"""The largest ratio of a rendition's lines to those of the next larger one; one in between would help no player."""
 _FULL_HD: Final = 1920 * 1080
 _AT_FULL_HD: Final = 5_000_000
 _LEAST: Final = 200_000
@@ -20,7 +20,7 @@ _FAST: Final = 35.0
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """`bit_rate` is the largest, in bits in a second."""
+    """A rendition. `bit_rate` is the largest, in bits per second."""
 
     lines: int
     width: int
@@ -33,8 +33,10 @@ class Rendition:
 
 
 def ladder(picture: Picture, wanted: Sequence[int] | None) -> tuple[Rendition, ...]:
-    """From the largest to the smallest. Of `wanted` sizes those larger than the source are left out; the source's own is there if
-    none is left, or none is wanted."""
+    """Return the renditions from the largest to the smallest.
+
+    `wanted` sizes larger than the source are left out. The source's own size is used if none remains, or if none is wanted.
+    """
     top = min(picture.lines, LARGEST)
     if wanted is not None:
         sizes = sorted((lines for lines in wanted if lines <= picture.lines), reverse=True)
@@ -55,5 +57,5 @@ def _rendition(picture: Picture, lines: int) -> Rendition:
 
 
 def _even(pixels: float) -> int:
-    """Down, and for a rounding error not too far down."""
+    """Round down to an even number, allowing for rounding errors."""
     return max(2 * int((pixels + 0.01) / 2), 2)

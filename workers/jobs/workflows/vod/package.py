@@ -1,7 +1,7 @@
 """The step that packages renditions for players, and publishes everything: segments and playlists first, `metadata.json` last.
 
-One set of segments serves HLS and DASH: CMAF, each track in one file that players read by byte ranges. Where the Event wants DRM
-there are two sets, one for each encryption scheme, and none in clear. ADR 0048.
+One set of segments serves HLS and DASH: CMAF, each track in one file that players read by byte ranges. If the Event uses DRM, there
+are two sets, one for each encryption scheme, and none in clear. ADR 0048.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ MANIFEST: Final = "manifest.mpd"
 _SECONDS: Final = 6 * 3600.0
 _FAIRPLAY_SCHEME: Final = "cbcs"
 _IDENTITY: Final = regex(r"#EXT-X-(?:SESSION-)?KEY:.*KEYFORMAT=\"identity\".*\n")
-"""What the packager writes for the box that only lists kids. In HLS it names a plain key at an address, and there is none."""
+"""The lines that the packager writes for the box that only lists kids. In HLS they name a plain key at an address that does not
+exist."""
 _DIGITS: Final = regex(r"[0-9A-Fa-f]{16,}")
 
 
@@ -83,8 +84,11 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
 
 
 def _metadata(context: StepContext[PackageParameters], made: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
-    """What `metadata.json` says. When the first picture was captured is told by the step that captured it, and stays true of a file
-    that is packaged again."""
+    """Return the members of `metadata.json`.
+
+    The step that captured the film knows when its first picture was captured, and this remains true for a file that is packaged
+    again.
+    """
     content_id = context.job.content_id
     source = f"{content_id}.mp4"
     sizes = {name: path.stat().st_size for name, path in files.items()}
@@ -110,7 +114,7 @@ def _earlier_start(file: Path) -> str | None:
 
 
 def _package_scheme(context: StepContext[Any], folder: str, made: Mapping[str, Any], flags: Sequence[str], secret: bytes) -> None:
-    """One set of segments. The packager reads `secret`, further flags, from its standard input."""
+    """Make one set of segments. The packager reads `secret`, further flags, from its standard input."""
     (context.workspace / folder).mkdir()
     breaks, duration = BREAKS.validate_python(context.results.get("join", {}).get("breaks", ())), float(made["duration"])
     audios: Sequence[Mapping[str, Any]] = made["audios"]
@@ -140,14 +144,14 @@ def _package_scheme(context: StepContext[Any], folder: str, made: Mapping[str, A
 
 
 def _add_texts(folder: Path, tracks: Sequence[TextTrack], *, text_folder: str) -> None:
-    """`beside` is the folder with the files of the tracks."""
+    """Add text tracks to the playlist and the manifest. `text_folder` is the folder with the files of the tracks."""
     playlist, manifest = folder / PLAYLIST, folder / MANIFEST
     playlist.write_text(tracks_in_playlist(playlist.read_text(), tracks, folder=text_folder))
     manifest.write_bytes(tracks_in_manifest(manifest.read_bytes(), tracks, folder=text_folder))
 
 
 def _encryption(scheme: str, protection: Protection) -> tuple[tuple[str, ...], bytes]:
-    """Flags, and those that nobody else may read."""
+    """Return flags, and the secret flags that no other process may read."""
     chained = scheme == _FAIRPLAY_SCHEME
     constant = f":iv={protection.iv}" if chained else ""
     secret = [
@@ -185,12 +189,14 @@ def _audios(context: StepContext[Any], folder: str, audios: Sequence[Mapping[str
 
 
 def _relative_path(context: StepContext[Any], name: str) -> str:
-    """Relative to the workspace: the path of the media root may have characters that the packager takes for its own."""
+    """Return the path of a kept file relative to the workspace: the path of the media root may have characters that the packager
+    interprets."""
     return os.path.relpath(context.job_file(name), context.workspace.resolve())
 
 
 def _take_file(context: StepContext[Any], name: str) -> Path:
-    """What an earlier step kept, in this workspace. As a hard link, which copies nothing, where the system allows that."""
+    """Bring a file that an earlier step kept into this workspace, as a hard link, which copies nothing, if the file system supports
+    it."""
     source, path = context.job_file(name), context.workspace / name
     try:
         os.link(source, path)
@@ -200,7 +206,7 @@ def _take_file(context: StepContext[Any], name: str) -> Path:
 
 
 def _in_order(folder: Path) -> list[Path]:
-    """What is referred to before what refers to it."""
+    """List the files in the order in which they are published: each file before those that refer to it."""
     last = {PLAYLIST: 2, MANIFEST: 2}
     return sorted(folder.iterdir(), key=lambda path: (last.get(path.name, path.suffix == ".m3u8"), path.name))
 
@@ -212,7 +218,7 @@ def _write_text(context: StepContext[Any], name: str, text: str) -> Path:
 
 
 def packaging(*before: str) -> tuple[Step, ...]:
-    """The steps after the renditions. Further ones of the workflow may come `before` the package."""
+    """Return the steps after the renditions. Further steps of the workflow may come `before` the package."""
     return (
         Step("thumbnails", make_thumbnails, after=("renditions",)),
         Step(CAPTIONS, find_captions, after=("renditions",)),

@@ -1,4 +1,4 @@
-"""Packets of a track that ffmpeg copies as they are: one file with their bytes, and one that lists their times and sizes."""
+"""Packets of a track that ffmpeg copies unchanged: one file with their bytes, and one that lists their times and sizes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ _LARGEST: Final = 1_048_576
 
 
 def copied_packets(name: str, *selected: str) -> tuple[str, ...]:
-    """Options of two outputs. `selected` are those of a track and of filters for its packets."""
+    """Return the options of two outputs. `selected` are the options that select a track and the filters for its packets."""
     copied = (*selected, "-c", "copy", "-copy_unknown")
     return (*copied, "-f", "data", f"{name}.bytes", *copied, "-f", "framecrc", f"{name}.times")
 
 
 def packets(place: Path) -> Iterator[Sample]:
-    """Yield the packets in the order in which they are decoded. `place` is the path of the two files without their suffixes. A
-    packet is cut after a million bytes."""
+    """Yield the packets in the order in which they are decoded. A packet is cut after 1,048,576 bytes.
+
+    `place` is the path of the two files without their suffixes.
+    """
     data, times = place.with_suffix(".bytes"), place.with_suffix(".times")
     if not (data.is_file() and times.is_file()):
         return

@@ -25,7 +25,7 @@ def _different(lines: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Lines = Annotated[int, Field(ge=16, le=4320)]
-"""The shorter side of a picture, in pixels: 720 of 1280 x 720, and of 720 x 1280 too."""
+"""The shorter side of a picture, in pixels: 720 for 1280 x 720, and for 720 x 1280 too."""
 
 
 _CaptionService = Annotated[str, Field(pattern=r"^(CC[1-4]|SERVICE([1-9]|[1-5][0-9]|6[0-3]))$")]
@@ -33,8 +33,11 @@ _Language = Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,4
 
 
 class PackageParameters(JobParameters):
-    """`renditions` are the shorter sides of their pictures; without it they follow from the source. `publish` is for the Event that
-    owns the job."""
+    """The parameters of workflows that package a film.
+
+    `renditions` are the shorter sides of their pictures; by default they follow from the source. `publish` is for the Event that
+    owns the job.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b", "renditions": [720, 360]}]}

@@ -1,6 +1,6 @@
 """The step that measures the quality of a film and judges it by a profile, and the workflow `quality_check`, which does only that.
 
-It decodes the whole film once. What is found is `quality.json`, and the Event of the content is told of it.
+It decodes the whole film once. The results are written to `quality.json`, and the Event of the content is notified of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from workers.media.source import Source, source
 QUALITY: Final = "quality"
 REPORT: Final = "quality.json"
 MOST_REASONS: Final = 20
-"""An Event keeps so many reasons; the report has all."""
+"""The largest number of reasons that an Event keeps; the report has all."""
 ProfileName = Annotated[
     RelativePath,
     Field(
@@ -45,7 +45,7 @@ ProfileName = Annotated[
 
 
 class Quality(BaseModel):
-    """The check of quality that a client asks for."""
+    """The check of quality that a client requests."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
@@ -56,7 +56,10 @@ class Quality(BaseModel):
 
 
 class QualityCheck(JobParameters):
-    """`file` is below the folder of the content; without it the film of the content is checked, and its Event is told."""
+    """The parameters of `quality_check`.
+
+    `file` is below the folder of the content; without it the film of the content is checked, and its Event is notified.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"content_id": "match-17", "file": "match.mp4", "profile": "a85"}]})
 
@@ -67,7 +70,7 @@ class QualityCheck(JobParameters):
 
 
 def profile_of(context: StepContext[Any], wanted: Quality) -> Profile:
-    """Fails for good for a profile that does not exist or is broken, with the reason."""
+    """Return the profile. A profile that does not exist or is invalid fails the step for good, with the reason."""
     profile = PROFILES.get(wanted.profile) or _own(context, wanted.profile)
     return profile if wanted.keep_private is None else profile.model_copy(update={"keep_private": wanted.keep_private})
 
@@ -90,7 +93,7 @@ def _own(context: StepContext[Any], name: str) -> Profile:
 
 
 def measure(context: StepContext[Any], file: MediaFile, *, profile: Profile) -> Report:
-    """Decodes the film. Its verdict and the reasons are written to the log of the job."""
+    """Decode the film and judge it. The verdict and the reasons are written to the log of the job."""
     media = source(file)
     errors = _decode(context, media)
     folder = context.workspace
@@ -109,7 +112,7 @@ def measure(context: StepContext[Any], file: MediaFile, *, profile: Profile) -> 
 
 
 def _decode(context: StepContext[Any], media: Source) -> int:
-    """Count the errors that the decoders find. A source may change in its middle: it is brought to one form first."""
+    """Count the errors that the decoders find. A source may change in its middle, so it is brought to one form first."""
     picture = media.picture
     shown = Track(f"0:{picture.index}", f"{fitted(picture.width, picture.height)},format=yuv420p", True)
     formed = FormedTracks((shown, *(Track(f"0:{sound.index}", sound_form(sound.channels), False) for sound in media.sounds)))
@@ -179,7 +182,7 @@ def check(context: StepContext[QualityCheck]) -> StepResult:
 
 
 def measure_film(context: StepContext[Any], film: str) -> StepResult:
-    """The step of a workflow that makes a film and keeps it by this name: only where a check is wanted."""
+    """Measure the film that an earlier step kept under this name, if the job requests a check."""
     wanted: Quality | None = context.parameters.quality
     if wanted is None:
         return StepResult(message="No check of the quality is wanted", metadata={})

@@ -1,4 +1,4 @@
-"""Reads a source for a step: brings each track to its one form, and compares what was made with what was read."""
+"""Reads a source for a step: brings each track to one form, and compares the output with what was read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SHORTER: Final = 1.0
 
 
 def listed(name: str, track: str = "0") -> tuple[str, ...]:
-    """Options that list the packets of a track of an output, for `Reading.check`."""
+    """Return options that list the packets of a track of an output, for `Reading.check`."""
     return (f"-stats_mux_pre:{track}", f"made-{name}.txt", f"-stats_mux_pre_fmt:{track}", "{t}")
 
 
 def stay(media: Source, lines: int) -> Stay | None:
-    """Hold a picture that, by the headers of the tracks, ends long before the sound."""
+    """Return how long to hold a picture that, by the headers of the tracks, ends long before the sound; None if it does not."""
     until = max((sound.ends for sound in media.sounds if sound.ends is not None), default=0.0)
     ends = media.picture.ends
     return Stay(until, lines) if ends is not None and until - ends > _SHORTER else None
@@ -32,14 +32,14 @@ def stay(media: Source, lines: int) -> Stay | None:
 
 @dataclass(frozen=True)
 class Reading:
-    """`copied` are the streams of tracks that are not decoded."""
+    """A source that a step reads. `copied` are the streams of tracks that are not decoded."""
 
     context: StepContext[Any]
     media: Source
     copied: Collection[int] = ()
 
     def formed(self, width: int, height: int) -> FormedTracks:
-        """The tracks that are decoded: the picture in this size, then the sounds."""
+        """Return the tracks that are decoded: the picture in this size, then the sounds."""
         picture = self.media.picture
         shown = ",".join((*progressive_sdr(picture), fitted(width, height, coded=picture.colours.film.coded)))
         tracks = (
@@ -53,8 +53,11 @@ class Reading:
         return tuple(option for listing in self._listings for option in listing.options())
 
     def check(self, *, made: Sequence[str], tells: bool) -> None:
-        """`made` are the names for `listed`: that of the picture, then those of what sounds became, which may be the same.
-        `tells`: what is odd about the source is told to the log."""
+        """Compare the outputs with the source.
+
+        `made` are the names that were given to `listed`: that of the picture, then those of the outputs of the sounds, which may be
+        the same. With `tells`, oddities of the source are logged.
+        """
         read = self.read
         names = ["The picture", *(name for name, _ in sound_names(self.media, read[1:]))]
         if tells:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflows.content_file import probe
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.vod.codecs import aac, h264, heard
+from workers.jobs.workflows.vod.codecs import aac, h264
 from workers.jobs.workflows.vod.ladder import Rendition, ladder
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.reading import Reading, listed, stay
@@ -23,7 +23,7 @@ from workers.media.outputs import TRACKS, language
 from workers.media.source import Sound, Source, lasts, source
 
 CONVERTED: Final = "source.mp4"
-"""What an earlier step of the job kept as the source."""
+"""The name under which an earlier step of the job keeps the source."""
 _QUALITY: Final = 21
 
 
@@ -64,24 +64,24 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
 
 
 def _sound_notes(context: StepContext[PackageParameters], media: Source) -> list[Mapping[str, str]]:
-    """What the step that made the source has noted of each sound track; else what the source says."""
+    """Return the notes on each sound track, of the step that made the source; otherwise those of the source."""
     noted: Sequence[Mapping[str, str]] = context.results.get("convert", {}).get("sounds", ())
     source_notes: list[Mapping[str, str]] = [track_of(sound).noted() for sound in media.sounds]
     return [*noted] if len(noted) == len(source_notes) else source_notes
 
 
 def length_of(context: StepContext[Any], name: str) -> float:
-    """How many seconds a file of the workspace lasts, that was made by this step."""
+    """Return the length, in seconds, of a file of the workspace that this step has made."""
     return lasts(probe_at(context, context.workspace / name, name=name, show=("-show_format",)))
 
 
 def has_source(context: StepContext[PackageParameters]) -> bool:
-    """Whether an earlier step has made the source."""
+    """Return True if an earlier step has made the source."""
     return not {"convert", "join"}.isdisjoint(context.results)
 
 
 def source_file(context: StepContext[PackageParameters]) -> MediaFile:
-    """What an earlier step converted, else the file that is published."""
+    """Return the file that an earlier step converted, otherwise the published file."""
     if has_source(context):
         return probe_at(context, context.job_file(CONVERTED), name="the source")
     return probe(context, f"{context.job.content_id}.mp4")
@@ -91,7 +91,7 @@ def _filters(media: Source, formed: FormedTracks, renditions: tuple[Rendition, .
     split = "".join(f"[s{number}]" for number in range(len(renditions)))
     sizes = (f"scale={rendition.width}:{rendition.height}:flags=bicubic,setsar=1" for rendition in renditions)
     scaled = (f"[s{number}]{size}[v{number}]" for number, size in enumerate(sizes))
-    sounds = (heard(formed.label(number), f"a{number}", sound=sound) for number, sound in enumerate(media.sounds, 1))
+    sounds = (track_of(sound).graph([formed.label(number)], f"a{number}") for number, sound in enumerate(media.sounds, 1))
     shown = steady(formed.label(0), "shown", stay=stay(media, renditions[0].height))
     return ";".join((shown, f"[shown]split={len(renditions)}{split}", *scaled, *sounds))
 

@@ -9,7 +9,7 @@ _HEAD: Final = '<?xml version="1.0" encoding="utf-8"?>\n<smil xmlns="http://www.
 
 
 def smil(made: Mapping[str, Any], *, folder: str) -> str:
-    """`folder` is where the files of the renditions lie."""
+    """Return the manifest. `folder` is the folder with the files of the renditions."""
     videos = [
         f'<video src="{folder}/{video["file"]}" systemBitrate="{video["bitRate"]}"'
         f' width="{video["width"]}" height="{video["height"]}"/>'

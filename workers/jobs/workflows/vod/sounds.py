@@ -1,4 +1,4 @@
-"""The sound tracks of a film: which tracks of the source they are made of, what they are for, and how loud they are."""
+"""The sound tracks of a film: the tracks of the source that they are made from, their purpose, and their loudness."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from workers.media.quality import PROFILES
 from workers.media.source import Sound, Source
 
 MOST_SOURCE_TRACKS: Final = 16
-"""Tracks of a source that are read where they are joined: a recorder of broadcasts writes each channel as a track."""
+"""The largest number of tracks that are read from a source whose tracks are joined: broadcast recorders write each channel as a
+track."""
 _MOST: Final = 8
 _TOLERANCE: Final = 0.5
-"""LU. Sound that is so near to the target stays as it is."""
+"""The difference to the target, in LU, within which sound stays as it is."""
 _NEAR: Final = 0.2
-"""LU. A limiter takes from the loudness of what is made louder; it is then made louder once more."""
+"""The accepted difference in LU. A limiter reduces the loudness of amplified sound, which is then amplified once more."""
 _TRIES: Final = 3
 _MOST_GAIN: Final = 40.0
-"""dB. What is softer is noise."""
+"""The largest gain in dB. Anything softer is noise."""
 _HEADROOM: Final = 0.5
-"""dB below the true peak that is allowed: the codec adds a little."""
+"""The distance in dB from the allowed true peak, since the codec adds a little."""
 _OVERSAMPLED: Final = 4 * RATE
 _JOINED: Final = (1, 2, 6)
-"""Numbers of tracks that make one: as it is, a stereo pair, and 5.1."""
+"""The numbers of tracks that can become one: a single track, a stereo pair, and 5.1."""
 
 
 class Role(StrEnum):
-    """What a sound track is for."""
+    """The purpose of a sound track."""
 
     MAIN = "main"
     DESCRIPTION = "description"
@@ -108,7 +109,7 @@ class SoundTrack(BaseModel):
 
 
 class LoudnessTarget(BaseModel):
-    """How loud sound is to be. Without `target` the profile says it."""
+    """The wanted loudness of sound. Without `target` it is that of the profile."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
@@ -121,21 +122,21 @@ class LoudnessTarget(BaseModel):
 
     @property
     def wanted(self) -> float:
-        """LUFS."""
+        """The wanted integrated loudness in LUFS."""
         usual = PROFILES[self.profile].loudness
         assert usual is not None
         return self.target if self.target is not None else usual
 
     @property
     def peak(self) -> float:
-        """dBTP."""
+        """The largest true peak in dBTP."""
         usual = PROFILES[self.profile].true_peak
         assert usual is not None
         return usual
 
 
 class SoundParameters(BaseModel):
-    """The parameters of a workflow that say which sound tracks its film has."""
+    """The parameters of a workflow that choose the sound tracks of its film."""
 
     sounds: Annotated[tuple[SoundTrack, ...], Field(min_length=1, max_length=_MOST)] | None = Field(
         None,
@@ -155,7 +156,7 @@ class SoundParameters(BaseModel):
 
 
 def limited(peak: float) -> tuple[str, ...]:
-    """Filters that keep peaks between samples below a true peak in dBTP."""
+    """Return filters that keep peaks between samples below a true peak in dBTP."""
     limit = min(10 ** ((peak - _HEADROOM) / 20), 1.0)
     limiter = f"alimiter=limit={limit:.5f}:attack=5:release=50:level=false:latency=true"
     return (f"aresample={_OVERSAMPLED}", limiter, f"aresample={RATE}")
@@ -163,8 +164,11 @@ def limited(peak: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FilmSound:
-    """A sound track of the film. `parts` are the tracks of the source, each a channel where there are several. `gain` is in dB,
-    `peak` the largest true peak in dBTP of what is made louder."""
+    """A sound track of the film.
+
+    `parts` are the tracks of the source, each a channel if there are several. `gain` is in dB, `peak` the largest true peak in dBTP
+    of amplified sound.
+    """
 
     parts: tuple[Sound, ...]
     role: Role
@@ -179,11 +183,14 @@ class FilmSound:
 
     @property
     def changed(self) -> bool:
-        """Whether it must be encoded again."""
+        """Return True if it must be encoded again."""
         return len(self.parts) > 1 or self.gain != 0.0
 
     def graph(self, decoded: Sequence[str], made: str, *, behind: str = "") -> str:
-        """A graph from the parts in their one form to what is encoded. `behind` are filters at its end."""
+        """Return a graph from the parts in their one form to the sound that is encoded.
+
+        It begins with the first picture, with silence while there is no sound. `behind` are filters at its end.
+        """
         louder = [f"volume={self.gain:.3f}dB"] if self.gain else []
         if self.gain > 0:
             louder += limited(self.peak)
@@ -196,7 +203,7 @@ class FilmSound:
         return f"{';'.join(placed)};{labels}amix=inputs={len(decoded)}:normalize=0:duration=longest,{end}[{made}]"
 
     def tags(self, place: int) -> tuple[str, ...]:
-        """Options: what the track at this place of an output says of itself."""
+        """Return options with the language, name and disposition of the track at this place of an output."""
         named = (f"-metadata:s:a:{place}", f"title={self.name}") if self.name else ()
         first = "default" if place == 0 else "0"
         disposition = first if self.role is Role.MAIN else _DISPOSITIONS[self.role] + ("+default" if place == 0 else "")
@@ -208,14 +215,14 @@ class FilmSound:
 
 @dataclass(frozen=True)
 class FilmSounds:
-    """The sound tracks of a film. `found` is its source with the tracks that are used, each once."""
+    """The sound tracks of a film. `media` is its source with the tracks that are used, each once."""
 
     media: Source
     tracks: tuple[FilmSound, ...]
 
     @cached_property
     def files(self) -> Mapping[int, int]:
-        """The track of the film that each stream of the source is part of first."""
+        """The first track of the film that each stream of the source is part of."""
         places: dict[int, int] = {}
         for place, track in enumerate(self.tracks):
             for part in track.parts:
@@ -223,13 +230,13 @@ class FilmSounds:
         return places
 
     def graph(self, place: int, decoded: Mapping[int, str], *, made: str, behind: str = "") -> str:
-        """The graph of a track. `decoded` are labels of the streams that are decoded."""
+        """Return the graph of a track. `decoded` are labels of the streams that are decoded."""
         track = self.tracks[place]
         return track.graph([decoded[part.index] for part in track.parts], made, behind=behind)
 
 
 def film_sounds(context: StepContext[Any], media: Source, *, wanted: SoundParameters) -> FilmSounds:
-    """Which tracks the film has. Fails for good where the source has no such tracks, with the reason."""
+    """Return the sound tracks of the film. If the source lacks a requested track, the step fails for good, with the reason."""
     if wanted.sounds is not None:
         tracks = [_track(media, sound) for sound in wanted.sounds]
     elif wanted.stereo_pairs:
@@ -247,7 +254,7 @@ def film_sounds(context: StepContext[Any], media: Source, *, wanted: SoundParame
 
 
 def track_of(sound: Sound) -> FilmSound:
-    """A track of the source as a track of the film."""
+    """Return a track of the source as a track of the film."""
     role = next((role for mark, role in _MARKS.items() if mark in sound.marks), Role.MAIN)
     return FilmSound((sound,), role, sound.language, sound.name)
 
@@ -285,7 +292,7 @@ def _track(media: Source, wanted: SoundTrack) -> FilmSound:
 
 @dataclass
 class _Level:
-    """A track while its gain is looked for."""
+    """A track while its gain is determined."""
 
     track: FilmSound
     number: int
@@ -294,7 +301,7 @@ class _Level:
 
 
 def _level_tracks(context: StepContext[Any], sounds: FilmSounds, wanted: LoudnessTarget) -> tuple[FilmSound, ...]:
-    """The tracks with their gains. Only sound is decoded, once to measure it, and again for what is limited."""
+    """Return the tracks with their gains. Only sound is decoded, once to measure it, and again for sound that is limited."""
     levels = [_Level(track, number) for number, track in enumerate(sounds.tracks, 1)]
     for attempt in range(_TRIES):
         remaining = [level for level in levels if not level.done]
@@ -321,7 +328,7 @@ def _level_tracks(context: StepContext[Any], sounds: FilmSounds, wanted: Loudnes
 
 
 def _measure(context: StepContext[Any], media: Source, tracks: Sequence[FilmSound]) -> list[float | None]:
-    """The integrated loudness of each track in LUFS, None where it is silent."""
+    """Return the integrated loudness of each track in LUFS; None for a silent one."""
     used = {part.index: part for track in tracks for part in track.parts}
     formed = FormedTracks(tuple(Track(f"0:{index}", sound_form(part.channels), is_picture=False) for index, part in used.items()))
     labels = {index: formed.label(place) for place, index in enumerate(used)}
@@ -352,7 +359,7 @@ def _level_file(place: int) -> str:
 
 
 _DASH_ROLES: Final = ("main", "alternate", "supplementary", "commentary", "dub", "description", "caption", "subtitle")
-"""Audio tracks of one language are told apart by them; else a player takes them for renditions of one."""
+"""Roles that distinguish audio tracks of one language; without them a player takes the tracks for renditions of one."""
 _PACKAGED: Final = {
     Role.DESCRIPTION: "description",
     Role.COMMENTARY: "commentary",
@@ -368,7 +375,7 @@ _NO_LABEL: Final = frozenset('"\\')
 
 
 def packaged_roles(audios: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the packager is told of the role of each track, as it was noted by `FilmSound.noted`."""
+    """Return the packager's flags for the role of each track, as `FilmSound.noted` noted it."""
     taken: set[tuple[str, str]] = set()
     roles: list[str] = []
     for audio in audios:
@@ -381,7 +388,7 @@ def packaged_roles(audios: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def named_in_playlist(text: str, audios: Sequence[Mapping[str, Any]]) -> str:
-    """The master playlist with the names of the tracks: the packager takes no commas."""
+    """Return the master playlist with the names of the tracks, which the packager cannot take if they have commas."""
     names = {f'URI="audio-{number}.m3u8"': _label(audio) for number, audio in enumerate(audios, 1) if audio.get("name")}
     lines = []
     for line in text.splitlines():
@@ -393,7 +400,7 @@ def named_in_playlist(text: str, audios: Sequence[Mapping[str, Any]]) -> str:
 
 
 def named_in_manifest(manifest: bytes, audios: Sequence[Mapping[str, Any]]) -> bytes:
-    """The DASH manifest with the names of the tracks."""
+    """Return the DASH manifest with the names of the tracks."""
     names = {f"audio-{number}.mp4": _label(audio) for number, audio in enumerate(audios, 1) if audio.get("name")}
     if not names:
         return manifest

@@ -1,7 +1,7 @@
-"""Subtitle tracks of a source: which there are, and the text of those that have one. The log tells of those that consist of
-pictures, as discs and broadcasts have them.
+"""The subtitle tracks of a source, and the text of those that have one. Tracks of pictures, as on discs and in broadcasts, are
+logged.
 
-What is wrong with a track never fails the film: the track is left out with a warning.
+A fault in a track never fails the film: the track is left out with a warning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from workers.media.file import MediaFile
 
 MOST_TRACKS: Final = 32
 _TEXTS: Final = frozenset({"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"})
-"""Codecs that ffmpeg makes WebVTT of."""
+"""Codecs that ffmpeg converts to WebVTT."""
 _IN_SAMPLES: Final = frozenset({"ttml", "wvtt"})
 _LINE_21: Final = "eia_608"
 _PICTURES: Final = frozenset({"hdmv_pgs_subtitle", "dvd_subtitle", "dvb_subtitle", "xsub", "dvb_teletext", "arib_caption"})
@@ -36,8 +36,11 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class SubtitleTrack:
-    """`index` is that of its stream. `language` is a tag of BCP 47, `und` where the source does not tell it; `kind` is captions,
-    subtitles, descriptions or forced; `name` may be empty."""
+    """A subtitle track of a source.
+
+    `index` is that of its stream. `language` is a tag of BCP 47, `und` if the source states none. `kind` is captions, subtitles,
+    descriptions or forced. `name` may be empty.
+    """
 
     index: int
     codec: str
@@ -47,7 +50,7 @@ class SubtitleTrack:
 
 
 def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[SubtitleTrack, ...]:
-    """List the subtitle tracks whose text can be had, and log the others."""
+    """List the subtitle tracks whose text can be read, and log the others."""
     streams = [stream for stream in file.streams if _is_subtitle(stream)]
     tracks: list[SubtitleTrack] = []
     for stream in streams:
@@ -65,7 +68,7 @@ def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[Subtitl
 def subtitles(
     context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]
 ) -> Iterator[tuple[SubtitleTrack, Captions]]:
-    """The tracks with their cues, whose times count from the first picture of the file."""
+    """Yield the tracks with their cues, whose times count from the first picture of the file."""
     if not tracks:
         return
     if not _extract(context, file, tracks=tracks) and len(tracks) > 1:
@@ -83,7 +86,7 @@ def subtitles(
 
 
 def bcp_47(language: object) -> str:
-    """The tag of a language that a container names, mostly by three letters; `und` where it names none."""
+    """Return the tag of a language that a container names, mostly by three letters; `und` if it names none."""
     if not isinstance(language, str) or not language or len(language) > 35:
         return "und"
     try:
@@ -94,7 +97,7 @@ def bcp_47(language: object) -> str:
 
 
 def _is_subtitle(stream: dict[str, Any]) -> bool:
-    """ffmpeg knows WebVTT in MP4 only by its four letters."""
+    """Return True for a subtitle track. ffmpeg knows WebVTT in MP4 only by its four letters."""
     return stream.get("codec_type") == "subtitle" or stream.get("codec_tag_string") == "wvtt"
 
 
@@ -118,7 +121,7 @@ def _kind(disposition: dict[str, Any], *, captions: bool) -> str:
 
 
 def _extract(context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]) -> bool:
-    """Return True if ffmpeg has read the file to its end for the tracks. Sparse tracks make no progress that could be watched."""
+    """Return True if ffmpeg has read the file to its end for the tracks. Sparse tracks show no progress that could be monitored."""
     outputs = [option for track in tracks for option in _output(track)]
     source = file.input(used=[track.index for track in tracks])
     ended = context.run("ffmpeg", "-nostdin", "-v", "error", "-y", *source, *outputs, seconds=LONGEST)
@@ -133,7 +136,7 @@ def _output(track: SubtitleTrack) -> tuple[str, ...]:
 
 
 def _read(context: StepContext[Any], track: SubtitleTrack) -> Captions:
-    """Raises `UnreadableCaptions`."""
+    """Read the text of an extracted track. Raises `UnreadableCaptions`."""
     place = context.workspace / f"track-{track.index}"
     if track.codec == _LINE_21:
         pictures = ((packet.at, _triples(packet.data)) for packet in packets(place))

@@ -1,5 +1,5 @@
-"""Text tracks of films: on their way from the step that finds them in a source to the step that packages them, as files of the job;
-and those that are published."""
+"""The text tracks of films: as files of a job, between the step that finds them in a source and the step that packages them; and
+those that are published."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LARGEST: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The cues count from the first picture of the film. `language` is a tag of BCP 47."""
+    """A text track of a film. The cues count from the first picture of the film. `language` is a tag of BCP 47."""
 
     language: str
     kind: CaptionKind
@@ -38,7 +38,7 @@ class Text:
 
 
 def keep_texts(context: StepContext[Any], texts: Iterable[Text]) -> list[dict[str, str]]:
-    """Gives what the metadata of the step say of them."""
+    """Keep the texts for later steps, and return the list of them for the metadata of the step."""
     listed = []
     for number, text in enumerate(texts, 1):
         file = f"text-{number}.vtt"
@@ -49,12 +49,12 @@ def keep_texts(context: StepContext[Any], texts: Iterable[Text]) -> list[dict[st
 
 
 def comes_of_source(context: StepContext[Any]) -> bool:
-    """Tell whether the job makes the film of a source, where others package it again."""
+    """Return True if the job makes the film from a source; other jobs package an existing film again."""
     return any(step in context.results for step in _STEPS)
 
 
 def read_texts(context: StepContext[Any]) -> list[Text] | None:
-    """Those that an earlier step of the job kept. None: no step was to look for any."""
+    """Return the texts that an earlier step of the job kept; None if no step was to look for any."""
     listed = next((context.results[step].get(TEXTS, ()) for step in _STEPS if step in context.results), None)
     if listed is None:
         return None
@@ -65,7 +65,7 @@ def read_texts(context: StepContext[Any]) -> list[Text] | None:
 
 
 def published_tracks(context: StepContext[Any], content: str) -> list[TextTrack]:
-    """The text tracks of a film as it is published now, by any of its playlists."""
+    """Return the text tracks of a film as it is published now, by any of its playlists."""
     for folder in _FOLDERS:
         try:
             with context.path(f"{content}/{folder}/{_PLAYLIST}").open("rb") as opened:
@@ -76,8 +76,10 @@ def published_tracks(context: StepContext[Any], content: str) -> list[TextTrack]
 
 
 def published_texts(context: StepContext[Any], content: str, *, folder: str | None = None) -> list[Text]:
-    """Those tracks with their cues; with `folder`, those whose files lie there. One that cannot be read is left out with a
-    warning."""
+    """Return the published tracks with their cues; with `folder`, only those whose files are in that folder.
+
+    A track that cannot be read is left out with a warning.
+    """
     texts = []
     for track in published_tracks(context, content):
         if folder is not None and track.folder != folder:

@@ -26,7 +26,7 @@ _USUAL: Final = 100
 _MOST: Final = 2_000
 _LONGEST_STEP: Final = 10
 _QUALITY: Final = 3
-"""The quality of the JPEG files, as ffmpeg counts it."""
+"""The quality of the JPEG files, on the scale of ffmpeg."""
 _TIMES: Final = "times.txt"
 
 
@@ -44,7 +44,7 @@ def make_thumbnails(context: StepContext[PackageParameters]) -> StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Sheets:
-    """`width` and `height` are those of one small picture."""
+    """The layout of the sprite sheets. `width` and `height` are those of one small picture."""
 
     pictures: int
     width: int
@@ -63,7 +63,7 @@ class Sheets:
         return ceil(self.pictures / (self.columns * self.rows))
 
     def webvtt(self, times: Sequence[float], duration: float) -> str:
-        """W3C, WebVTT; players read the part of a sheet from the fragment of its address."""
+        """Return the times as WebVTT of the W3C; players read the area of a sheet from the fragment of its address."""
         cues = ["WEBVTT\n"]
         ends = [*times[1:], max(duration, times[-1] + 0.001)]
         for place, (begin, end) in enumerate(zip([0.0, *times[1:]], ends, strict=True)):
@@ -80,7 +80,7 @@ def _rendition(context: StepContext[Any], video: Mapping[str, Any]) -> MediaFile
 
 
 def _poster(context: StepContext[Any], file: MediaFile, video: Mapping[str, Any], duration: float) -> None:
-    """A typical picture after a tenth of the film, if one begins there: the first ones are often black."""
+    """Make the poster: a typical picture after a tenth of the film, if one begins there, since the first ones are often black."""
     width = min(int(video["width"]), _WIDEST_POSTER)
     chosen = ("-vf", f"scale={width}:-2:flags=lanczos,thumbnail=50,{JPEG}", "-frames:v", "1", *jpeg(quality=_QUALITY), POSTER)
     for at in (duration / 10, 0.0):
@@ -93,7 +93,7 @@ def _poster(context: StepContext[Any], file: MediaFile, video: Mapping[str, Any]
 def _sprites(
     context: StepContext[Any], file: MediaFile, video: Mapping[str, Any], duration: float
 ) -> tuple[Sequence[float], Sheets]:
-    """Only key frames are decoded: there is one every two seconds."""
+    """Make the sprite sheets. Only key frames are decoded: there is one every two seconds."""
     step = KEY_SECONDS * ceil(max(min(duration / _USUAL, _LONGEST_STEP), duration / _MOST, 0.001) / KEY_SECONDS)
     select = f"select='if(gte(t+0.001,ld(0)),st(0,(floor((t+0.001)/{step})+1)*{step}),0)'"
     keys = ("-skip_frame", "nokey", *file.input())
