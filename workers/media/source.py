@@ -111,7 +111,7 @@ class Source:
     def check_length(self, made: float) -> None:
         """Fail if the file is shorter than it says. Half a file has the headers of the whole file."""
         if self.lasts - made > max(1.0, self.lasts * _LOST):
-            raise Unusable(f"{self.file.name} says that it lasts {self.lasts:.1f} s and ends after {made:.1f} s: it is not whole.")
+            raise Unusable(f"{self.file.name} says that it lasts {self.lasts:.1f} s and ends after {made:.1f} s: it is incomplete.")
 
 
 def source(file: MediaFile, *, most_sounds: int = MOST_SOUNDS) -> Source:

@@ -80,7 +80,7 @@ async def test_a_clip_that_changes_is_not_copied(hosts: StepProcessPool, root: P
     assert picture(clip).sizes == ((320, 180),)
     assert box(clip, 1.54) == pytest.approx((40, 0, 240, 180), abs=2), "bars, not stretched"
     assert apart(picture(clip).flashes, sound(clip).beeps) < FRAME
-    said = "film/changing.mp4 is another picture from 3.995 s on, so the clip is encoded again."
+    said = "The picture of film/changing.mp4 changes at 3.995 s, so the clip is encoded again."
     assert (Severity.INFO, said) in listener.lines
     listener = Listener()
     clip = await made(hosts, root, "asset_video", **given, listener=listener, start="00:00:00.500", end="00:00:03.500")

@@ -202,7 +202,7 @@ async def test_a_step_of_loudness_has_sound_encoded_again(hosts: StepProcessPool
     assert not isinstance(made, Failed), made
     assert (made["sources"]["copied"], made["sources"]["sound"]) == (2, "encoded again")
     assert [lufs(root / "film/film.mp4", at, 3.8) for at in (0.1, 4.1)] == pytest.approx([-23.0] * 2, abs=1.0)
-    assert "its loudness steps before item 2" in str(listener.lines)
+    assert "its loudness jumps before item 2" in str(listener.lines)
 
 
 async def test_the_sound_of_a_film_is_brought_to_the_loudness_of_its_playlist(hosts: StepProcessPool, root: Path) -> None:
@@ -328,7 +328,7 @@ async def test_times_of_day_count_from_the_start_of_the_source(hosts: StepProces
     assert not isinstance(made, Failed), made
     assert numbers(root / "film/film.mp4") == [*range(25, 50), *range(75, 100)]
     reason = await refused(hosts, root, item(WIDE, **span), starts=starts)
-    assert reason == f"The source of the Event {event(WIDE)} carries no timecode, so 2031-01-02T19:00:01.000Z is nowhere in it."
+    assert reason == f"The source of the Event {event(WIDE)} has no timecode, so 2031-01-02T19:00:01.000Z cannot be found in it."
 
 
 async def test_what_cannot_be_composed_is_refused_in_a_sentence(hosts: StepProcessPool, root: Path) -> None:
@@ -387,7 +387,7 @@ async def test_a_step_that_is_run_again_goes_on_where_it_was(hosts: StepProcessP
         assert len(lines) == 2
         listed.write_text(f"{lines[0]}\n{lines[1][:40]}")
         second, told = await made("items_1", 2, again=1)
-        assert [one[1] for one in told.lines] == ["Going on after 1 items, which the run before had."]
+        assert [one[1] for one in told.lines] == ["Continuing after 1 items, which the previous run had."]
         assert second.outputs == first.outputs
         with (places.workspace(2, 2) / "film-1.ts").open("r+b") as film:
             film.write(b"other")

@@ -121,7 +121,7 @@ async def test_a_broken_download_continues(site: Site) -> None:
         assert site.made(await site.fetch(host.url, sha256=DIGEST)) == BODY
     assert [one.get("range") for one in host.asked] == [None, "bytes=100000-", "bytes=150000-", "bytes=350000-"]
     assert {one.get("if-range") for one in host.asked[1:]} == {'"one"'}
-    assert "Going on at 100000 bytes." in site.told
+    assert "Continuing at 100000 bytes." in site.told
 
 
 async def test_a_file_that_changes_is_fetched_again(site: Site) -> None:
@@ -142,7 +142,7 @@ async def test_a_wrong_range_is_fetched_again(site: Site, ranges: str) -> None:
     async with FileHost(BODY, breaks=[100_000], ranges=ranges) as host:
         assert site.made(await site.fetch(host.url)) == BODY
     assert [one.get("range") for one in host.asked] == [None, "bytes=100000-", None]
-    assert "starting anew" in site.told
+    assert "starting again" in site.told
 
 
 async def test_a_host_that_ignores_if_range_is_detected_by_its_tag(site: Site) -> None:
@@ -193,7 +193,7 @@ async def test_a_later_run_continues_with_a_copy(site: Site) -> None:
         assert site.made(await site.fetch(host.url, run=2, previous_run=1, sha256=DIGEST), run=2) == BODY
     assert host.asked[-1]["range"] == "bytes=100000-"
     assert site.part(1).stat().st_size == 100_000, "somebody may still write there"
-    assert "Going on at 100000 bytes, which the run before had." in site.told
+    assert "Continuing at 100000 bytes, which the previous run had." in site.told
 
 
 async def test_a_later_run_starts_over_after_a_change(site: Site) -> None:
@@ -248,7 +248,7 @@ async def test_a_cancelled_download_leaves_its_part_for_the_next_run(site: Site,
 async def test_a_wrong_digest_fails_and_its_bytes_are_not_used_again(site: Site) -> None:
     async with FileHost(OTHER) as host:
         ended = await site.fetch(host.url, sha256=DIGEST)
-        assert ended == Failed(f"SHA-256 {DIGEST} was expected, {sha256(OTHER).hexdigest()} came.")
+        assert ended == Failed(f"Expected SHA-256 {DIGEST}, received {sha256(OTHER).hexdigest()}.")
         host.body = BODY
         assert site.made(await site.fetch(host.url, run=2, previous_run=1, sha256=DIGEST), run=2) == BODY
     assert "range" not in host.asked[-1]
@@ -258,9 +258,9 @@ async def test_a_wrong_digest_fails_and_its_bytes_are_not_used_again(site: Site)
     ("size", "says_length", "reason"),
     [
         (10, True, "The file is larger than the 10 bytes that were expected."),
-        (2_000_000, True, "2000000 bytes were expected, the host has 1024000."),
+        (2_000_000, True, "Expected 2000000 bytes, the host has 1024000."),
         (10, False, "The file is larger than the 10 bytes that were expected."),
-        (2_000_000, False, "2000000 bytes were expected, 1024000 came."),
+        (2_000_000, False, "Expected 2000000 bytes, received 1024000."),
     ],
 )
 async def test_another_size_is_a_failure(site: Site, size: int, says_length: bool, reason: str) -> None:

@@ -158,7 +158,7 @@ async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio)
         del origin.files["ts/s2.ts"]
         again = await studio.captured([url], moment(2), moment(4), run=2, previous_run=1, frame_accurate=True)
     assert numbers(again) == list(range(50, 100))
-    assert "Going on with 1 segments" in studio.told
+    assert "Continuing with 1 segments" in studio.told
 
 
 async def test_a_run_that_is_interrupted_leaves_its_segments_to_the_next_one(studio: Studio, step_server: ForkServer) -> None:
@@ -226,7 +226,7 @@ ENTITY = b'<!DOCTYPE MPD [<!ENTITY a "aaaa">]><MPD>&a;</MPD>'
     ("break_it", "reason", "final"),
     [
         (_inside, "The address is not public, and no network that is allowed holds it.", True),
-        (_bomb, "The host sends it compressed, though it was asked not to.", True),
+        (_bomb, "The host sends compressed data, although it was asked not to.", True),
         (_becomes(PLAYLIST, ENTITY), "The MPD has a document type, which is refused.", True),
         (_becomes(PLAYLIST, LONG), "The file has more than 8388608 bytes.", True),
         (_becomes(PLAYLIST, LONG[:2_000_000]), "The playlist cannot be read: it has more than 100000 entries.", True),
@@ -235,8 +235,8 @@ ENTITY = b'<!DOCTYPE MPD [<!ENTITY a "aaaa">]><MPD>&a;</MPD>'
         (_becomes(PLAYLIST, ENCRYPTED), "The segments are encrypted (EXT-X-KEY); only a clear stream is captured.", True),
         (_becomes(PLAYLIST, playlist(range(8), began=None)), "It does not tell the time of day", True),
         (_becomes("ts/s2.ts", PAGE), "segment 2: the segment is neither MPEG-TS nor fragmented MP4", False),
-        (_becomes("ts/s2.ts", b""), "segment 2: the segment is empty, or not a whole one", False),
-        (_becomes(PLAYLIST, playlist(range(8), began=BEGAN + timedelta(days=1))), "it has nothing of this time.", True),
+        (_becomes("ts/s2.ts", b""), "segment 2: the segment is empty or incomplete", False),
+        (_becomes(PLAYLIST, playlist(range(8), began=BEGAN + timedelta(days=1))), "it has no segment of this time.", True),
     ],
     ids=lambda one: one[:30] if isinstance(one, str) else "",
 )

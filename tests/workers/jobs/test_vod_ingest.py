@@ -78,7 +78,7 @@ async def test_a_url_is_fetched_checked_and_packaged(hosts: StepProcessPool, roo
     async with FileHost(body) as host:
         wrong = await run(hosts, root, "vod_ingest", content_id="far", url=host.url, sha256="0" * 64)
         assert isinstance(wrong, Failed)
-        assert wrong.reason.startswith(f"SHA-256 {'0' * 64} was expected")
+        assert wrong.reason.startswith(f"Expected SHA-256 {'0' * 64}")
         made = await run(hosts, root, "vod_ingest", content_id="far", url=host.url, sha256=sha256(body).hexdigest())
     assert not isinstance(made, Failed), made
     described = json.loads((root / "far/metadata.json").read_text())
@@ -97,7 +97,7 @@ async def test_a_url_is_fetched_checked_and_packaged(hosts: StepProcessPool, roo
         ("-wide.nut", "The picture of in/-wide.nut has more than 16384 pixels on a side."),
         ("thin.nut", "The picture of in/thin.nut has less than 16 pixels on a side."),
         ("bomb.mkv", "in/bomb.mkv has 65 tracks; at most 64 are read."),
-        ("half.mp4", "in/half.mp4 says that it lasts 3.0 s and ends after 1.4 s: it is not whole."),
+        ("half.mp4", "in/half.mp4 says that it lasts 3.0 s and ends after 1.4 s: it is incomplete."),
         ("empty.mp4", None),
         ("noise.mp4", None),
         ("playlist.mp4", None),

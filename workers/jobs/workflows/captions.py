@@ -43,8 +43,8 @@ class Captions(JobParameters):
         }
     )
 
-    name: RelativePath = Field(description="Path of the WebVTT file that is made, below the folder of the content.")
-    sent: UUID | None = Field(None, strict=False, description="A text that a client has sent; the product names it.")
+    name: RelativePath = Field(description="Path of the new WebVTT file, below the folder of the content.")
+    sent: UUID | None = Field(None, strict=False, description="Id of a text that a client has sent; set by the product.")
     file: RelativePath | None = Field(None, description="The text: a path below the media root.")
     url: WebUrl | None = Field(None, description="The text: an http or https address.")
 

@@ -1,4 +1,4 @@
-"""One run of ffmpeg: its progress is shown, and a run that makes no progress is ended."""
+"""A run of ffmpeg: its progress is shown, and a run that makes no progress is ended."""
 
 from __future__ import annotations
 

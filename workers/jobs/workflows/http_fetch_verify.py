@@ -90,9 +90,9 @@ def store(context: StepContext[HttpFetchVerify]) -> StepResult:
 
 def _fault(download: ResumableDownload, wanted: HttpFetchVerify) -> str | None:
     if wanted.size is not None and download.size != wanted.size:
-        return f"{wanted.size} bytes were expected, {download.size} came."
+        return f"Expected {wanted.size} bytes, received {download.size}."
     if wanted.sha256 is not None and download.sha256 != wanted.sha256:
-        return f"SHA-256 {wanted.sha256} was expected, {download.sha256} came."
+        return f"Expected SHA-256 {wanted.sha256}, received {download.sha256}."
     return None
 
 

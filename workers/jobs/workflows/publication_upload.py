@@ -65,7 +65,7 @@ class PublicationUpload(JobParameters):
         json_schema_extra={"examples": [{"content_id": "match-17", "publication": "8f51eaa1-decb-4863-89d3-9eb99768c67b"}]}
     )
 
-    publication: UUID = Field(strict=False, description="The publication whose job this is; the product submits it.")
+    publication: UUID = Field(strict=False, description="The publication that the job belongs to; set by the product.")
     file: Segment | None = Field(None, description="Name of the film in the folder of the content; by default its MP4.")
 
 
@@ -129,7 +129,7 @@ class _Upload:
         target, added = self._target, list[Details]()
         if TEXTS not in target.capabilities or not isinstance(target, TextTarget):
             self._context.log(
-                f"The destination takes no captions: {len(texts)} texts of the film are not published.", Severity.WARN
+                f"The destination accepts no captions: {len(texts)} texts of the film are not published.", Severity.WARN
             )
             return added
         for text in texts:
@@ -154,7 +154,7 @@ class _Upload:
                 if failed.kind != "retry" or stuck >= _STUCK:
                     raise
                 pause = min(max(failed.after or 0.0, 2.0**stuck / 4), _LONGEST_PAUSE)
-                self._context.log(f"{failed} Going on at {self._furthest} bytes in {pause:g} s.", Severity.WARN)
+                self._context.log(f"{failed} Continuing at {self._furthest} bytes in {pause:g} s.", Severity.WARN)
             await asyncio.sleep(pause)
 
     async def _save(self, state: UploadState) -> None:
@@ -171,7 +171,7 @@ def _open_destination(context: StepContext[PublicationUpload]) -> tuple[OpenedDe
     answer = _ask(context, OPEN)
     opened = _OPENED.validate_python(answer["opened"])
     if opened.order.content_id != context.job.content_id:
-        raise TargetFailed("publication", "The publication is of another content than the job.")
+        raise TargetFailed("publication", "The publication belongs to another content than the job.")
     return opened, answer["state"]
 
 

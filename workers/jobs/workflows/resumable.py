@@ -78,8 +78,8 @@ class ResumableDownload:
                 return
             if not before or answer.status != 416:
                 raise StepFailed(f"The host answered {answer.status}.", final=_is_final(answer.status))
-            self._start_anew("The host has no such part of the file any more")
-        raise StepFailed(f"The host broke off {MOST_BREAKS} times.")
+            self._start_anew("The host no longer has this part of the file")
+        raise StepFailed(f"The host interrupted the download {MOST_BREAKS} times.")
 
     def discard(self) -> None:
         """Delete the file, so that no later run continues it."""
@@ -107,14 +107,14 @@ class ResumableDownload:
             self.discard()
             raise StepFailed(f"The file is larger than the {self._expected} bytes that were expected.")
         if before and failed.kind == "protocol":
-            self._start_anew("The rest of the file cannot be had alone")
+            self._start_anew("The rest of the file cannot be fetched separately")
         elif self._got > before and self._version.validator is not None:
-            self._context.log(f"{failed} Going on at {self._got} bytes.", Severity.WARN)
+            self._context.log(f"{failed} Continuing at {self._got} bytes.", Severity.WARN)
         else:
             raise StepFailed(str(failed)) from None
 
     def _start_anew(self, why: str) -> None:
-        self._context.log(f"{why}; starting anew.", Severity.WARN)
+        self._context.log(f"{why}; starting again.", Severity.WARN)
         self._forget()
 
     def _forget(self) -> None:
@@ -125,7 +125,7 @@ class ResumableDownload:
         version."""
         if self._expected is not None and began.total is not None and began.total != self._expected:
             self.discard()
-            raise StepFailed(f"{self._expected} bytes were expected, the host has {began.total}.")
+            raise StepFailed(f"Expected {self._expected} bytes, the host has {began.total}.")
         if began.offset:
             return
         if self._got:
@@ -165,7 +165,7 @@ class ResumableDownload:
             self._forget()
         self._note()
         if self._got:
-            self._context.log(f"Going on at {self._got} bytes, which the run before had.")
+            self._context.log(f"Continuing at {self._got} bytes, which the previous run had.")
 
 
 def validator(began: DownloadStart) -> str | None:

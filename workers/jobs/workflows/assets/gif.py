@@ -42,10 +42,10 @@ class AssetGif(ClipParameters):
         }
     )
 
-    fps: Annotated[int, Field(ge=1, le=60)] = Field(10, description="Frames in a second.")
+    fps: Annotated[int, Field(ge=1, le=60)] = Field(10, description="Frames per second.")
     width: _Side | None = Field(None, description="Width in pixels; with one side only the other keeps the shape.")
     height: _Side | None = Field(None, description="Height in pixels.")
-    playback_speed: Annotated[float, Field(ge=0, le=100)] = Field(1.0, description="How fast it plays; 0 makes a still picture.")
+    playback_speed: Annotated[float, Field(ge=0, le=100)] = Field(1.0, description="Playback speed; 0 makes a still picture.")
     playback_repeats: Annotated[int, Field(ge=-1, le=65_535)] = Field(
         0, description="-1 plays once, 0 for ever, n repeats n times."
     )

@@ -33,17 +33,15 @@ class AssetParameters(JobParameters):
     `source` is the file that the asset is made from, and `name` the path of the asset, both below the folder of the content.
     """
 
-    source: RelativePath = Field(
-        description="Path of the file that is read, below the folder of the content.", examples=["match.mp4"]
-    )
-    name: RelativePath = Field(description="Path of the file that is made, below the folder of the content.")
+    source: RelativePath = Field(description="Path of the source file, below the folder of the content.", examples=["match.mp4"])
+    name: RelativePath = Field(description="Path of the new file, below the folder of the content.")
 
 
 class ClipParameters(AssetParameters):
     """The parameters of a clip, which is shown from `start` until before `end`."""
 
     start: Time = Field(description="Time from the start of the file, hh:mm:ss[.fff].", examples=["00:01:30"])
-    end: Time = Field(description="Time alike, at which the clip has ended.", examples=["00:01:35"])
+    end: Time = Field(description="Time from the start of the file at which the clip ends, hh:mm:ss[.fff].", examples=["00:01:35"])
 
 
 def in_seconds(time: str) -> float:

@@ -57,9 +57,13 @@ class AssetVideo(ClipParameters):
     )
 
     mezzanine: bool = Field(False, description="Only the highest video track and the first audio track.")
-    frame_accurate: bool = Field(False, description="Cut at the exact frame, which encodes; else at the key frame before it.")
+    frame_accurate: bool = Field(
+        False, description="Cut at the exact frame, which needs encoding; otherwise at the key frame before it."
+    )
     copy_ts: bool = Field(False, description="Keep the times of the source.")
-    filter: Annotated[str, AfterValidator(_valid_filter)] | None = Field(None, description="Which tracks there are to choose from.")
+    filter: Annotated[str, AfterValidator(_valid_filter)] | None = Field(
+        None, description="Expression that selects the tracks that are available."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) ->
     """Return True if the picture changes its form between the beginning of the file and the end of the clip."""
     at = change(context, source, codec=picture_of(source).codec, begin=clip.first.key, end=clip.end) if source.is_mp4 else None
     if at is not None:
-        context.log(f"{source.name} is another picture from {at:.3f} s on, so the clip is encoded again.")
+        context.log(f"The picture of {source.name} changes at {at:.3f} s, so the clip is encoded again.")
     return at is not None
 
 

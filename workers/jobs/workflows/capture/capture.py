@@ -1,4 +1,4 @@
-"""`vod_capture`: turns what was live into the MP4 file of its content, which is packaged as by `vod_package`.
+"""`vod_capture`: turns a live stream into the MP4 file of its content, which is packaged as by `vod_package`.
 
 Playlists and segments come through the guarded client in the first step, the only one that has the network. ADR 0049.
 """
@@ -62,7 +62,7 @@ def record(context: StepContext[VodCapture]) -> StepResult:
 
 
 def join(context: StepContext[VodCapture]) -> StepResult:
-    """The film of what was recorded, and its subtitles."""
+    """Make the film and its subtitles from the recording."""
     given = context.parameters
     recording = read_recording(context)
     joined = join_pieces(context, recording, accurate=given.frame_accurate, copy_ts=given.copy_ts)

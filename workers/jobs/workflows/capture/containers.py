@@ -1,6 +1,6 @@
-"""The containers of segments, MPEG-TS and fragmented MP4: whether a file is a whole one, and the index of the latter.
+"""The containers of segments, MPEG-TS and fragmented MP4: a check that a file is complete, and the index of the latter.
 
-An origin may send half a segment, or a page that says that there is none, with status 200.
+An origin may send half a segment, or an error page with status 200.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FIRST_BOXES: Final = frozenset({b"styp", b"ftyp", b"moof", b"sidx", b"emsg", b"
 
 
 def container(path: Path) -> Container:
-    """Of a segment. Raises `SourceFault` when it is none, or not a whole one."""
+    """Return the container of a segment. Raises `SourceFault` if the file is not a segment, or not a complete one."""
     if path.stat().st_size < PACKET:
-        raise SourceFault("the segment is empty, or not a whole one")
+        raise SourceFault("the segment is empty or incomplete")
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         if begins_packets(data) and data[4:8] not in _FIRST_BOXES:
             if not is_packets(data):
@@ -40,17 +40,19 @@ def container(path: Path) -> Container:
 
 
 def check_initialization(path: Path) -> None:
-    """Raises `SourceFault` when the file is no initialization section."""
+    """Raise `SourceFault` if the file is not an initialization section."""
     data = path.read_bytes()
     if b"moov" not in _kinds(data):
-        raise SourceFault("the initialization section is none of MP4")
+        raise SourceFault("the initialization section is not MP4")
     if b"encv" in data or b"enca" in data:
         raise SourceFault("The stream is encrypted; only a clear one is captured.", final=True)
 
 
 def indexed(data: bytes, *, begins: int) -> Iterator[tuple[Part, float, float]]:
-    """The subsegments that a `sidx` box lists: where they lie in the file, when they begin and how long they last. `begins` is
-    where `data` lies in the file."""
+    """Yield the subsegments that a `sidx` box lists: their places in the file, when they begin and how long they last.
+
+    `begins` is the place of `data` in the file.
+    """
     try:
         index = read_index(data, begins=begins)
     except Unreadable as fault:

@@ -8,7 +8,7 @@ from workers.media.errors import Unreadable
 
 
 def parse(body: bytes, url: str, *, now: float) -> dash.Mpd:
-    """Raises `SourceFault`."""
+    """Parse a manifest. Raises `SourceFault`."""
     try:
         return dash.parse(body, url, now=now)
     except Unreadable as fault:

@@ -1,4 +1,4 @@
-"""The segments of one track of a DASH stream that moves on: what its manifest listed before stays known."""
+"""The segments of one track of a DASH stream that moves on. Segments that its manifest no longer lists stay known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _APART = 0.5
 
 
 class DashTrack:
-    """Segments are known by their URLs and counted here: not every manifest counts them in a way that lasts."""
+    """The segments of a track, identified by their URLs and counted here, since some manifests do not number them permanently."""
 
     def __init__(self, source: int, kind: Kind) -> None:
         self._source = source
@@ -22,7 +22,7 @@ class DashTrack:
         self._listed: set[tuple[int, Resource]] = set()
 
     def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
-        """What an earlier run knew."""
+        """Restore the segments of an earlier run."""
         self.segments = sorted(segments, key=lambda segment: segment.at)
         self.clocked = clocked
         self._listed = {(segment.epoch, segment.resource) for segment in self.segments}
@@ -43,7 +43,7 @@ class DashTrack:
         made = Segment(self._source, self._kind, entry.epoch, 0, entry.resource, entry.at, entry.lasts, entry.init)
         if last is not None:
             if entry.at < last.at + last.lasts * _APART:
-                return  # an old manifest, as caches give out
+                return  # an old manifest from a cache
             adjoins = entry.epoch == last.epoch and abs(entry.at - last.end) <= _APART * entry.lasts
             made = replace(made, sequence=last.sequence + (1 if adjoins else 2), breaks=entry.epoch != last.epoch)
         self.segments.append(made)

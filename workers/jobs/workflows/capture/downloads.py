@@ -1,4 +1,4 @@
-"""Requests to origins, several at a time through one guarded client, each within limits of its own."""
+"""Requests to origins, several at a time through one guarded client, each within its own limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEGMENT_SECONDS: Final = 120.0
 SILENCE: Final = 10.0
 _LOOK: Final = 64 * MIB
 _LATER: Final = frozenset({404, 408, 425, 429})
-"""Statuses after which a segment may still come: it may not be at the origin, or at its cache, yet."""
+"""Statuses after which a segment may still come: it may not have reached the origin, or its cache, yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Text:
 
 
 class Downloads:
-    """Raises `SourceFault` for what an origin does, and `StepFailed` beyond a limit of the whole capture."""
+    """The requests of a capture. Raises `SourceFault` for faults of an origin, and `StepFailed` beyond a limit of the whole
+    capture."""
 
     def __init__(self, client: Download, folder: Path, *, limits: DownloadLimits, silence: float = SILENCE) -> None:
         self._client = client
@@ -45,7 +46,7 @@ class Downloads:
         self._look_at = 0
         self._count = 0
         self.latest: dict[str, Text] = {}
-        """The texts that came last from the addresses of `kept`."""
+        """The latest texts from the addresses of `remembered`."""
         self.remembered: frozenset[str] = frozenset()
 
     async def text(self, url: str) -> Text:
@@ -64,7 +65,7 @@ class Downloads:
             to.unlink(missing_ok=True)
 
     async def piece(self, resource: Resource, *, most: int = MOST_PLAYLIST) -> bytes:
-        """A small part of a file."""
+        """Return a small part of a file."""
         if resource.part is not None and resource.part.size > most:
             raise SourceFault(f"A part of a file has more than {most} bytes.", final=True)
         self._count += 1
@@ -85,7 +86,7 @@ class Downloads:
                     resource.url, to, part=resource.part, most=most, seconds_without_data=self._silence, seen=self._seen
                 )
         except TimeoutError:
-            raise SourceFault(f"The host did not send all of it within {seconds:g} s.") from None
+            raise SourceFault(f"The host did not send the whole file within {seconds:g} s.") from None
         except OutboundRefused as refused:
             raise SourceFault(str(refused), final=True) from None
         except OutboundFailed as failed:
@@ -94,7 +95,7 @@ class Downloads:
             wrong = 400 <= answer.status < 500 and answer.status not in _LATER
             raise SourceFault(f"The host answered {answer.status}.", final=wrong)
         if answer.headers.get("content-encoding", "identity").lower() not in ("identity", ""):
-            raise SourceFault("The host sends it compressed, though it was asked not to.", final=True)
+            raise SourceFault("The host sends compressed data, although it was asked not to.", final=True)
         return answer.url
 
     def _seen(self, piece: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Downloads the segments that are wanted, in that order, several at a time, and looks whether they are whole."""
+"""Downloads the requested segments in order, several at a time, and checks that they are complete."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from workers.jobs.workflows.capture.shelf import Shelf
 TRIES: Final = 3
 _AT_ONCE: Final = 6
 _LONGEST_WAIT: Final = 10.0
-"""Seconds. A segment may be listed a little before it is there, all the more where the clock of the origin is behind ours."""
+"""Seconds. A segment may be listed a little before it is available, particularly if the clock of the origin is behind."""
 
 
 class Fetcher:
-    """`unusable` are the names of segments that cannot be had. `given_up` is told each of them with its reason, `fetched` the
-    others."""
+    """Downloads segments.
+
+    `unusable` are the names of segments that cannot be fetched. `on_given_up` is called with each of them and the reason,
+    `on_fetched` with the others.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class Fetcher:
                 self._queue.put_nowait(segment)
 
     async def run(self) -> None:
-        """Until it is cancelled, or a limit of the whole capture is reached."""
+        """Download until it is cancelled, or a limit of the whole capture is reached."""
         async with asyncio.TaskGroup() as group:
             for _ in range(_AT_ONCE):
                 group.create_task(self._work())
@@ -89,7 +92,7 @@ class Fetcher:
         await self._downloads.file(segment.resource, made)
         format_ = await asyncio.to_thread(container, made)
         if (self.container or format_) != format_ or (format_ == "mp4") != (segment.init is not None):
-            raise SourceFault("its segments are of another format than the others", final=True)
+            raise SourceFault("its segments have another format than the others", final=True)
         if segment.init is not None:
             await self._initialize(segment.init)
         self.container = format_
@@ -105,11 +108,14 @@ class Fetcher:
 
 
 def failed(task: asyncio.Task[None]) -> BaseException | None:
-    """What ended a task that does not end by itself: the failure of the step, where that is what it was."""
+    """Return the fault that ended a task; None if it is running or was cancelled.
+
+    If it is a group of faults, the failure of the step is returned if there is one.
+    """
     fault = task.exception() if task.done() and not task.cancelled() else None
     if isinstance(fault, BaseExceptionGroup):
         first: BaseException = fault.exceptions[0]
         fault = next((exception for exception in fault.exceptions if isinstance(exception, StepFailed)), first)
     if isinstance(fault, OSError):
-        return StepFailed(f"What came cannot be written: {fault.strerror}.")
+        return StepFailed(f"The download cannot be written: {fault.strerror}.")
     return fault

@@ -1,7 +1,7 @@
-"""The MP4 file of a capture, from files that have its tracks on one line of time stamps.
+"""The MP4 file of a capture, made from files that have its tracks on one line of time stamps.
 
-Tracks are copied, unless the film is to begin at a frame that is no key frame, or a track changes on its way: an MP4 file describes
-each track once.
+Tracks are copied, unless the film is to begin at a frame that is not a key frame, or a track changes on its way: an MP4 file
+describes each track once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _FORWARD: Final = "select='isnan(prev_selected_t)+gt(t,prev_selected_t)'"
 """Selects frames whose times rise. Where sources with other key frames adjoin, the last frames of a source may be there only
 because others were predicted from them."""
 _H264: Final = ("libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p")
-"""To the eye the result is as good as the source."""
+"""The result is visually as good as the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Places of the first frame, of the one before and of the end of the last one. `dts` is when the first one is decoded."""
+    """Places of the first frame, of the one before it and of the end of the last one. `dts` is when the first one is decoded."""
 
     first: float
     before: float | None
@@ -37,7 +37,7 @@ class Cut:
     end: float
     last: float
     moment: float
-    """When the first frame was shown, in the times of the recording."""
+    """The time of the first frame in the recording."""
 
     @property
     def lasts(self) -> float:
@@ -46,9 +46,12 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The way in which the film is made. `origin` is the place that has the time stamp 0 in the files. `accurate`: all tracks are
-    encoded again. `varying` are tracks that change on their way, with the form that they get; `picture` is the form of the picture,
-    whether it changes or not, and `converted` are filters that its colours need."""
+    """The way in which the film is made.
+
+    `origin` is the place that has the time stamp 0 in the files. `accurate` means that all tracks are encoded again. `varying` are
+    tracks that change on their way, with the form that they get; `picture` is the form of the picture, whether it changes or not,
+    and `converted` are filters that its colours need.
+    """
 
     cut: Cut
     origin: float
@@ -71,7 +74,7 @@ class Made:
         if not (self.accurate or "v" in self.varying):
             first, dts, end = (self._place(time - HALF) for time in (cut.first, cut.dts, cut.end))
             return ("-bsf:v", f"noise=drop=lt(pts*tb\\,{first})+lt(dts*tb\\,{dts})+gte(dts*tb\\,{end})")
-        # Between frames, since times are rounded.
+        # The borders are between frames, since times are rounded.
         begin = cut.first - FRAME if cut.before is None else (cut.before + cut.first) / 2
         trim = f"trim=start={self._place(begin)}:end={self._place((cut.last + cut.end) / 2)}"
         sized = shaped(self.picture) if "v" in self.varying else f"{EVEN_SIZE}:{self.picture.colours.film.coded}"
@@ -110,11 +113,11 @@ def _aac(track: str) -> tuple[str, ...]:
 
 
 def shaped(form: Picture) -> str:
-    """The whole picture at one size with square pixels, between black bars where its shape is another one."""
+    """Return filters that show the whole picture at one size with square pixels, between black bars if its shape differs."""
     return f"{fitted(*form.size)},scale={form.colours.film.coded}"
 
 
 def uniform(form: Sound) -> str:
-    """Sound with one rate and one layout, whatever it was before."""
+    """Return a filter that gives sound one rate and one layout, whatever it had before."""
     layout = form.layout or LAYOUTS.get(form.channels, "")
     return f"aformat=sample_rates={form.rate}{f':channel_layouts={layout}' if layout else ''}"

@@ -17,7 +17,7 @@ _SQUARE: Final = frozenset({"0:1", "N/A", "None", ""})
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`shape` is the width of a pixel in its heights, as ffmpeg spells it. `hdr`: it is of high dynamic range."""
+    """The form of a picture. `shape` is the aspect ratio of a pixel, as ffmpeg spells it. `hdr` means high dynamic range."""
 
     codec: str
     profile: str
@@ -72,7 +72,7 @@ class TrackForms:
 
 
 def forms(probed: Mapping[str, Any]) -> dict[str, Form]:
-    """Map `v`, `a0`, `a1` and so on to the forms of the tracks, from what ffprobe shows of the streams of a file."""
+    """Map `v`, `a0`, `a1` and so on to the forms of the tracks, from the output of ffprobe for the streams of a file."""
     tracks: dict[str, Form] = {}
     for stream in probed.get("streams", ()):
         profile = str(stream.get("profile", "")).replace("unknown", "")
@@ -101,13 +101,13 @@ def forms(probed: Mapping[str, Any]) -> dict[str, Form]:
 
 
 def changes(tracks: Sequence[TrackForms]) -> list[tuple[float, Form, Form]]:
-    """When the form of a track changes, from what to what."""
+    """Return the times at which the form of a track changes, with the forms before and after."""
     line = [entry for track in tracks for entry in track.forms]
     return [(moment, before, after) for (_, before), (moment, after) in pairwise(line) if before != after]
 
 
 def leading(tracks: Sequence[TrackForms]) -> Form:
-    """The form that most of a track has."""
+    """Return the form that most of a track has."""
     seconds: dict[Form, float] = {}
     for track in tracks:
         for form, lasts in track.lasts():

@@ -1,4 +1,4 @@
-"""HLS playlists of a source that is captured. Of what a playlist may say, what would make a capture wrong is refused."""
+"""HLS playlists of a source that is captured. Features of a playlist that would make a capture wrong are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workers.media.hls import UNKNOWN_DURATION, Entry, Playlist, Rendition, read
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A rendition of a master playlist. `audio` is the URL of the playlist of its audio, where that is separate."""
+    """A rendition of a master playlist. `audio` is the URL of the playlist of its audio if that is separate."""
 
     url: str
     bandwidth: int
@@ -22,7 +22,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Subtitles:
-    """A rendition of text: `language` as the playlist has it, `kind` as a caption of ours."""
+    """A rendition of text: `language` as the playlist states it, `kind` as one of the product's kinds of captions."""
 
     url: str
     language: str
@@ -32,8 +32,11 @@ class Subtitles:
 
 @dataclass(frozen=True, slots=True)
 class MediaPlaylist:
-    """`target`: no segment is longer, in seconds, rounded. `ended`: it does not change any more. The addresses of entries are
-    relative to it: most of them are known already, and are not looked at again."""
+    """A media playlist.
+
+    No segment is longer than `target`, in rounded seconds. `ended` means that it does not change any more. The addresses of entries
+    are relative to it: most of them are known already, and are not parsed again.
+    """
 
     url: str
     target: float
@@ -48,7 +51,7 @@ class MediaPlaylist:
 
 
 def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
-    """A media playlist, or the variants of a master playlist, the highest first. Raises `SourceFault`."""
+    """Return a media playlist, or the variants of a master playlist, the highest first. Raises `SourceFault`."""
     playlist = _read(body)
     if playlist.master:
         return _variants(playlist, url)
@@ -57,7 +60,7 @@ def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
     if playlist.key_frames_only:
         raise SourceFault("The playlist has key frames only.", final=True)
     if any(entry.lasts == UNKNOWN_DURATION for entry in playlist.entries):
-        raise SourceFault("A segment of the playlist has no duration (EXTINF), or one that is no number of seconds.", final=True)
+        raise SourceFault("A segment of the playlist has no duration (EXTINF), or one that is not a number of seconds.", final=True)
     longest = max((entry.lasts for entry in playlist.entries), default=0.0)
     if max(longest, playlist.target or 0.0) > LONGEST:
         raise SourceFault(f"A duration of the playlist is more than {LONGEST:g} seconds.", final=True)
@@ -68,7 +71,7 @@ def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
 
 
 def subtitles(body: bytes, url: str) -> list[Subtitles]:
-    """The text of a master playlist, each address once. Of another playlist there is none. Raises `SourceFault`."""
+    """Return the text renditions of a master playlist, each address once; other playlists have none. Raises `SourceFault`."""
     by_address: dict[str, Subtitles] = {}
     for rendition in _read(body).renditions:
         if rendition.type == "SUBTITLES" and rendition.uri:
@@ -104,7 +107,7 @@ def _variants(playlist: Playlist, url: str) -> tuple[Variant, ...]:
 
 
 def _audio(renditions: Sequence[Rendition], url: str) -> dict[str, str]:
-    """The playlist of each group's audio: the default one, else the first. Audio without one is within the video's segments."""
+    """Return the playlist of each group's audio: the default one, else the first. Other audio is within the video's segments."""
     chosen: dict[str, Rendition] = {}
     for rendition in renditions:
         if rendition.type == "AUDIO" and (

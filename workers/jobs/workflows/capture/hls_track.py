@@ -1,4 +1,4 @@
-"""The segments of one HLS media playlist that moves on: what it listed before stays known."""
+"""The segments of one HLS media playlist that moves on. Segments that it no longer lists stay known."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ _BACK: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ClockJump:
-    """The time of day that a playlist tells jumps by so many seconds, at a moment as it was counted before."""
+    """A jump of the time of day in a playlist by so many seconds, at a moment as it was counted before."""
 
     at: float
     seconds: float
 
 
 class HlsTrack:
-    """`clocked`: the playlist tells the time of day. Else the first segment that was listed begins at 0."""
+    """The segments of a track. If `clocked`, the playlist tells the time of day; otherwise the first segment that was listed begins
+    at 0."""
 
     def __init__(self, source: int, kind: Kind) -> None:
         self._source = source
         self._kind: Kind = kind
         self.segments: list[Segment] = []
-        """In the order of the stream, with gaps where something was not listed, or is said to be absent."""
+        """The segments in the order of the stream, with gaps for segments that were not listed or are marked as absent."""
         self.clocked = False
         self.restarts = 0
         self.jumps: list[ClockJump] = []
-        """The jumps of the clock that were found since somebody last asked for them."""
+        """The jumps of the clock since they were last taken."""
         self._at: dict[int, float] = {}
-        """When the segments of the present epoch begin, by sequence."""
+        """The begin of each segment of the present epoch, by sequence."""
         self._jumped = 0.0
         self._epoch = 0
         self._urls: dict[int, str] = {}
-        """Of the present epoch, by sequence, also of absent segments."""
+        """The URLs of the present epoch, by sequence, including those of absent segments."""
         self._cursor = (0, 0.0)
-        """The sequence and the time of what comes next."""
+        """The sequence and the time of the next segment."""
         self._moved = False
 
     def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
-        """What an earlier run knew."""
+        """Restore the segments of an earlier run."""
         self.segments = sorted(segments, key=lambda segment: (segment.epoch, segment.sequence))
         self.clocked = clocked
         if self.segments:
@@ -64,11 +65,11 @@ class HlsTrack:
         self.restore([replace(segment, at=segment.at + seconds) for segment in segments], clocked=self.clocked)
 
     def move(self) -> None:
-        """The next playlist is from another address."""
+        """Note that the next playlist is from another address."""
         self._moved = True
 
     def update(self, playlist: MediaPlaylist) -> bool:
-        """Take in a playlist. Gives whether it lists anything new. An old one, as caches give out, changes nothing."""
+        """Take in a playlist, and return True if it lists anything new. An old playlist from a cache changes nothing."""
         entries = playlist.entries
         if not entries:
             return False
@@ -96,8 +97,10 @@ class HlsTrack:
         return bool(fresh)
 
     def _restarts_count(self, playlist: MediaPlaylist) -> bool:
-        """Whether a playlist from another address does not go on with the numbers of the one before. Segments that both list are
-        compared by the time of day, else by the names of their files."""
+        """Return True if a playlist from another address does not continue the numbers of the one before.
+
+        Segments that both list are compared by the time of day, otherwise by the names of their files.
+        """
         entries = playlist.entries
         if self.clocked:
             by_sequence = {segment.sequence: segment for segment in self.segments if segment.epoch == self._epoch}
@@ -111,7 +114,7 @@ class HlsTrack:
         return bool(listed) and all(_file(self._urls[entry.sequence]) != _file(entry.uri) for entry in listed)
 
     def _times(self, playlist: MediaPlaylist, *, restarted: bool) -> list[float]:
-        """When each entry begins. A time of day holds until the next one is told, and for what is before the first one."""
+        """Return when each entry begins. A time of day holds until the next one, and also for the entries before the first one."""
         entries = playlist.entries
         offsets = [0.0, *accumulate(entry.lasts for entry in entries)]
         clock_times = [entry.time for entry in entries]
@@ -125,8 +128,11 @@ class HlsTrack:
         return times
 
     def _continuous_times(self, entries: Sequence[Entry], times: list[float]) -> list[float]:
-        """The times of entries where the clock behind them jumps: it is set back, or to another time zone, as at the end of
-        daylight saving time. The stream goes on, so time is counted on from before."""
+        """Return the times of entries without jumps of the clock.
+
+        The clock of the stream may be set back, or to another time zone, as at the end of daylight saving time. The stream
+        continues, so time is counted on from before.
+        """
         if not self.clocked:
             return times
         continuous: list[float] = []
@@ -144,15 +150,17 @@ class HlsTrack:
         return continuous
 
     def _is_jump(self, seconds: float, entry: Entry) -> bool:
-        """True if the clock jumps, and not the stream: time does not go back, and no outage lasts half hours to the second. A jump
-        that takes back an earlier jump counts, too."""
+        """Return True if the clock jumps, and not the stream: time does not go back, and no outage lasts half hours to the second.
+
+        A jump that reverses an earlier jump counts, too.
+        """
         halves = round(seconds / _HALF_HOUR)
         zone = halves > 0 and abs(seconds - halves * _HALF_HOUR) <= _EXACT and not entry.breaks
         back = seconds <= -max(_BACK, entry.lasts / 2)
         return back or zone or (self._jumped > 0 and abs(seconds - self._jumped) <= _EXACT)
 
     def _base(self, playlist: MediaPlaylist, offsets: list[float], *, restarted: bool) -> float:
-        """From what was listed before: what is missing in between lasted as long as the target duration says."""
+        """Return the time of the first entry, counted from earlier segments. Missing segments count with the target duration."""
         sequence, at = self._cursor
         first = playlist.entries[0].sequence
         if restarted or not self._urls:
@@ -163,5 +171,5 @@ class HlsTrack:
 
 
 def _file(url: str) -> str:
-    """The name of a file without the rest of its address."""
+    """Return the name of a file without the rest of its address."""
     return url.partition("?")[0].rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Joins what was recorded to one MP4 file, with ffmpeg and files of the workspace only."""
+"""Joins a recording to one MP4 file, with ffmpeg and files of the workspace only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from workers.media.track_headers import WRAP
 
 MOST_PIECES: Final = 500
 _ROOM: Final = 10.0
-"""Where the first frame lies in a file that is put together from pieces: time stamps of MPEG-TS are not negative."""
+"""The place of the first frame in a file that is joined from pieces: time stamps of MPEG-TS are not negative."""
 _EARLY: Final = 0.5
 _LATE: Final = 0.2
 
@@ -38,8 +38,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of a track: what of a run is used, how far its time stamps are moved, and between which places: `begin` to `end`.
-    `sound` is the place where its audio begins."""
+    """A piece of a track: the used part of a run, the shift of its time stamps, and its places from `begin` to `end`.
+
+    `sound` is the place at which its audio begins.
+    """
 
     run: Run
     used: tuple[float, float]
@@ -48,7 +50,7 @@ class _Part:
     end: float
     sound: float | None
     opens: float | None = None
-    """When its first key frame is decoded, where it does not begin with one: what is before cannot be."""
+    """The time at which its first key frame is decoded, if it does not begin with one: what is before cannot be decoded."""
 
 
 def join_pieces(context: StepContext[Any], recorded: Recording, *, accurate: bool, copy_ts: bool) -> Joined:
@@ -64,7 +66,7 @@ def join_pieces(context: StepContext[Any], recorded: Recording, *, accurate: boo
     coding = Coding(workbench, [[part.run for part in track] for track in tracks], joined=not raw, transport_stream=wraps)
     if cut.moment > max(recorded.start, main[0].begin) + _LATE:
         begins = at_time(cut.moment, clocked=recorded.clocked)
-        context.log(f"The film begins at {begins}, with the first key frame: what is before it cannot be decoded.", Severity.WARN)
+        context.log(f"The film begins at {begins}, with the first key frame: frames before it cannot be decoded.", Severity.WARN)
     log_changes(context, coding, clocked=recorded.clocked)
     origin = 0.0 if raw else pieces[0].begins - _ROOM
     files = [context.workspace / f"track-{number}" for number, _ in enumerate(tracks)]
@@ -79,7 +81,7 @@ def join_pieces(context: StepContext[Any], recorded: Recording, *, accurate: boo
 
 
 def _film(context: StepContext[Any], recorded: Recording, files: Sequence[Path], *, how: Made, pieces: Sequence[Piece]) -> Path:
-    """Made of files of tracks, which are deleted, and compared with them."""
+    """Make the film from files of tracks, compare it with them, and delete them."""
     made = context.workspace / CONVERTED
     write_film(context, files, made=made, how=how)
     gaps = [(before.ends, after.begins) for before, after in pairwise(pieces)]
@@ -94,7 +96,7 @@ def _film(context: StepContext[Any], recorded: Recording, files: Sequence[Path],
 
 
 def _pictures(pieces: Sequence[Piece]) -> list[_Part]:
-    """The first piece begins with its key frame anyway."""
+    """Return the parts of the picture. The first piece begins with its key frame anyway."""
     return [
         _Part(
             *(
@@ -112,7 +114,8 @@ def _pictures(pieces: Sequence[Piece]) -> list[_Part]:
 
 
 def _cut(pieces: list[Piece], recorded: Recording, *, accurate: bool) -> Cut:
-    """From the frame that is shown at the start, or the key frame before it, until the last one that begins before the end."""
+    """Return the cut: from the frame that is shown at the start, or the key frame before it, until the last one that begins before
+    the end."""
     piece, final = pieces[0], pieces[-1]
     at = piece.run.segments[0].at
     frames = sorted(piece.first, key=lambda frame: frame.pts)
@@ -132,7 +135,7 @@ def _cut(pieces: list[Piece], recorded: Recording, *, accurate: bool) -> Cut:
 
 
 def _last(piece: Piece, end: float) -> tuple[Packet, float]:
-    """The last frame that begins before the end, and its place."""
+    """Return the last frame that begins before the end, and its place."""
     until = min(end, piece.run.end)
     beginning = piece.origin - piece.run.segments[0].at
     frames = [frame for frame in piece.last if frame.pts - beginning < until - FRAME]
@@ -141,7 +144,7 @@ def _last(piece: Piece, end: float) -> tuple[Packet, float]:
 
 
 def _moment(pieces: Sequence[Piece], place: float) -> float:
-    """When in the recording that is shown which lies at a place."""
+    """Return the time in the recording of the picture at a place."""
     piece = next((piece for piece in reversed(pieces) if piece.begins <= place + FRAME), pieces[0])
     return piece.run.segments[0].at + place - piece.begins
 
@@ -151,8 +154,11 @@ def _moved(time: float | None, shift: float) -> float | None:
 
 
 def _sound_ranges(track: list[_Part]) -> list[tuple[float, float]]:
-    """Between which places the audio of each part is used. A muxer writes audio some time before or after the video of its time, so
-    where parts adjoin it goes over from one to the other where that of the other begins."""
+    """Return the places between which the audio of each part is used.
+
+    A muxer writes audio some time before or after the video of its time, so where parts adjoin, the audio changes from one to the
+    other where that of the second begins.
+    """
     adjoins = [False, *(abs(b.used[0] - a.used[1]) <= ADJOINING for a, b in pairwise(track))]
     begins = [
         part.sound if met and part.sound is not None and part.begin - _EARLY < part.sound < part.begin else part.begin
@@ -163,7 +169,7 @@ def _sound_ranges(track: list[_Part]) -> list[tuple[float, float]]:
 
 
 def _audio(recorded: Recording, workbench: Workbench, pieces: list[Piece]) -> list[list[_Part]]:
-    """Separate audio, moved as the video of the same time was, and left out where there is no video."""
+    """Return separate audio, moved like the video of the same time, and left out where there is no video."""
     plan = recorded.plans.get("audio")
     if plan is None or not plan.used:
         return []
@@ -184,7 +190,8 @@ def _audio(recorded: Recording, workbench: Workbench, pieces: list[Piece]) -> li
 
 
 def _alongside(run: Run, origin: float, piece: Piece, *, pieces: list[Piece]) -> float:
-    """How far audio is moved beside a piece of video: as the video of its own source is, else to where it is expected."""
+    """Return the shift of audio next to a piece of video: that of the video of its own source, otherwise the shift to its expected
+    place."""
     expected = piece.place(run.segments[0].at)
     shifts = [
         other.shift + other.left_out - piece.left_out
@@ -203,7 +210,7 @@ def _join_parts(
     origin: float,
     brings: Mapping[Run, Conversion],
 ) -> None:
-    """One file with the time stamps of the track, less `origin`: pieces are brought together as MPEG-TS."""
+    """Write one file with the time stamps of the track, less `origin`. Pieces are joined as MPEG-TS."""
     piece, moved = made.with_name(f"{made.name}-piece"), made.with_name(f"{made.name}-moved.ts")
     with made.open("wb") as file:
         for part, sound in zip(track, _sound_ranges(track), strict=True):

@@ -9,8 +9,11 @@ _LIVE: Final = regex(r"(/origin/live/[A-Za-z0-9._-]{1,64})/(master\.m3u8|manifes
 
 
 def whole_recording(url: str, *, origin: str | None) -> str:
-    """`origin` is where the built-in origin is, such as `http://127.0.0.1:8080`. For DASH too it is HLS, of the same segments: its
-    numbers do not change when the stream ends."""
+    """Return the address of the whole recording, if the URL is at the built-in origin; otherwise the URL.
+
+    `origin` is the address of the built-in origin, such as `http://127.0.0.1:8080`. For DASH, too, the address is that of HLS with
+    the same segments, since its numbers do not change when the stream ends.
+    """
     if origin is None or not url.startswith(f"{origin}/"):
         return url
     live = _LIVE.fullmatch(url.removeprefix(origin))

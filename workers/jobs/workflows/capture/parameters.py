@@ -29,8 +29,11 @@ Point = Annotated[str, AfterValidator(_point)]
 
 
 class VodCapture(PackageParameters):
-    """`sources` are copies of one stream; from `start` until before `end`. The three are required when the step runs: whoever
-    submits the job for an Event may leave them to be filled in."""
+    """The parameters of `vod_capture`.
+
+    `sources` are copies of one stream, which is captured from `start` until before `end`. All three are required when the step
+    runs: a caller who submits the job for an Event may leave them to be filled in.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -49,14 +52,15 @@ class VodCapture(PackageParameters):
         (), description="Addresses of copies of one stream: HLS playlists or DASH manifests. An Event fills them in."
     )
     start: Point | None = Field(None, description="ISO 8601 date-time, or hh:mm:ss[.fff] from the start of the stream.")
-    end: Point | None = Field(None, description="As start, and later.")
-    frame_accurate: bool = Field(False, description="Cut at the exact frame, which encodes; else at segments.")
+    end: Point | None = Field(None, description="End in the form of start, and later than it.")
+    frame_accurate: bool = Field(False, description="Cut at the exact frame, which needs encoding; otherwise at segments.")
     copy_ts: bool = Field(False, description="Keep the times of the stream.")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`absolute`: `start` and `end` are seconds since 1970, else from where the stream begins."""
+    """The requested capture. If `absolute`, `start` and `end` are seconds since 1970, otherwise seconds since the start of the
+    stream."""
 
     sources: tuple[str, ...]
     start: float
@@ -65,7 +69,7 @@ class Wanted:
 
 
 def wanted(given: VodCapture) -> Wanted:
-    """Raises `StepFailed` for what cannot be captured."""
+    """Return the requested capture. Raises `StepFailed` if it is impossible."""
     if not given.sources or given.start is None or given.end is None:
         raise StepFailed("sources, start and end are required.", final=True)
     start, end = stream_point(given.start, field="start"), stream_point(given.end, field="end")

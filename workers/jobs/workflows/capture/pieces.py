@@ -1,4 +1,4 @@
-"""Pieces of a recording: segments whose time stamps go on, as one file, with their place on one line of time stamps."""
+"""Pieces of a recording: segments with continuous time stamps, as one file, with their place on one line of time stamps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.media.track_headers import WRAP, Headers
 _SAME: Final = 0.1
 ADJOINING: Final = 0.25
 _MOST_LOOKS: Final = 50
-"""Changes within a run, and segments without a key frame, that are looked at."""
+"""The largest number of changes within a run, and of segments without a key frame, that are examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,11 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Segments of one source without a break. `begin` and `end` are moments of the recording, within the segments. `tail` is a
-    segment after them, of which nothing is used but audio that belongs before the end."""
+    """Segments of one source without a break.
+
+    `begin` and `end` are moments of the recording, within the segments. `tail` is a segment after them, of which only audio that
+    belongs before the end is used.
+    """
 
     segments: tuple[Segment, ...]
     begin: float
@@ -50,9 +53,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run on the line of time stamps of the file. What its packets say plus `shift` is their place there; `first` are the
-    packets of its first segment, `last` those of its last one, by their own time stamps; `sound` is when its audio begins, where
-    that is in the same segments. `left_out` is how much of the time before it is not in the file, since no source has it."""
+    """A run on the line of time stamps of the file.
+
+    The time stamps of its packets plus `shift` are their places there. `first` are the packets of its first segment, `last` those
+    of its last one, by their own time stamps. `sound` is when its audio begins, if that is in the same segments. `left_out` is how
+    much of the time before it is not in the file, since no source has it.
+    """
 
     run: Run
     first: tuple[Packet, ...]
@@ -61,7 +67,7 @@ class Piece:
     shift: float = 0.0
     left_out: float = 0.0
     opens: float | None = None
-    """When its first key frame is decoded, by its own time stamps, where it does not begin with one."""
+    """The time at which its first key frame is decoded, by its own time stamps, if it does not begin with one."""
 
     @property
     def origin(self) -> float:
@@ -81,7 +87,7 @@ class Piece:
 
 
 def runs(plan: Plan) -> Iterator[Run]:
-    """The runs of a plan, in order."""
+    """Yield the runs of a plan, in order."""
     group: list[Used] = []
     for item in plan.items:
         if isinstance(item, Gap) or (group and not _continues(group[-1], item)):
@@ -109,14 +115,14 @@ def _run(group: Sequence[Used]) -> Run:
 
 
 class Workbench:
-    """Puts segments together to files, and asks ffprobe about them."""
+    """Writes segments to files, and examines them with ffprobe."""
 
     def __init__(self, context: StepContext[Any], recording: Recording) -> None:
         self._context = context
         self._recording = recording
 
     def write(self, run: Run, to: Path, *, segments: Sequence[Segment] | None = None) -> None:
-        """The bytes of its segments one after another, after their initialization section."""
+        """Write the bytes of its segments one after another, after their initialization section."""
         whole = [*run.segments, *([run.tail] if run.tail is not None else [])]
         names = [segment.name for segment in (whole if segments is None else segments)]
         with to.open("wb") as file:
@@ -124,7 +130,7 @@ class Workbench:
                 self._recording.copy(name, file)
 
     def coded(self, run: Run, *, transport_stream: bool) -> dict[str, TrackForms]:
-        """Find how each track of a run is coded, and where within the run that changes."""
+        """Return the coding of each track of a run, and the changes within the run."""
         first_forms = self._forms(run, run.segments[0])
         line: dict[str, list[tuple[float, Form]]] = {name: [(run.begin, form)] for name, form in first_forms.items()}
         if transport_stream:
@@ -166,7 +172,7 @@ class Workbench:
         return forms(probed) if isinstance(probed, dict) else {}
 
     def opens(self, run: Run) -> float | None:
-        """When the first key frame of a run is decoded; None where none is found."""
+        """Return when the first key frame of a run is decoded; None if none is found."""
         for segment in run.segments[:_MOST_LOOKS]:
             for packet in self.packets(run, segment, stream="v:0"):
                 if packet.key:
@@ -174,7 +180,7 @@ class Workbench:
         return None
 
     def packets(self, run: Run, segment: Segment, *, stream: str) -> tuple[Packet, ...]:
-        """Of one segment, in the order in which they are decoded."""
+        """Return the packets of one segment, in the order in which they are decoded."""
         made = self._context.workspace / "looked-at"
         self.write(run, made, segments=[segment])
         media = MediaFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
@@ -189,7 +195,7 @@ class Workbench:
 
 
 def from_key(all_runs: Sequence[Run], workbench: Workbench) -> list[Run]:
-    """The runs from the first segment with a key frame on: nothing can be decoded before."""
+    """Return the runs from the first segment with a key frame on, since nothing before it can be decoded."""
     for number, run in enumerate(all_runs):
         for place, segment in enumerate(run.segments[:_MOST_LOOKS]):
             if any(packet.key for packet in workbench.packets(run, segment, stream="v:0")):
@@ -198,7 +204,7 @@ def from_key(all_runs: Sequence[Run], workbench: Workbench) -> list[Run]:
 
 
 def place_pieces(video_runs: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps: bool) -> list[Piece]:
-    """The pieces of video. They adjoin where the recording has no gap; a gap is left out unless it is to be kept."""
+    """Return the pieces of video. They adjoin where the recording has no gap; a gap is left out unless it is to be kept."""
     pieces: list[Piece] = []
     for run in video_runs:
         first = workbench.packets(run, run.segments[0], stream="v:0")
@@ -221,7 +227,8 @@ def place_pieces(video_runs: Sequence[Run], workbench: Workbench, *, keep_gaps: 
 
 
 def _shift(piece: Piece, before: Piece, expected: float, *, gap: float, wraps: bool) -> float:
-    """Time stamps that go on from the piece before are believed, others are moved to where the piece is expected."""
+    """Return the shift of a piece. Time stamps that continue those of the piece before are trusted; others are moved to the
+    expected place."""
     own = piece.origin + before.shift
     turns = round((expected - own) / WRAP) * WRAP if wraps else 0.0
     if abs(own + turns - expected) <= _SAME:
@@ -243,7 +250,7 @@ def _packet(line: str) -> Packet | None:
 
 
 def _with_durations(packets: list[Packet]) -> tuple[Packet, ...]:
-    """Not every container says how long a frame lasts: then as long as it takes to the next one."""
+    """Return packets with their durations. Some containers do not state them; then a frame lasts until the next one."""
     if all(packet.lasts > 0 for packet in packets):
         return tuple(packets)
     times = sorted(packet.pts for packet in packets)

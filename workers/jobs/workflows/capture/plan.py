@@ -1,4 +1,4 @@
-"""Which segment of which source is used for each moment."""
+"""The plan of a recording: the segment, and its source, that is used for each moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOLERANCE: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A segment, which is used until a moment, where another one begins before its end."""
+    """A segment, which is used until a moment if another one begins before its end."""
 
     segment: Segment
     until: float
@@ -23,7 +23,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """No source has anything from `begin` to `end`."""
+    """A span from `begin` to `end` for which no source has a segment."""
 
     begin: float
     end: float
@@ -31,8 +31,11 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`complete`: it reaches the end, or as far as anything will come. `tail` is the segment after the end, where there is one:
-    the last audio may lie there, since a muxer writes it later than the video of its time."""
+    """The segments of a recording and its gaps.
+
+    `complete` means that it reaches the end, or as far as segments will come. `tail` is the segment after the end, if there is one:
+    it may contain the last audio, since a muxer writes it later than the video of its time.
+    """
 
     items: tuple[Used | Gap, ...]
     complete: bool
@@ -55,8 +58,10 @@ def plan(
     unusable: Container[str] = (),
     waiting: Container[int] = (),
 ) -> Plan:
-    """The same source as long as it has the next segment, else another one. Of the sources that are `waiting` more may come, so
-    nothing is decided that their next segments could change."""
+    """Plan a recording: the same source is used as long as it has the next segment, then another one.
+
+    The `waiting` sources may list more, so nothing is decided that their next segments could change.
+    """
     listed = {
         number: _Timeline([segment for segment in segments if segment.name not in unusable]) for number, segments in sources.items()
     }
@@ -108,13 +113,13 @@ class _Timeline:
         return self._segments[index] if index < len(self._segments) else None
 
     def _least(self, moment: float) -> float:
-        """A quarter of the segment that comes next: the tolerance is never as long as a segment."""
+        """Return a tolerance of at most a quarter of the next segment, so that it is never as long as a segment."""
         following = self.after(moment)
         return TOLERANCE if following is None else following.lasts / 4
 
 
 def _following(listed: Mapping[int, _Timeline], current: Segment | None, cursor: float) -> Segment | None:
-    """Of the same source as before; at first there is none."""
+    """Return the next segment of the same source; None at first."""
     if current is None:
         return None
     line = listed.get(current.source)
@@ -125,6 +130,6 @@ def _following(listed: Mapping[int, _Timeline], current: Segment | None, cursor:
 
 
 def _covering(listed: Mapping[int, _Timeline], cursor: float) -> Segment | None:
-    """Of the first source whose segment begins there, else of the first one that has one."""
+    """Return the segment of the first source that begins one there, otherwise that of the first source that has one."""
     candidates = [segment for number in sorted(listed) if (segment := listed[number].covering(cursor)) is not None]
     return min(candidates, key=lambda segment: (abs(segment.at - cursor) > TOLERANCE, segment.source), default=None)

@@ -1,7 +1,7 @@
 """Records the segments of a stream from its sources, until the end of the capture or until no source has more.
 
-Each source is followed by a task of its own, so that one that stalls delays no other. What is to be downloaded is planned anew
-whenever something has changed: a segment that cannot be had is replaced by that of another source while it is still there.
+A separate task follows each source, so that one that stalls delays no other. Downloads are planned again whenever something has
+changed: a segment that cannot be fetched is replaced by that of another source while it is still available.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOOK: Final = 0.25
 _TAIL: Final = 0.5
 """Seconds after the end in which audio may come that belongs before it."""
 _OTHERS: Final = 3.0
-"""Seconds that sources may come later than the first one, where the start counts from where the stream begins."""
+"""Seconds that sources may come later than the first one, if the start counts from the start of the stream."""
 _NO_TIME: Final = (
     "It does not tell the time of day (EXT-X-PROGRAM-DATE-TIME), so start and end must be times from the start of the stream."
 )
@@ -41,7 +41,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """`start` and `end` in the times of the segments; `clocked`: these are seconds since 1970."""
+    """The result of a capture. `start` and `end` are times of the segments, seconds since 1970 if `clocked`."""
 
     plans: Mapping[Kind, Plan]
     start: float
@@ -61,7 +61,7 @@ class Recorder:
         self._shelf = shelf
         self._earlier = shelf.take_over(context.previous)
         if self._earlier:
-            context.log(f"Going on with {len(self._earlier)} segments, which the run before had.")
+            context.log(f"Continuing with {len(self._earlier)} segments of the previous run.")
         self._sources = tuple(Source(number, url) for number, url in enumerate(wanted.sources, 1))
         self._changed = asyncio.Event()
         self._fetcher = Fetcher(downloads, shelf, context.workspace, on_given_up=self._give_up, on_fetched=self._fetched)
@@ -83,7 +83,10 @@ class Recorder:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _record_until_whole(self, tasks: Sequence[asyncio.Task[None]]) -> Recorded:
-        """A plan takes time where there are many segments, so it is made anew only when it could be another one."""
+        """Plan and fetch until the capture is complete, or no source has more.
+
+        A plan takes time if there are many segments, so it is made again only if it could differ.
+        """
         state: object = None
         plans: Mapping[Kind, Plan] = {}
         while True:
@@ -101,7 +104,7 @@ class Recorder:
                 await asyncio.wait_for(self._changed.wait(), _LOOK)
 
     def _state(self) -> object:
-        """All that a plan depends on."""
+        """Return everything that a plan depends on."""
         listed = [
             (source.waiting, source.tried, source.left_out, [len(track) for track in source.tracks.values()])
             for source in self._sources
@@ -117,11 +120,11 @@ class Recorder:
         return Recorded(plans, start, end, clocked, self._fetcher.container, self._sources)
 
     def _faults(self) -> str:
-        faults = [f"Source {source.number}: {source.fault or 'it has nothing of this time.'}" for source in self._sources]
+        faults = [f"Source {source.number}: {source.fault or 'it has no segment of this time.'}" for source in self._sources]
         return " ".join(faults)
 
     def _is_final(self) -> bool:
-        """Whether another run would find the same: no source can be used, or none has anything of this time any more."""
+        """Return True if another run would find the same: no source can be used, or none has anything of this time any more."""
         return (
             all(source.left_out or (source.loaded and not source.failures) for source in self._sources)
             and not self._fetcher.unusable
@@ -151,15 +154,13 @@ class Recorder:
         changed = await source.stream.refresh()
         for jump in source.stream.take_jumps():
             jump_text = f"jumps by {jump.seconds:+.0f} s at {shown_time(jump.at, clocked=True)}"
-            self._context.log(
-                f"The clock of source {source.number} {jump_text}; the stream is counted on from before.", Severity.WARN
-            )
+            self._context.log(f"The clock of source {source.number} {jump_text}; time is counted on from before.", Severity.WARN)
         if not source.loaded:
             self._take_in(source)
         return changed
 
     def _take_in(self, source: Source) -> None:
-        """The first playlist of a source has come: whether it can be compared with the others."""
+        """Check, with the first playlist of a source, that it can be compared with the others."""
         stream = source.stream
         assert stream is not None
         others = [other for other in self._sources if other.tracks and other is not source]
@@ -171,11 +172,11 @@ class Recorder:
         if first is None:
             pass
         elif set(first.tracks) != set(stream.tracks):
-            source.leave_out("Its tracks are others than those of the source before.")
+            source.leave_out("Its tracks differ from those of the previous source.")
         elif first.clocked != stream.clocked:
             source.leave_out("Only one of the sources tells the time of day, so they cannot be compared.")
         elif not stream.clocked and not _aligned(stream, first):
-            source.leave_out("Its segments have other numbers than those of the source before, so they cannot be compared.")
+            source.leave_out("The numbers of its segments differ from those of the previous source, so they cannot be compared.")
         if not stream.clocked and source.edge is not None:
             source.shift = _now() - source.edge
 
@@ -189,7 +190,7 @@ class Recorder:
             source.left_out = source.left_out or (fault.final and not source.loaded)
 
     def _judge(self, source: Source) -> None:
-        """Whether anything more is expected of it."""
+        """Determine whether anything more is expected of the source."""
         if source.stream is None or source.done or source.failures or self._range is None:
             return
         edge = source.edge
@@ -222,7 +223,10 @@ class Recorder:
         return plans
 
     def _bounds(self) -> tuple[float, float] | None:
-        """Times from the start of the stream count from the first segment that any source had at first."""
+        """Return the start and the end of the capture; None while they are unknown.
+
+        Times from the start of the stream count from the first segment that any source had at first.
+        """
         if self._range is None:
             begins = [source.tracks["main"][0].at for source in self._sources if source.tracks.get("main")]
             late = monotonic() - self._begun < _OTHERS and any(not source.tried for source in self._sources)
@@ -264,13 +268,16 @@ class Recorder:
 
 
 def _is_whole(plans: Mapping[Kind, Plan]) -> bool:
-    """Whether nothing is missing, not even the segment after the end where the last audio may lie."""
+    """Return True if nothing is missing, not even the segment after the end, which may contain the last audio."""
     whole = bool(plans) and all(plan.complete and not plan.gaps for plan in plans.values())
     return whole and ("audio" in plans or plans["main"].tail is not None)
 
 
 def _aligned(stream: object, first: object) -> bool:
-    """Streams without a clock: HLS ones by the numbers of their segments; the times of DASH are those of its media."""
+    """Return True if two streams without a clock can be compared.
+
+    HLS streams are compared by the numbers of their segments; the times of DASH streams are those of their media.
+    """
     if isinstance(stream, HlsStream) and isinstance(first, HlsStream):
         return stream.align(first)
     return isinstance(stream, DashStream) and isinstance(first, DashStream)

@@ -1,4 +1,4 @@
-"""What one step has recorded, for the step that joins it: all segments one after another in one file, and what is known of them.
+"""The recording of one step, for the step that joins it: all segments one after another in one file, and an index of them.
 
 So ffmpeg never runs in a process that has the network, and a join that fails does not record again.
 """
@@ -27,8 +27,11 @@ _INDEX: Final = "recorded.json"
 
 @dataclass(frozen=True)
 class Recording:
-    """`start` and `end` in the times of the segments; `clocked`: these are seconds since 1970. `places` are those of segments and
-    initialization sections in the file, by their names. The `init` of a segment has the name of its section instead of a URL."""
+    """A recording.
+
+    `start` and `end` are times of the segments, seconds since 1970 if `clocked`. `places` are those of segments and initialization
+    sections in the file, by their names. The `init` of a segment has the name of its section instead of a URL.
+    """
 
     plans: Mapping[Kind, Plan]
     start: float
@@ -57,7 +60,10 @@ def keep_recording(
     clocked: bool,
     container: Container,
 ) -> None:
-    """For the next step. The files of the segments stay until the step is completed: another run may need them."""
+    """Keep the recording for the next step.
+
+    The files of the segments stay until the step is completed, since another run may need them.
+    """
     media, digest, places = context.workspace / _MEDIA, sha256(), dict[str, tuple[int, int]]()
     with media.open("wb") as file:
         for name in dict.fromkeys(name for plan in plans.values() for segment in _segments(plan) for name in _names(segment)):
@@ -91,7 +97,7 @@ def read_recording(context: StepContext[Any]) -> Recording:
 
 
 class _Hashing:
-    """Writes to a file, and to its digest."""
+    """A writer to a file and to its digest."""
 
     def __init__(self, file: BinaryIO, digest: Any) -> None:
         self._file = file
@@ -123,7 +129,7 @@ def _tail(plan: Plan) -> list[Any] | None:
 
 
 def _fields(segment: Segment) -> list[Any]:
-    """Not its URL, which may have a password in it."""
+    """Return the fields of a segment without its URL, which may contain a password."""
     return [
         segment.source,
         segment.kind,

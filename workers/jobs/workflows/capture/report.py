@@ -1,4 +1,4 @@
-"""What a capture tells of its sources: who had what, and what nobody had."""
+"""The report of a capture about its sources: what each had, and what none had."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workers.jobs.workflows.capture.recorder import Recorded
 from workers.jobs.workflows.capture.segments import shown_time
 
 _MOST: Final = 1000
-"""Gaps in the result of the job; the log of the job has more."""
+"""The largest number of gaps in the result of the job; the log of the job has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def report(recorded: Recorded) -> Report:
         for begin, end, source in _foreign_spans(leading, plan):
             begins, ends = (shown_time(moment, clocked=recorded.clocked) for moment in (begin, end))
             gaps.append({"track": kind, "from": begins, "to": ends, "filledBy": source})
-            filled = f"taken from source {source}" if source else "no source has it; the file is joined over it"
+            filled = f"taken from source {source}" if source else "no source has it; the film is joined across the gap"
             lines.append(f"Source {leading} has no {kind} track from {begins} to {ends}: {filled}.")
     sources = [
         {
@@ -51,7 +51,7 @@ def report(recorded: Recorded) -> Report:
 
 
 def _foreign_spans(leading: int, plan: Plan) -> list[tuple[float, float, int | None]]:
-    """From when to when another source was used, or none."""
+    """Return the spans in which another source than the leading one was used, or none."""
     spans = [
         (item.segment.at, item.until, item.segment.source) if isinstance(item, Used) else (item.begin, item.end, None)
         for item in plan.items

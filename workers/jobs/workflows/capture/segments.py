@@ -15,13 +15,13 @@ Kind = Literal["main", "audio"]
 """`main` has the video, and the audio too where they are not separate."""
 
 LONGEST: Final = 600.0
-"""Seconds of a segment."""
+"""The longest duration of a segment in seconds."""
 MOST_ENTRIES: Final = 100_000
-"""Of one playlist."""
+"""The largest number of entries in one playlist."""
 
 
 class SourceFault(Exception):
-    """One sentence: what is wrong with a source. `final`: asking again would not help."""
+    """Raised with one sentence when a source is at fault. `final` means that another request would not help."""
 
     def __init__(self, sentence: str, *, final: bool = False) -> None:
         super().__init__(sentence)
@@ -29,12 +29,12 @@ class SourceFault(Exception):
 
 
 def shown_time(moment: float, *, clocked: bool) -> str | float:
-    """The time of day, or seconds from the start of the stream."""
+    """Return the time of day, or seconds from the start of the stream."""
     return iso(datetime.fromtimestamp(moment, UTC)) if clocked else round(moment, 3)
 
 
 def joined(base: str, url: str) -> str:
-    """A URL of a playlist, which may be relative to it."""
+    """Return a URL of a playlist, which may be relative to the playlist, as an absolute one. Raises `SourceFault`."""
     try:
         return resources.joined(base, url)
     except Unreadable:
@@ -43,10 +43,12 @@ def joined(base: str, url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`at` is when it begins, in seconds: since 1970 where the stream tells the time of day, else from the start of the stream.
+    """A segment of a stream.
 
-    `sequence` counts within `epoch`, which changes when an encoder begins to count again. `breaks`: its time stamps, or its
-    coding, do not go on from the segment before."""
+    `at` is when it begins, in seconds: since 1970 if the stream tells the time of day, otherwise since the start of the stream.
+    `sequence` counts within `epoch`, which changes when an encoder begins to count again. `breaks` means that its time stamps, or
+    its coding, do not continue those of the segment before.
+    """
 
     source: int
     kind: Kind
@@ -64,9 +66,9 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """The name of its file."""
         return f"{self.source}-{self.kind}-{self.epoch}-{self.sequence}"
 
     def follows(self, other: Segment) -> bool:
-        """Whether it is the next one of the same stream."""
+        """Return True if it is the next segment of the same stream."""
         return (self.source, self.epoch, self.sequence) == (other.source, other.epoch, other.sequence + 1)

@@ -17,7 +17,7 @@ _INDEX: Final = "segments.jsonl"
 
 
 class Shelf:
-    """`base` is the moment from which the times of the parameters count, once it is known."""
+    """The segments of a run. `base` is the moment from which the times of the parameters count, once it is known."""
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
@@ -27,8 +27,11 @@ class Shelf:
         self.base: float | None = None
 
     def take_over(self, previous: Path | None) -> list[Segment]:
-        """What an earlier run had, as far as its files are whole. They are linked or copied, not moved: it may still run. All of it
-        is noted here too, for the run after this one."""
+        """Take over the segments of an earlier run whose files are complete, and return them.
+
+        They are linked or copied, not moved, since that run may still be active. All of them are noted here too, for the run after
+        this one.
+        """
         segments: dict[str, Segment] = {}
         for line in _lines(None if previous is None else previous / _INDEX):
             try:
@@ -54,7 +57,7 @@ class Shelf:
         self._write({"base": base})
 
     def put(self, made: Path, name: str, segment: Segment | None = None) -> None:
-        """A file that is whole. Without `segment` it is an initialization section."""
+        """Add a complete file. Without `segment` it is an initialization section."""
         made.replace(self.path(name))
         fields = {} if segment is None else asdict(segment)
         self._have.add(name)

@@ -15,7 +15,7 @@ _SHORTEST: Final = 1.0
 
 @dataclass
 class Source:
-    """`done`: nothing more is expected of it. `fault` is what was wrong with it last."""
+    """The state of a source. `done` means that nothing more is expected of it. `fault` is its latest fault."""
 
     number: int
     url: str
@@ -28,7 +28,7 @@ class Source:
     failures: int = 0
     moved: float = field(default_factory=monotonic)
     shift: float = 0.0
-    """Seconds between its times and the clock, where it does not tell the time of day."""
+    """Seconds between its times and the clock, if it does not tell the time of day."""
 
     @property
     def tracks(self) -> Mapping[Kind, Sequence[Segment]]:
@@ -36,7 +36,7 @@ class Source:
 
     @property
     def edge(self) -> float | None:
-        """Until when it has listed segments on each of its tracks."""
+        """The time until which it has listed segments on each of its tracks; None without segments."""
         tracks = self.tracks
         return min(track[-1].end for track in tracks.values()) if tracks and all(tracks.values()) else None
 
@@ -47,7 +47,7 @@ class Source:
 
     @property
     def waiting(self) -> bool:
-        """Whether its next segment may come soon."""
+        """Return True if its next segment may come soon."""
         return not self.done and (not self.tried or (self.loaded and not self.failures and not self.stalled))
 
     def leave_out(self, why: str) -> None:

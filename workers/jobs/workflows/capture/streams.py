@@ -1,4 +1,4 @@
-"""One source: its playlists or its manifest, loaded again as long as it is live."""
+"""The stream of one source: its playlists or its manifest, loaded again as long as it is live."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from workers.media.dash import ListedSegment
 
 _KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
 PATIENCE: Final = 2.0
-"""Target durations without a new segment, after which a source is taken for stalled."""
+"""Target durations without a new segment after which a source counts as stalled."""
 SHORTEST_WAIT: Final = 0.2
 _A_YEAR: Final = 365 * 86400.0
-"""No stream that does not tell the time of day runs so long."""
+"""A time that no stream reaches that counts from its start instead of telling the time of day."""
 
 
 class Stream(Protocol):
-    """`target` is how long its segments last at most, `ended` whether anything can still come."""
+    """A stream. `target` is the largest duration of its segments; `ended` is True if no more segments can come."""
 
     target: float
     ended: bool
@@ -36,20 +36,20 @@ class Stream(Protocol):
     def tracks(self) -> Mapping[Kind, list[Segment]]: ...
 
     async def refresh(self) -> bool:
-        """Whether there is something new. Raises `SourceFault`."""
+        """Load it again, and return True if there is anything new. Raises `SourceFault`."""
         ...
 
     def take_jumps(self) -> Sequence[ClockJump]:
-        """Jumps of its clock that were found since the last call."""
+        """Return the jumps of its clock that were found since the last call."""
         ...
 
     def wait(self, changed: bool) -> float:
-        """Seconds until it should be asked again."""
+        """Return the seconds until it should be loaded again."""
         ...
 
 
 async def open_stream(number: int, url: str, *, downloads: Downloads, earlier: list[Segment], clock: Callable[[], float]) -> Stream:
-    """Raises `SourceFault`. `known` are segments that an earlier run had."""
+    """Open the stream at a URL. `earlier` are segments that an earlier run had. Raises `SourceFault`."""
     text = await downloads.text(url)
     if text.body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return DashStream(number, url, text, downloads=downloads, earlier=earlier, clock=clock)
@@ -57,9 +57,11 @@ async def open_stream(number: int, url: str, *, downloads: Downloads, earlier: l
 
 
 class HlsStream:
-    """The highest rendition of a master playlist with its audio, or a media playlist. The master playlist is asked again where its
-    rendition fails, stands still or ends: its encoder may have begun again with others, or their addresses may be valid for a while
-    only."""
+    """The highest rendition of a master playlist with its audio, or a media playlist.
+
+    The master playlist is loaded again if its rendition fails, stalls or ends: its encoder may have restarted with other
+    renditions, or their addresses may be valid only for a while.
+    """
 
     def __init__(self, number: int, url: str, text: Text, *, downloads: Downloads, earlier: list[Segment]) -> None:
         self._downloads = downloads
@@ -85,7 +87,7 @@ class HlsStream:
         return {kind: track.segments for kind, track in self._tracks.items()}
 
     def align(self, to: Stream) -> bool:
-        """Count time as another stream does whose segments have the same sequence numbers. Gives whether there is one."""
+        """Count time as another stream does whose segments have the same sequence numbers; False if they share no segment."""
         theirs = {(segment.epoch, segment.sequence): segment.at for segment in to.tracks["main"]}
         ours = self._tracks["main"].segments
         apart = next((theirs[key] - segment.at for segment in ours if (key := (segment.epoch, segment.sequence)) in theirs), None)
@@ -116,8 +118,10 @@ class HlsStream:
         return any(changes)
 
     async def _has_moved(self) -> bool:
-        """Whether the master playlist lists other addresses by now. They are used then: those of the rendition of the same size and
-        rate, else of the highest."""
+        """Return True if the master playlist lists other addresses by now, which are then used.
+
+        They are those of the rendition with the same size and rate, otherwise those of the highest.
+        """
         before = self._variant
         if before is None:
             return False
@@ -147,7 +151,7 @@ class HlsStream:
         return taken
 
     def wait(self, changed: bool) -> float:
-        """RFC 8216, 6.3.4."""
+        """Return the seconds of RFC 8216, 6.3.4."""
         return max(self.target if changed else self.target / 2, SHORTEST_WAIT)
 
     async def _media(self, url: str) -> hls.MediaPlaylist:
@@ -203,7 +207,7 @@ class DashStream:
         return changed
 
     def take_jumps(self) -> Sequence[ClockJump]:
-        """Its times count from one moment that the manifest names."""
+        """Return none: its times count from one moment that the manifest names."""
         return ()
 
     def wait(self, changed: bool) -> float:

@@ -1,6 +1,6 @@
-"""Follows the subtitles of a stream beside its recording: HLS renditions and DASH adaptation sets of text.
+"""Follows the subtitles of a stream during its recording: HLS renditions and DASH adaptation sets of text.
 
-They are taken from the first source that has any. What goes wrong with them is told, and never fails the capture.
+They are taken from the first source that has any. Their faults are logged, and never fail the capture.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ _PATIENCE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A file, or a segment, of the track of this number. `at` is when it begins in the times of the recording, where that is known.
-    Its cues count from `base`, in those times; None: they are on the time line of the media. `init` is a digest of its
-    initialization section, empty for WebVTT files."""
+    """A file, or a segment, of the track with this number.
+
+    `at` is when it begins in the times of the recording, if that is known. Its cues count from `base`, in those times; None if they
+    are on the time line of the media. `init` is a digest of its initialization section, empty for WebVTT files.
+    """
 
     track: int
     at: float | None
@@ -48,7 +50,7 @@ class TextPart:
 
 @dataclass
 class RecordedTexts:
-    """`tracks` have a language, a kind and a name each."""
+    """The texts of a recording. Each of the `tracks` has a language, a kind and a name."""
 
     tracks: list[dict[str, str]] = field(default_factory=list)
     parts: list[TextPart] = field(default_factory=list)
@@ -64,7 +66,7 @@ class RecordedTexts:
 
 
 class TextFollower:
-    """`log` is told what is missing, a line for each track."""
+    """Follows the text tracks of the sources. `log` is called with a line for each track that is incomplete."""
 
     def __init__(self, downloads: Downloads, wanted: Wanted, *, log: Callable[[str], None]) -> None:
         self._downloads = downloads
@@ -78,22 +80,23 @@ class TextFollower:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Follows them meanwhile, and a little longer: until what was listed by then has come."""
+        """Follow the texts while the context is open, and a little longer, until those that were listed by then have come."""
         task = asyncio.create_task(self._follow())
         try:
             yield
             self._over.set()
             done, _ = await asyncio.wait([task], timeout=_PATIENCE)
             if not done:
-                self._log("The subtitles of the stream did not come in time; what came is used.")
+                self._log("The subtitles of the stream did not arrive in time; those that arrived are used.")
             elif (fault := task.exception()) is not None:
-                self._log(f"The subtitles of the stream are not whole: {fault}")
+                self._log(f"The subtitles of the stream are incomplete: {fault}")
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     async def _follow(self) -> None:
-        """The recorder asks for the playlists of the sources anyway; no source is asked twice for them."""
+        """Follow the first source with texts. The recorder loads the playlists of the sources anyway; no source is asked twice for
+        them."""
         while not await self._follow_any() and not self._over.is_set():
             await self._wait(_LOOK)
 
@@ -108,7 +111,7 @@ class TextFollower:
                 if await (self._dash(url) if is_dash else self._hls(text)):
                     return True
             except (SourceFault, StepFailed):
-                continue  # the recorder tells what is wrong with it
+                continue  # the recorder reports its faults
         return False
 
     # --- HLS
@@ -148,7 +151,7 @@ class TextFollower:
         return texts
 
     async def _take_segments(self, number: int, track: HlsTrack, done: set[str], *, complete: bool) -> int:
-        """Take the new segments, and return how many of them cannot be had."""
+        """Take the new segments, and return how many of them cannot be fetched."""
         missing = 0
         base = track.segments[0].at if complete and track.segments else None
         for segment in track.segments:

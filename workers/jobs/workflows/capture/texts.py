@@ -1,7 +1,7 @@
-"""Subtitles of a recording: moved to the times of the film that was joined of it.
+"""Subtitles of a recording: moved to the times of the film that was joined from it.
 
-WebVTT in HLS says where its times lie on the time line of the media (X-TIMESTAMP-MAP), as segments of MP4 do. Where the pictures of
-a run of segments lie on that line is known, and so is where they are in the film.
+WebVTT in HLS states where its times are on the time line of the media (X-TIMESTAMP-MAP), as segments of MP4 do. The places of the
+pictures of a run of segments on that line are known, and so are their places in the film.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: C
 
 @dataclass(frozen=True, slots=True)
 class _Cues:
-    """The cues of a part. `base` as of the part; `offset` is added to their times, in seconds, and gives those of the media."""
+    """The cues of a part.
+
+    `base` is that of the part. `offset` is added to their times, in seconds, which gives the times of the media.
+    """
 
     cues: Sequence[Cue]
     at: float | None
@@ -110,7 +113,7 @@ class _FilmTimeline:
 
 
 def _unwrapped(difference: float) -> float:
-    """The nearest of all differences between two time stamps of 33 bits."""
+    """Return the smallest of all possible differences between two time stamps of 33 bits."""
     return difference - round(difference / _WRAP) * _WRAP if abs(difference) > _WRAP / 2 else difference
 
 
@@ -148,7 +151,7 @@ def _of_segments(context: StepContext[Any], body: bytes) -> _Cues | None:
 
 
 def _offset(body: bytes) -> float | None:
-    """Return what X-TIMESTAMP-MAP adds to times, or None without one."""
+    """Return the number that X-TIMESTAMP-MAP adds to times; None without one."""
     header = _MAP.search(body[:4096])
     if header is None:
         return None
@@ -160,7 +163,7 @@ def _offset(body: bytes) -> float | None:
 
 
 def _merge_repeated(cues: Sequence[Cue]) -> Iterator[Cue]:
-    """A cue over the border of two segments is in both, in the same words; times may be a millisecond apart."""
+    """Merge repeated cues: a cue over the border of two segments is in both, and its times may differ by a millisecond."""
     last: dict[tuple[str, str], Cue] = {}
     for cue in cues:
         before = last.get((cue.text, cue.settings))

@@ -1,4 +1,4 @@
-"""Tracks that change on their way: which do, what form they get, and what the job's log says of them."""
+"""Tracks that change on their way: which they are, the form that they get, and their entries in the job's log."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ENCODERS: Final = {
     "eac3": ("eac3", "-b:a", "640k"),
 }
 """The encoders of parts in another codec than the rest of their track, which is encoded once more when the film is made. MPEG-TS
-holds them, and frames keep their times in them. A track of several codecs that is mostly in none of these is brought to the usual
-one."""
+supports them, and frames keep their times in them. A track of several codecs that is mostly in none of these is converted to the
+usual one."""
 _HELD: Final = frozenset({*_ENCODERS, "mpeg2video", "mpeg1video", "mp3"})
 """The codecs that MPEG-TS can carry."""
 _USUAL: Final = {"v": "h264", "a": "aac"}
@@ -31,12 +31,12 @@ _MOST_TOLD: Final = 20
 
 
 Conversion = tuple[str, ...]
-"""Options that bring tracks of a piece to the codec and the colours of the rest of them."""
+"""Options that convert tracks of a piece to the codec and the colours of the rest of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One file of tracks, piece by piece: how each track of each piece is coded."""
+    """A file of tracks, piece by piece, with the coding of each track of each piece."""
 
     pieces: Sequence[Mapping[str, TrackForms]]
 
@@ -44,8 +44,10 @@ class Line:
         return [piece[name] for piece in self.pieces if name in piece]
 
     def varying(self, kinds: str, *, joined: bool) -> dict[str, Form]:
-        """The tracks of these kinds that cannot be copied, with the form that they get. `joined`: their pieces are brought together
-        as MPEG-TS."""
+        """Return the tracks of these kinds that cannot be copied, with the form that they get.
+
+        `joined` means that their pieces are joined as MPEG-TS.
+        """
         forms: dict[str, Form] = {}
         for name in dict.fromkeys(name for piece in self.pieces for name in piece if name[0] in kinds):
             track = self.track(name)
@@ -57,7 +59,7 @@ class Line:
 
 
 class Coding:
-    """The coding of the pieces of all files of tracks. `joined`: they are brought together as MPEG-TS."""
+    """The coding of the pieces of all files of tracks. `joined` means that they are joined as MPEG-TS."""
 
     def __init__(self, workbench: Workbench, files: Sequence[Sequence[Run]], *, joined: bool, transport_stream: bool) -> None:
         runs = dict.fromkeys(run for file in files for run in file)
@@ -82,7 +84,8 @@ class Coding:
             yield [form for _, form in piece.forms if isinstance(form, Picture)]
 
     def conversion(self, run: Run, *, file: int) -> Conversion:
-        """Options for the tracks of a piece that are in another codec, or in colours that are converted, unlike most of them."""
+        """Return options for the tracks of a piece that, unlike most of them, are in another codec, or in colours that must be
+        converted."""
         conversion: list[str] = []
         for name, form in self.files[file].items():
             coded = self._coded[run].get(name)
@@ -98,7 +101,7 @@ class Coding:
 
 
 def log_changes(context: StepContext[Any], coding: Coding, *, clocked: bool) -> None:
-    """When tracks change, in the job's log."""
+    """Log the times at which tracks change."""
     for name, form in coding.varying.items():
         line = next(line for line, varying in zip(coding.lines, coding.files, strict=True) if name in varying)
         track_changes = changes(line.track(name))
@@ -109,7 +112,7 @@ def log_changes(context: StepContext[Any], coding: Coding, *, clocked: bool) -> 
             context.log(f"{what} changes {len(track_changes) - _MOST_TOLD} more times.", Severity.WARN)
         if track_changes:
             how = f"at {form.size[0]}x{form.size[1]}" if isinstance(form, Picture) else f"with {str(form).partition(' in ')[0]}"
-            bars = " Black bars fill what another shape leaves." if isinstance(form, Picture) else ""
+            bars = " Black bars fill the space that another shape leaves." if isinstance(form, Picture) else ""
             context.log(f"{what} is encoded again {how}: a film has one form from beginning to end.{bars}", Severity.WARN)
 
 
@@ -118,5 +121,5 @@ def named(track: str) -> str:
 
 
 def at_time(moment: float, *, clocked: bool) -> str:
-    """The time of day, or seconds from the start of the stream."""
+    """Return the time of day, or seconds from the start of the stream, as text."""
     return str(shown_time(moment, clocked=True)) if clocked else f"{moment:.3f} s".replace(".000 s", " s")

@@ -1,4 +1,4 @@
-"""Checks that a film has all that was recorded, track by track, and logs where a track begins late, ends early or jumps.
+"""Checks that a film has everything that was recorded, track by track, and logs where a track begins late, ends early or jumps.
 
 A muxer that drops packets is silent about it, and so is an encoder that stopped sending sound. Packets are counted, not decoded.
 """
@@ -23,13 +23,13 @@ from workers.media.file import MediaFile
 
 _STILL: Final = 2.0
 _SILENT: Final = 0.5
-"""Seconds without a new picture, and without sound, that are told."""
+"""Seconds without a new picture, and without sound, after which a gap is logged."""
 _LOST: Final = 0.02
 _LEAST: Final = 1.0
 _MOST_TOLD: Final = 20
 
 Times = Mapping[str, Sequence[float]]
-"""When the packets of each track are presented, in order."""
+"""The times at which the packets of each track are presented, in order."""
 Between = tuple[float, float]
 
 
@@ -42,7 +42,10 @@ def check_whole(
     gaps: Sequence[Between],
     shown: Callable[[float], str],
 ) -> None:
-    """`gaps` are places where nothing was recorded, which is known; `shown` tells a place by its time in the recording."""
+    """Compare the film with the recording. Raises `StepFailed` if a track is incomplete.
+
+    `gaps` are known places where nothing was recorded. `shown` describes a place by its time in the recording.
+    """
     cut = how.cut
     recorded: dict[str, Sequence[float]] = {}
     for number, file in enumerate(files):
@@ -60,14 +63,16 @@ def check_whole(
 
 
 def _compare(context: StepContext[Any], name: str, *, recorded: Sequence[float], film: Sequence[float], copied: bool) -> None:
-    """Compare a track of the film with the recording. A track that is encoded again may lack what cannot be decoded; a copied
-    track must be complete."""
+    """Compare a track of the film with the recording.
+
+    A track that is encoded again may lack what cannot be decoded; a copied track must be complete.
+    """
     had, has = _seconds(recorded), _seconds(film)
     if had - has <= max(_LEAST, had * _LOST):
         return
     reason = f"{named(name)} lasts {has:.1f} s in the film, of {had:.1f} s that were recorded"
     if copied or not film:
-        raise StepFailed(f"{reason}: it is not whole.")
+        raise StepFailed(f"{reason}: it is incomplete.")
     context.log(f"{reason}: the rest cannot be decoded.", Severity.WARN)
 
 
@@ -89,7 +94,7 @@ def _within(times: Sequence[float], *, first: float, end: float) -> Sequence[flo
 
 
 def _times(context: StepContext[Any], path: Path, *, moved: float) -> Times:
-    """List the times of the tracks in a file of the workspace. Tracks are called `v`, and `a0`, `a1` and so on."""
+    """List the times of the tracks in a file of the workspace. The names of tracks are `v`, and `a0`, `a1` and so on."""
     packet_times: dict[int, array[float]] = defaultdict(lambda: array("d"))
     kinds: dict[int, str] = {}
 

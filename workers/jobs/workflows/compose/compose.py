@@ -166,5 +166,5 @@ COMPOSE: Final = Workflow(
     ),
     _MOST_PARAMETERS,
     submitted_by="composition",
-    description="Makes one film of the films of a playlist and packages it for HLS and DASH.",
+    description="Makes one film from the films of a playlist and packages it for HLS and DASH.",
 )

@@ -39,7 +39,7 @@ def picture(context: StepContext[Any], plan: Plan, *, item: Planned, media: Sour
         piece = _copied(context, plan, item=item, media=media)
         if _frames(context, piece) == item.frames:
             return piece, True
-        context.log(f"{media.file.name} is not of a constant rate; it is encoded again.", Severity.WARN)
+        context.log(f"{media.file.name} does not have a constant frame rate; it is encoded again.", Severity.WARN)
     piece = _encoded(context, plan, item=item, media=media)
     if (frames := _frames(context, piece)) != item.frames:
         begin, lacks = item.begin, plan.time(item.frames - frames)

@@ -75,7 +75,7 @@ class Reel:
                     break
                 self._note(line)
         if self.made:
-            context.log(f"Going on after {len(self.made)} items, which the run before had.")
+            context.log(f"Continuing after {len(self.made)} items, which the previous run had.")
 
     def _copied(self, before: Path, pieces: Mapping[str, Sequence[Any]], places: dict[str, int]) -> bool:
         """Copy all pieces of an item, or none; return True if they were copied."""

@@ -117,7 +117,7 @@ class _Library:
             self.starts[item.value] = _start_of_stream(self.context, item.value)
         start = self.starts[item.value]
         if start is None:
-            raise StepFailed(f"The source of the Event {item.value} carries no timecode, so {time} is nowhere in it.", final=True)
+            raise StepFailed(f"The source of the Event {item.value} has no timecode, so {time} cannot be found in it.", final=True)
         return (point.date_time - start).total_seconds()
 
     def _start(self, examined: _Examined, item: Item, time: float) -> tuple[float, float | None, float]:
@@ -175,7 +175,7 @@ def _steady(context: StepContext[Any], parts: list[Part], library: _Library) -> 
                 file = library.source(part.source).media.file
                 changes[key] = change(context, file, codec=part.shown.codec, begin=part.begin, end=part.end)
                 if (at := changes[key]) is not None:
-                    context.log(f"{file.name} is another picture from {at:.3f} s on, so item {number + 1} is encoded again.")
+                    context.log(f"The picture of {file.name} changes at {at:.3f} s, so item {number + 1} is encoded again.")
             if item.copied and changes[key] is not None:
                 parts[number] = replace(part, exact=True)
         if not any(item.copied and parts[number].exact for number, item in enumerate(plan.items)):
@@ -193,7 +193,7 @@ def version_of(context: StepContext[Any], event: str) -> str:
         status = path.stat()
     except FileNotFoundError:
         raise StepFailed(f"There is no file {_path(event)}.", final=True) from None
-    # What was fetched from a bucket lies in a folder that is named after its version there.
+    # A file that was fetched from a bucket is in a folder that is named after its version there.
     mine = path.parent.name if context.environment.fetch is not None else f"{status.st_ino} {status.st_mtime_ns}"
     return f"{mine} {status.st_size}"
 
@@ -280,7 +280,7 @@ def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
             heard.append(measured[key])
             context.progress(_PROBED + (1 - _PROBED) * number / len(plan.items), f"loudness of item {number}")
         if uneven := steps(heard):
-            context.log(f"Sound is encoded again: its loudness steps before item {uneven[0] + 1}.")
+            context.log(f"Sound is encoded again: its loudness jumps before item {uneven[0] + 1}.")
             return True
     return False
 

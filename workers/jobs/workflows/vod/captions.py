@@ -107,10 +107,10 @@ def _picture_texts(
         try:
             captions = read(embedded.scenarist(channel).encode())
         except UnreadableCaptions as fault:
-            context.log(f"The captions {channel} within the pictures have no text that can be read. {fault}", Severity.WARN)
+            context.log(f"The captions {channel} within the pictures have no readable text. {fault}", Severity.WARN)
             continue
         if channel in embedded.truncated:
-            context.log(f"The captions {channel} are too long; what follows is left out of their text.", Severity.WARN)
+            context.log(f"The captions {channel} are too long; the rest of their text is left out.", Severity.WARN)
         language = languages.get(channel, "und")
         yield Text(language, CaptionKind.CAPTIONS, channel, cut(captions.cues, begin=0.0, end=lasts))
 

@@ -56,7 +56,7 @@ class VodIngest(PackageParameters, SoundParameters):
     file: RelativePath | None = Field(None, description="The source: a path below the media root. Either this or url.")
     url: WebUrl | None = Field(None, description="The source: an http or https address. Either this or file.")
     sha256: Sha256 | None = Field(None, description="SHA-256 that the source must have, 64 hexadecimal digits.")
-    quality: Quality | None = Field(None, description="How the quality of the film is checked; by default it is not.")
+    quality: Quality | None = Field(None, description="Check of the quality of the film; by default there is none.")
 
     programme: int | None = Field(
         None,
@@ -81,7 +81,7 @@ def fetch(context: StepContext[VodIngest]) -> StepResult:
     download.run()
     if wanted.sha256 is not None and download.sha256 != wanted.sha256:
         download.discard()
-        raise StepFailed(f"SHA-256 {wanted.sha256} was expected, {download.sha256} came.")
+        raise StepFailed(f"Expected SHA-256 {wanted.sha256}, received {download.sha256}.")
     context.keep(download.path, _DOWNLOADED, sha256=download.sha256)
     return StepResult(message=f"Downloaded {download.size} bytes", metadata={"size": download.size, "sha256": download.sha256})
 
@@ -202,7 +202,7 @@ def _check_file(context: StepContext[VodIngest]) -> StepResult:
         with path.open("rb") as opened:
             digest = file_digest(opened, "sha256").hexdigest()
         if digest != wanted:
-            raise StepFailed(f"SHA-256 {wanted} was expected; {name} has {digest}.", final=True)
+            raise StepFailed(f"Expected SHA-256 {wanted}; {name} has {digest}.", final=True)
     return StepResult(message=f"Found {name}")
 
 

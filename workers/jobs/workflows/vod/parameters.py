@@ -57,5 +57,5 @@ class PackageParameters(JobParameters):
         examples=[{"CC1": "en", "CC3": "es"}],
     )
     publish: bool | None = Field(
-        None, description="Whether the Event that owns the job becomes public; by default as the Event says."
+        None, description="Whether the Event that owns the job becomes public; by default as the Event specifies."
     )

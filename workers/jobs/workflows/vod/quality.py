@@ -51,7 +51,7 @@ class Quality(BaseModel):
 
     profile: ProfileName = "ebu-r128"
     keep_private: bool | None = Field(
-        None, description="Whether a film that fails does not become public; by default as the profile says."
+        None, description="Whether a film that fails stays private; by default as the profile specifies."
     )
 
 
@@ -79,7 +79,7 @@ def _own(context: StepContext[Any], name: str) -> Profile:
     path = context.path(name)
     if not path.is_file():
         builtin = ", ".join(PROFILES)
-        raise StepFailed(f"There is no quality profile {name}: there are {builtin}, and files below the media root.", final=True)
+        raise StepFailed(f"There is no quality profile {name}: use {builtin}, or a file below the media root.", final=True)
     try:
         with path.open("rb") as opened:
             text = opened.read(LARGEST_PROFILE + 1)
@@ -185,7 +185,7 @@ def measure_film(context: StepContext[Any], film: str) -> StepResult:
     """Measure the film that an earlier step kept under this name, if the job requests a check."""
     wanted: Quality | None = context.parameters.quality
     if wanted is None:
-        return StepResult(message="No check of the quality is wanted", metadata={})
+        return StepResult(message="No quality check was requested", metadata={})
     profile = profile_of(context, wanted)
     name = f"{context.job.content_id}.mp4"
     report = measure(context, probe_at(context, context.job_file(film), name=name), profile=profile)

@@ -85,7 +85,7 @@ def _joinable(tracks: tuple[int, ...]) -> tuple[int, ...]:
 
 def _printable(text: str) -> str:
     if not text.isprintable() or not text.strip():
-        raise PydanticCustomError("name", "must be of characters that can be shown")
+        raise PydanticCustomError("name", "must consist of printable characters")
     return text.strip()
 
 
@@ -98,7 +98,7 @@ class SoundTrack(BaseModel):
         tuple[Annotated[int, Field(ge=1, le=MOST_SOURCE_TRACKS)], ...], Field(min_length=1, max_length=6), AfterValidator(_joinable)
     ] = Field(description="Sound tracks of the source, from 1: one; two of one channel for a stereo pair; six of them for 5.1.")
     role: Literal["main", "description", "commentary", "original", "dub"] | None = Field(
-        None, description="What it is for; by default what the source says, else main."
+        None, description="Purpose of the track; by default as the source states, else main."
     )
     language: Annotated[str, Field(pattern=r"^[a-z]{2,3}$"), AfterValidator(_three_letters)] | None = Field(
         None, description="Language by ISO 639; by default that of the source."
@@ -146,7 +146,7 @@ class SoundParameters(BaseModel):
     stereo_pairs: bool | None = Field(
         None, description="Whether tracks of one channel that follow each other are joined to stereo pairs: 1 and 2, 3 and 4."
     )
-    loudness: LoudnessTarget | None = Field(None, description="How loud the sound is to be; by default it stays as it is.")
+    loudness: LoudnessTarget | None = Field(None, description="Loudness of the sound; by default it is unchanged.")
 
     @model_validator(mode="after")
     def _pairs_or_tracks(self) -> Self:

@@ -58,7 +58,7 @@ def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[Subtitl
         if track.codec in _TEXTS or track.codec in _IN_SAMPLES or track.codec == _LINE_21:
             tracks.append(track)
         else:
-            why = "they are pictures" if track.codec in _PICTURES else "their format is not read"
+            why = "they are pictures" if track.codec in _PICTURES else "their format is not supported"
             context.log(f"The {_description(track)} of {file.name} ({track.codec}) are not kept: {why}.", Severity.WARN)
     if len(tracks) > MOST_TRACKS:
         context.log(f"{file.name} has {len(tracks)} subtitle tracks; the first {MOST_TRACKS} are used.", Severity.WARN)
