@@ -177,8 +177,8 @@ def test_a_track_goes_on_from_what_an_earlier_run_knew() -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ("#EXTINF:-1,\na", "no number of seconds"),
-        ("#EXTINF:1e3,\na", "no number of seconds"),
+        ("#EXTINF:-1,\na", "not a number of seconds"),
+        ("#EXTINF:1e3,\na", "not a number of seconds"),
         ("#EXTINF:601,\na", "A duration of the playlist"),
         ("a", "has no duration"),
         ("#EXT-X-BYTERANGE:5\n#EXTINF:1,\na", "does not say where it begins"),
