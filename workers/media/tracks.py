@@ -194,5 +194,5 @@ def sound_names(source: Source, sounds: Sequence[Track]) -> list[tuple[str, Trac
     return [("The sound" if alone else f"Sound track {number}", track) for number, track in enumerate(sounds, 1)]
 
 
-def _not_whole(source: Source, said: float, ends: float) -> Unusable:
-    return Unusable(f"{source.file.name} says that it lasts {said:.1f} s and ends after {ends:.1f} s: it is incomplete.")
+def _not_whole(source: Source, stated: float, ends: float) -> Unusable:
+    return Unusable(f"{source.file.name} says that it lasts {stated:.1f} s and ends after {ends:.1f} s: it is incomplete.")
