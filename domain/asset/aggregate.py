@@ -1,4 +1,4 @@
-"""Asset: a file of an Event that a client has requested, or that a synchronisation has found."""
+"""Asset: a file of an Event that a client requested or a synchronisation found."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from domain.kernel.event import DomainEvent
 PATH: Final = "asset.path"
 """The scope in which each asset claims its path."""
 CAPTION: Final = "asset.caption"
-"""The scope in which each caption that a client has added claims its Event, language, kind and name."""
+"""The scope in which each caption that a client added claims its Event, language, kind and name."""
 
 
 class Asset(AggregateRoot):
-    """The content of an Event has the Event's id. `job` is the present job, `jobs` are all that may have published the file, and
-    `followed` is the version of the present one that the asset has followed. A removed asset keeps its path until its file is
-    deleted."""
+    """A file of an Event. The content of an Event has the Event's id.
+
+    `job` is the present job, `jobs` are all that may have published the file, and `followed` is the latest version of the present
+    job that the asset has followed. A removed asset keeps its path until its file is deleted.
+    """
 
     KIND: ClassVar[str] = "asset"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -49,7 +51,7 @@ class Asset(AggregateRoot):
 
     @property
     def running_job(self) -> int | None:
-        """The job that is to be broken off when the asset is removed."""
+        """The job that must be cancelled when the asset is removed."""
         return self.job if self.state is AssetState.GENERATING else None
 
     # --- decisions
@@ -87,7 +89,7 @@ class Asset(AggregateRoot):
         return cls._begin(events.CaptionDiscovered, key, at, **facts, size=size, modified=modified)
 
     def complete(self, job: int, *, job_version: int, size: int | None, at: datetime) -> None:
-        """`size` is that of the file; None: the job has published no file at this path."""
+        """Record that the job has ended. `size` is the size of the file; None if the job published no file at this path."""
         if not self._is_news(job, job_version) or self.state is AssetState.COMPLETED:
             return
         if size is None:
@@ -96,22 +98,24 @@ class Asset(AggregateRoot):
             self._trigger(events.Completed, at=at, job_version=job_version, size=size)
 
     def fail(self, job: int, *, job_version: int, reason: str, at: datetime) -> None:
-        """A completed asset has its file, whatever becomes of the job."""
+        """Record that the job has failed. A completed asset has its file, whatever becomes of the job."""
         if self._is_news(job, job_version) and self.state is AssetState.GENERATING:
             self._trigger(events.Failed, at=at, job_version=job_version, reason=reason)
 
     def resume(self, job: int, *, job_version: int, at: datetime) -> None:
-        """The present job goes on after its end."""
+        """Record that the present job continues after its end."""
         if self._is_news(job, job_version) and self.state is not AssetState.GENERATING:
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
     def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
-        """Another job repeats the present one, and is the present one from now on. The append that accepts it says so already."""
+        """Record that another job repeats the present one, and make it the present one. The append that accepts the job records
+        this too."""
         if not self.removed and rerun_of is not None and rerun_of == self.job != job:
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
     def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
-        """A client has the job resumed, or repeated. Refuses what would make a second file, or one that nobody deletes."""
+        """Let a client resume the job, or repeat it by another one. Refuse what would make a second file, or one that is never
+        deleted."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the asset of the job was deleted, or another job makes it")
         if rerun_of is None:
@@ -120,8 +124,8 @@ class Asset(AggregateRoot):
             self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
 
     def replace(self, job: int, *, running_job: int | None, at: datetime) -> None:
-        """`job` makes another text. `running_job` is the job that is broken off in the same append. As long as there is no new
-        text, the one before stays."""
+        """Let `job` make another text. `running_job` is the job that is cancelled in the same append. The previous text stays until
+        there is a new one."""
         self._must_exist()
         if running_job != self.running_job:
             raise PlanOutdated(self.KIND, self.key)
@@ -130,28 +134,28 @@ class Asset(AggregateRoot):
     def rename(self, name: str, *, at: datetime) -> None:
         self._must_exist()
         if self.type is AssetType.CAPTION:
-            raise Refused("a caption keeps its name: delete it, and send it again under the other one")
+            raise Refused("a caption cannot be renamed: delete it, and send it again with the new name")
         if name != self.name:
             self._trigger(events.Renamed, at=at, name=name)
 
     def change_file(self, *, size: int, modified: datetime, name: str | None, at: datetime) -> None:
-        """`name` is the one by which the film lists a caption now."""
+        """Record that the file has changed. `name` is the name by which the film lists a caption now."""
         if not self.removed and (size, modified) != (self.size, self.modified):
             self._trigger(events.FileChanged, at=at, size=size, modified=modified)
         if not self.removed and name is not None and name != self.name:
             self._trigger(events.Renamed, at=at, name=name)
 
     def remove(self, *, running_job: int | None, at: datetime) -> None:
-        """`running_job` is the job that is broken off in the same append."""
+        """Remove the asset. `running_job` is the job that is cancelled in the same append."""
         self._must_exist()
         if self.type is AssetType.SYSTEM:
-            raise Refused("assets of the type SYSTEM are not deleted")
+            raise Refused("assets of the type SYSTEM cannot be deleted")
         if running_job != self.running_job:
             raise PlanOutdated(self.KIND, self.key)
         self._trigger(events.Removed, at=at, file_left=True)
 
     def forget(self, *, at: datetime) -> None:
-        """Its file is gone."""
+        """Remove the asset because its file no longer exists."""
         if not self.removed and self.state is AssetState.COMPLETED:
             self._trigger(events.Removed, at=at, file_left=False)
 
@@ -164,7 +168,7 @@ class Asset(AggregateRoot):
             raise NotFound(self.KIND, self.key)
 
     def _is_news(self, job: int, job_version: int) -> bool:
-        """Whether the asset must follow its job: outcomes come in order, and each at least once."""
+        """Return True if the asset must follow this outcome of its job. Outcomes arrive in order, and each at least once."""
         return not self.removed and job == self.job and job_version > self.followed
 
     # --- state
@@ -226,7 +230,7 @@ class Asset(AggregateRoot):
 
     # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         return {
             "event_id": str(self.event_id),
             "type": int(self.type),

@@ -1,6 +1,6 @@
-"""Use cases of captions: add a text to the film of an Event, or put it in the place of the one before.
+"""Use cases of captions: add a text to the film of an Event, or replace the previous text.
 
-A caption and its job are one append. A text that is sent is stored before it, and read by the job.
+A caption and its job are one append. A text that is sent is stored before the append, and read by the job.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VOD_FILES: Final = (".ism", ".mp4")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCaption:
-    """A request of a client for captions: it has one of `content`, `file` (a path below the media root) and `url`."""
+    """A client's request for captions. It has one of `content`, `file` (a path below the media root) and `url`."""
 
     event_id: UUID
     language: str
@@ -46,7 +46,7 @@ class NewCaption:
 
 
 class CaptionHandlers:
-    """Adds captions on behalf of a client. They are deleted as other assets are."""
+    """Adds captions on behalf of a client. Captions are deleted as other assets are."""
 
     def __init__(
         self,
@@ -65,17 +65,17 @@ class CaptionHandlers:
         self._jobs = jobs
         self._texts = texts
 
-    async def add(self, wanted: NewCaption, *, invocation: Invocation) -> Outcome[Asset]:
-        """The caption is generating, and its job in its queue, when this returns. One of the same Event, language, kind and name
-        gets the new text: it keeps its id, its path, and its text until the new one is there."""
-        key, sent = new_id(), None if wanted.content is None else new_id()
-        language = language_tag(wanted.language)
+    async def add(self, caption: NewCaption, *, invocation: Invocation) -> Outcome[Asset]:
+        """Add a caption. When this returns the caption is generating, and its job is queued. An existing caption with the same
+        Event, language, kind and name gets the new text: it keeps its id, its path, and its old text until the new one exists."""
+        key, sent = new_id(), None if caption.content is None else new_id()
+        language = language_tag(caption.language)
 
         async def plan() -> Plan:
-            content = await self._content(wanted.event_id)
-            before = await self._assets.caption(wanted.event_id, language=language, kind=wanted.kind, name=wanted.name)
-            path = await self._path(content, wanted, language, key) if before is None else before.path
-            source = {"sent": None if sent is None else str(sent), "file": wanted.file, "url": wanted.url}
+            content = await self._content(caption.event_id)
+            before = await self._assets.caption(caption.event_id, language=language, kind=caption.kind, name=caption.name)
+            path = await self._path(content, caption, language, key) if before is None else before.path
+            source = {"sent": None if sent is None else str(sent), "file": caption.file, "url": caption.url}
             job = NewJob(
                 client=invocation.cause.actor,
                 workflow=WORKFLOW,
@@ -84,21 +84,21 @@ class CaptionHandlers:
                     "name": path.removeprefix(f"{content}/"),
                     **{name: value for name, value in source.items() if value is not None},
                 },
-                priority=wanted.priority,
+                priority=caption.priority,
                 owner=Asset.stream(key if before is None else before.id),
             )
             prepared = await self._jobs.prepare_job(job, transaction_id=invocation.cause.correlation_id)
-            if sent is not None and wanted.content is not None:
-                await self._texts.store(sent, wanted.content)
+            if sent is not None and caption.content is not None:
+                await self._texts.store(sent, caption.content)
             if before is not None:
                 return Plan((*_ended(before), *await prepared.commands(), _replacement(before, prepared.number)))
             request = RequestCaption(
                 key,
-                event_id=wanted.event_id,
-                name=wanted.name,
+                event_id=caption.event_id,
+                name=caption.name,
                 path=path,
                 language=language,
-                caption_kind=wanted.kind,
+                caption_kind=caption.kind,
                 job=prepared.number,
             )
             return Plan((*await prepared.commands(), request))

@@ -22,7 +22,7 @@ class _AssetCommand(Command[Asset]):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestAsset(_AssetCommand):
-    """A job makes the file. It is accepted in the same append."""
+    """Request an asset from a job, which is accepted in the same append."""
 
     event_id: UUID
     type: AssetType
@@ -42,7 +42,7 @@ class RequestAsset(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestCaption(_AssetCommand):
-    """A job makes the text. It is accepted in the same append."""
+    """Request a caption from a job, which is accepted in the same append."""
 
     event_id: UUID
     name: str
@@ -72,8 +72,8 @@ class RequestCaption(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaceCaption(_AssetCommand):
-    """`job` makes another text, and is accepted in the same append. `running_job` is broken off there. The plan has found the
-    caption, so where it is gone, another plan is to be made."""
+    """Replace a caption by the text that `job` makes. `job` is accepted and `running_job` cancelled in the same append. The plan
+    has found the caption, so if it no longer exists, the plan must be made again."""
 
     job: int
     running_job: int | None
@@ -87,7 +87,7 @@ class ReplaceCaption(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoverAsset(_AssetCommand):
-    """There is a file that belongs to no asset."""
+    """Add an asset for a file that belongs to none."""
 
     event_id: UUID
     name: str
@@ -115,7 +115,7 @@ class DiscoverAsset(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoverCaption(_AssetCommand):
-    """The film has a text track of its source that belongs to no asset."""
+    """Add a caption for a text track of the film's source that belongs to no asset."""
 
     event_id: UUID
     name: str
@@ -147,7 +147,7 @@ class DiscoverCaption(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteAsset(_AssetCommand):
-    """The job has ended. `sizes` are those of the files that it has published, by their paths."""
+    """Record that the job has ended. `sizes` holds the sizes of the files that it published, by their paths."""
 
     job: int
     job_version: int
@@ -159,7 +159,7 @@ class CompleteAsset(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class FailAsset(_AssetCommand):
-    """The job has failed, or was broken off."""
+    """Record that the job has failed or was cancelled."""
 
     job: int
     job_version: int
@@ -171,7 +171,7 @@ class FailAsset(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class RestartAsset(_AssetCommand):
-    """The job goes on after its end; with `rerun_of` it repeats that one."""
+    """Record that the job continues after its end, or that it repeats the job `rerun_of`."""
 
     job: int
     job_version: int
@@ -186,7 +186,8 @@ class RestartAsset(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class GoOnWithAsset(_AssetCommand):
-    """A client has the job resumed, or repeated by `job`: in the same append. `job_version` is that of the job afterwards."""
+    """Let a client resume the job, or repeat it by `job`, in the same append. `job_version` is the version of the job
+    afterwards."""
 
     job: int
     job_version: int
@@ -206,7 +207,7 @@ class RenameAsset(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeAssetFile(_AssetCommand):
-    """`name` is the one by which the film lists a caption now."""
+    """Record that the file has changed. `name` is the name by which the film lists a caption now."""
 
     size: int
     modified: datetime
@@ -218,8 +219,8 @@ class ChangeAssetFile(_AssetCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveAsset(_AssetCommand):
-    """`running_job` is broken off in the same append. `looked_up`: the plan has found it, so where it is gone, another plan
-    is to be made."""
+    """Remove an asset; `running_job` is cancelled in the same append. `looked_up` says that the plan has found the asset, so if it
+    no longer exists, the plan must be made again."""
 
     running_job: int | None
     looked_up: bool = False
@@ -235,7 +236,7 @@ class RemoveAsset(_AssetCommand):
 
 @dataclass(frozen=True)
 class ForgetAsset(_AssetCommand):
-    """Its file is gone."""
+    """Remove an asset whose file no longer exists."""
 
     def act(self, root: Asset, *, at: datetime) -> None:
         root.forget(at=at)
@@ -243,7 +244,7 @@ class ForgetAsset(_AssetCommand):
 
 @dataclass(frozen=True)
 class ReleaseAssetPath(_AssetCommand):
-    """The file of the removed asset is deleted."""
+    """Release the path of a removed asset whose file is deleted."""
 
     def act(self, root: Asset, *, at: datetime) -> None:
         root.release_path(at=at)

@@ -1,4 +1,4 @@
-"""What can happen to an asset."""
+"""The events of an asset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.kernel.event import DomainEvent, FirstEvent
 
 
 class Requested(FirstEvent):
-    """`path` is that of the file to be made, below the media root; `job` makes it."""
+    """A client requested an asset. `path` is the path of the future file, below the media root; `job` makes it."""
 
     TOPIC: ClassVar[str] = "asset.requested"
 
@@ -23,7 +23,8 @@ class Requested(FirstEvent):
 
 
 class CaptionRequested(FirstEvent):
-    """`language` is a tag of BCP 47. `path` is that of the text to be made, below the media root; `job` makes it."""
+    """A client requested a caption. `language` is a tag of BCP 47. `path` is the path of the future text, below the media root;
+    `job` makes it."""
 
     TOPIC: ClassVar[str] = "asset.caption_requested"
 
@@ -36,7 +37,7 @@ class CaptionRequested(FirstEvent):
 
 
 class CaptionReplaced(DomainEvent):
-    """Another text of the same language, kind and name was sent; `job` puts it in the place of the one before."""
+    """Another text of the same language, kind and name was sent. `job` replaces the previous one by it."""
 
     TOPIC: ClassVar[str] = "asset.caption_replaced"
 
@@ -44,7 +45,7 @@ class CaptionReplaced(DomainEvent):
 
 
 class Discovered(FirstEvent):
-    """A synchronisation has found a file that no client has requested."""
+    """A synchronisation found a file that no client has requested."""
 
     TOPIC: ClassVar[str] = "asset.discovered"
 
@@ -56,8 +57,8 @@ class Discovered(FirstEvent):
 
 
 class CaptionDiscovered(FirstEvent):
-    """A synchronisation has found a text track that the step of a job found in the source of the film. `language` is a tag of
-    BCP 47, `und` where the source does not tell it."""
+    """A synchronisation found a text track that a job's step took from the source of the film. `language` is a tag of BCP 47, `und`
+    if the source does not tell it."""
 
     TOPIC: ClassVar[str] = "asset.caption_discovered"
 
@@ -71,7 +72,8 @@ class CaptionDiscovered(FirstEvent):
 
 
 class Completed(DomainEvent):
-    """`job_version` is the version of the job at which it has ended: an earlier one is then no news."""
+    """The job ended and published the file. `job_version` is the version of the job at its end; an outcome with an earlier version
+    is outdated."""
 
     TOPIC: ClassVar[str] = "asset.completed"
 
@@ -88,7 +90,7 @@ class Failed(DomainEvent):
 
 
 class Restarted(DomainEvent):
-    """The job goes on after its end, or another job repeats it."""
+    """The job continues after its end, or another job repeats it."""
 
     TOPIC: ClassVar[str] = "asset.restarted"
 
@@ -104,7 +106,7 @@ class Renamed(DomainEvent):
 
 
 class FileChanged(DomainEvent):
-    """A synchronisation has found the file with another size or time of its last change."""
+    """A synchronisation found the file with another size or modification time."""
 
     TOPIC: ClassVar[str] = "asset.file_changed"
 
@@ -113,7 +115,7 @@ class FileChanged(DomainEvent):
 
 
 class Removed(DomainEvent):
-    """`file_left`: its file, or one that its job may still publish, is yet to be deleted."""
+    """The asset was removed. `file_left` says that its file, or one that its job may still publish, has yet to be deleted."""
 
     TOPIC: ClassVar[str] = "asset.removed"
 
@@ -121,7 +123,7 @@ class Removed(DomainEvent):
 
 
 class FileDeleted(DomainEvent):
-    """After the removal: the path is free."""
+    """The file of a removed asset was deleted, and its path is free."""
 
     TOPIC: ClassVar[str] = "asset.file_deleted"
 

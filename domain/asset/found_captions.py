@@ -1,4 +1,4 @@
-"""Text tracks that were found in the source of a film, as `metadata.json` of its content lists them: docs/reference/api/vod.md."""
+"""Text tracks that were found in the source of a film, as its content's `metadata.json` lists them: docs/reference/api/vod.md."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class FoundCaption:
 
 
 def found_captions(text: bytes) -> Mapping[str, FoundCaption] | None:
-    """Read the tracks by their files below the folder of the content. The result is None where the metadata do not list any, as
-    those of other hands. An entry that cannot be used is left out."""
+    """Parse the tracks, by their files below the folder of the content. Return None if the metadata list none, as those of other
+    products. An entry that cannot be used is left out."""
     try:
         document = strict_json(text)
     except NotStrict:
@@ -34,7 +34,7 @@ def found_captions(text: bytes) -> Mapping[str, FoundCaption] | None:
     listed = document.get("captions") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         return None
-    return dict(filter(None, (_caption(one) for one in listed[:_MOST] if isinstance(one, dict))))
+    return dict(filter(None, (_caption(track) for track in listed[:_MOST] if isinstance(track, dict))))
 
 
 def _caption(listed: Mapping[str, Any]) -> tuple[str, FoundCaption] | None:

@@ -51,15 +51,16 @@ from domain.media_event.row import EventRow
 from domain.media_event.stream_start import stream_start
 
 MOST_AT_ONCE: Final = 5000
-"""Assets that one deletion takes along, and files that a synchronisation looks at: its changes are one append."""
+"""The number of assets that one deletion removes per append, and of files that a synchronisation reads, whose changes are one
+append."""
 _WORKFLOWS: Final = {AssetType.IMAGE: "asset_image", AssetType.GIF: "asset_gif", AssetType.VIDEO: "asset_video"}
 _VOD_FILES: Final = (".ism", ".mp4")
-"""The first of them that there is counts as the VOD file."""
+"""Extensions of VOD files. The first that exists counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAsset:
-    """What a client asks for. `times` are by the names of the parameters of the workflow: `time`, or `start` and `end`; `fields`
+    """A client's request for an asset. `times` are keyed by the parameters of the workflow: `time`, or `start` and `end`; `fields`
     are the names under which they were sent. `options` are further parameters. Without a `filename` the name is used."""
 
     type: AssetType
@@ -73,7 +74,7 @@ class NewAsset:
 
 
 class AssetHandlers:
-    """All ways to make or change an asset on behalf of a client, and for those who changed the files of a content."""
+    """Makes and changes assets on behalf of clients, and of callers who changed the files of a content."""
 
     def __init__(
         self,
@@ -91,7 +92,8 @@ class AssetHandlers:
         self._jobs = jobs
 
     async def request(self, wanted: NewAsset, *, invocation: Invocation) -> Outcome[Asset]:
-        """The asset is generating, and its job in its queue, when this returns. Where the path is taken it gets a suffix."""
+        """Request an asset. When this returns the asset is generating, and its job is queued. A path that is taken gets a
+        suffix."""
         key = new_id()
         stem = file_names.stem(wanted.type, filename=wanted.filename, name=wanted.name)
         points = _points(wanted)
@@ -123,7 +125,7 @@ class AssetHandlers:
         return await self._executor.execute(RenameAsset(key, name), invocation=invocation)
 
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Asset]:
-        """The asset is gone at once, and its job broken off. Its file is deleted afterwards."""
+        """Delete an asset and cancel its job. Its file is deleted afterwards."""
 
         async def plan() -> Plan:
             row = await self._assets.find(key)
@@ -134,8 +136,8 @@ class AssetHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete_matching(self, wanted: AssetFilter, *, invocation: Invocation) -> Outcome[Asset]:
-        """All that match, in parts; never those of the type SYSTEM, and captions only where their type is asked for. The result
-        says how many."""
+        """Delete all matching assets, in several appends. Assets of the type SYSTEM are never deleted, and captions only if their
+        type is requested. The result has the number."""
         types = [kind for kind in wanted.types or UNASKED if kind is not AssetType.SYSTEM]
         requested = replace(wanted, types=types)
 
@@ -145,9 +147,12 @@ class AssetHandlers:
         return await delete_in_parts(self._executor, find, deletion=_removal, most=MOST_AT_ONCE, invocation=invocation)
 
     async def sync(self, event_id: UUID, *, invocation: Invocation) -> Outcome[Asset]:
-        """Make the assets agree with the files of the content: new files become SYSTEM assets, and what has lost its file is
-        removed. Text tracks of the source become captions; one that the film has no more is removed with its files. The result has
-        `changed` (whether the VOD file differs from the last time), `created`, `deleted` and `path`."""
+        """Make the assets agree with the files of the content. New files become SYSTEM assets, and assets without a file are
+        removed. Text tracks of the source become captions; a caption whose track is no longer in the film is removed with its
+        files.
+
+        The result has `changed` (whether the VOD file differs from the last time), `created`, `deleted` and `path`.
+        """
 
         async def plan() -> Plan:
             event = await self._known_event(event_id)
@@ -155,17 +160,17 @@ class AssetHandlers:
             vod_file = await self._vod_file(content)
             # Files after assets: a path that is released between the two looks has no file any more, and a claim is refused.
             rows = {row.path: row for row in await self._assets.of_event(event.id)}
-            found = await self._files.list(content, limit=MOST_AT_ONCE)
-            if len(found) > MOST_AT_ONCE:
+            files = await self._files.list(content, limit=MOST_AT_ONCE)
+            if len(files) > MOST_AT_ONCE:
                 raise Refused(f"the folder of the content has more than {MOST_AT_ONCE} files")
             parts = {part for row in rows.values() if row.type is AssetType.CAPTION for part in file_names.caption_parts(row.path)}
             texts = await self._texts_of(content)
             new = [
                 _discovery(event.id, file, texts)
-                for file in found
+                for file in files
                 if file.path not in rows and file.path not in parts and not _is_text_of_job(file.path, content, texts)
             ]
-            paths = {file.path for file in found}
+            paths = {file.path for file in files}
             gone = [row for row in rows.values() if row.path not in paths and not row.removed and row.state is AssetState.COMPLETED]
             replaced = [
                 row
@@ -174,7 +179,7 @@ class AssetHandlers:
             ]
             changed = [
                 ChangeAssetFile(rows[file.path].id, size=file.size, modified=file.modified, name=_name_of(rows[file.path], texts))
-                for file in found
+                for file in files
                 if file.path in rows and _is_changed_asset(rows[file.path], file, texts)
             ]
             forgotten = [ForgetAsset(row.id) for row in gone]
@@ -196,23 +201,23 @@ class AssetHandlers:
         return event
 
     async def _texts_of(self, content: str) -> Mapping[str, FoundCaption] | None:
-        """List the text tracks of the source by their paths. The result is None where the metadata list none."""
+        """List the text tracks of the source by their paths. Return None if the metadata list none."""
         try:
             metadata = await self._files.read(f"{content}/{metadata_file.NAME}", limit=metadata_file.LARGEST)
         except ValueError:
             return None
-        found = None if metadata is None else found_captions(metadata)
-        return None if found is None else {f"{content}/{file}": caption for file, caption in found.items()}
+        captions = None if metadata is None else found_captions(metadata)
+        return None if captions is None else {f"{content}/{file}": caption for file, caption in captions.items()}
 
     async def _vod_file(self, content: str) -> MediaFile:
         for extension in _VOD_FILES:
-            found = await self._files.find(f"{content}/{content}{extension}")
-            if found is not None:
-                return found
+            file = await self._files.find(f"{content}/{content}{extension}")
+            if file is not None:
+                return file
         raise Refused("the Event has no VOD file")
 
     async def _times(self, wanted: NewAsset, points: Mapping[str, StreamPoint], event: EventRow) -> dict[str, str]:
-        """From the start of the stream, as the workflow takes them."""
+        """Return the times relative to the start of the stream, as the workflow takes them."""
         absolute = any(point.is_absolute for point in points.values())
         begin = await stream_start(self._files, event) if absolute else None
         since = {name: from_start(point, begin) for name, point in points.items()}
@@ -226,7 +231,7 @@ class AssetHandlers:
 
 
 class AssetJobOwners:
-    """The port `domain.job.ports.JobOwners`. An asset names its first job itself."""
+    """The port `domain.job.ports.JobOwners`. An asset names its first job itself, so this adds commands only for later ones."""
 
     async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
         return None
@@ -241,7 +246,7 @@ class AssetJobOwners:
 
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
-    """The command that an outcome of a job is to the asset that owns the job."""
+    """Return the command that passes an outcome of a job to the asset that owns it."""
     asset, job, version = UUID(key), outcome.job, outcome.version
     match outcome.kind:
         case OutcomeKind.COMPLETED:
@@ -253,7 +258,7 @@ def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
 
 
 def _points(wanted: NewAsset) -> dict[str, StreamPoint]:
-    """A GIF is cut by times from the start only."""
+    """Parse the times of a request. A GIF takes only times from the start of the stream."""
     absolute = wanted.type is not AssetType.GIF
     points = {name: asked_time(text, field=wanted.fields[name], absolute=absolute) for name, text in wanted.times.items()}
     if "end" in points:
@@ -284,7 +289,7 @@ def _discovery(event_id: UUID, file: MediaFile, texts: Mapping[str, FoundCaption
 
 
 def _is_text_of_job(path: str, content: str, texts: Mapping[str, FoundCaption] | None) -> bool:
-    """Tell whether a file is a part of a text track, or a track that a job is publishing now or that the film has no more."""
+    """Return True if a file is part of a text track, or a track that a job is publishing or that the film no longer has."""
     return texts is not None and path.startswith(f"{content}/{FOUND}/") and path not in texts
 
 
@@ -299,14 +304,15 @@ def _is_changed_asset(row: AssetRow, file: MediaFile, texts: Mapping[str, FoundC
 
 
 def _is_other_file(row: AssetRow, file: MediaFile) -> bool:
-    """Files that clients have requested are made by jobs, so only those that were discovered are compared."""
+    """Return True if a discovered file has changed. Files that clients requested are made by jobs and not compared."""
     discovered = row.type is AssetType.SYSTEM or row.is_found
     return discovered and not row.removed and (row.size, row.file_modified) != (file.size, file.modified)
 
 
 def _is_changed(vod_file: MediaFile, rows: Mapping[str, AssetRow], content: str) -> bool:
-    """Never at the first synchronisation. Another file that has become the VOD file is a change."""
-    known = rows.get(vod_file.path)
-    if known is not None:
-        return _is_other_file(known, vod_file)
+    """Return True if the VOD file has changed since the last synchronisation; False at the first one. A change of the file that
+    counts as the VOD file is a change."""
+    row = rows.get(vod_file.path)
+    if row is not None:
+        return _is_other_file(row, vod_file)
     return any(f"{content}/{content}{extension}" in rows for extension in _VOD_FILES)

@@ -1,4 +1,4 @@
-"""Tags of languages by BCP 47, which HLS and DASH use too."""
+"""Language tags of BCP 47, which HLS and DASH use too."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ LONGEST: Final = 64
 
 
 def language_tag(text: str, *, field: str = "language") -> str:
-    """The tag in its usual form: `de` for `deu`. Raises `Malformed`. The subtags must be those of the registry."""
+    """Return the tag in its canonical form: `de` for `deu`. Raises `Malformed`. The subtags must be registered."""
     import langcodes  # a quarter of a second, which only captions need
     from langcodes.tag_parser import LanguageTagError
 
     try:
-        known = len(text) <= LONGEST and text.isascii() and "_" not in text and langcodes.tag_is_valid(text)
-        return langcodes.Language.get(text).to_tag() if known else _refused(field)
+        is_valid = len(text) <= LONGEST and text.isascii() and "_" not in text and langcodes.tag_is_valid(text)
+        return langcodes.Language.get(text).to_tag() if is_valid else _refused(field)
     except LanguageTagError:
         return _refused(field)
 

@@ -15,13 +15,13 @@ LoadAsset = Callable[[str], Awaitable[Asset | None]]
 
 
 UNASKED: Final = tuple(kind for kind in AssetType if kind is not AssetType.CAPTION)
-"""The types that are found where no type is asked for."""
+"""The types that a search returns if no type is requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetFilter:
-    """A part that is None or empty does not filter; without `types` captions are left out. Parts combine with AND, the values of
-    one part with OR."""
+    """A filter for assets. A part that is None or empty does not filter; without `types` captions are left out. Parts combine with
+    AND, the values of one part with OR."""
 
     event_id: UUID | None = None
     content_id: str | None = None
@@ -36,29 +36,31 @@ class AssetLookup(Protocol):
     """Finds assets."""
 
     async def find(self, key: UUID) -> AssetRow | None:
-        """Unless it is removed."""
+        """Return the asset with this id; None if it does not exist or was removed."""
         ...
 
     async def matching(self, wanted: AssetFilter, *, limit: int) -> Sequence[AssetRow]:
-        """Those that are not removed, the oldest first; at most `limit` + 1, so that the caller knows whether there are more."""
+        """Return the matching assets that are not removed, oldest first. Return at most `limit` + 1, so that the caller knows if
+        there are more."""
         ...
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
-        """All that hold a path: removed ones too, as long as their file is not deleted."""
+        """Return the assets of an Event that have a path, including removed ones whose file is not deleted yet."""
         ...
 
     async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
-        """The caption that clients have added to an Event with this language, kind and name, unless it is removed."""
+        """Return the caption that a client added to an Event with this language, kind and name; None if there is none or it was
+        removed."""
         ...
 
     async def is_taken(self, path: str) -> bool:
-        """Whether an asset holds the path."""
+        """Return True if an asset has the path."""
         ...
 
 
 class CaptionTexts(Protocol):
-    """Texts that clients have sent, until their jobs have read them."""
+    """Texts that clients have sent. Each is stored until its job has read it."""
 
     async def store(self, key: UUID, content: bytes) -> None:
-        """Store a text, unless there is a text with this key."""
+        """Store a text, unless one with this key exists."""
         ...

@@ -12,7 +12,8 @@ from domain.asset.values import AssetState, AssetType, CaptionKind
 
 @dataclass(frozen=True, slots=True)
 class AssetRow:
-    """`event_id` is also the contentId. `version` and `date_modified` belong to the last change that a GET shows."""
+    """An asset as a look-up returns it. `event_id` is also the contentId. `version` and `date_modified` belong to the last change
+    that a GET shows."""
 
     id: UUID
     version: int
@@ -52,10 +53,10 @@ class AssetRow:
 
     @property
     def is_found(self) -> bool:
-        """Tell whether the caption is a text track of the source of the film, which no client has added."""
+        """True if the caption is a text track from the source of the film, which no client has added."""
         return self.type is AssetType.CAPTION and self.job is None
 
     @property
     def running_job(self) -> int | None:
-        """The job that is to be broken off when the asset is removed."""
+        """The job that must be cancelled when the asset is removed."""
         return self.job if self.state is AssetState.GENERATING else None

@@ -1,4 +1,4 @@
-"""Times of a request: from the start of the stream, or date-times where the stream carries timecode."""
+"""Times of a request: relative to the start of the stream, or date-times if the stream carries timecode."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from domain.kernel.errors import Malformed, Refused
 from domain.kernel.stream_time import StreamPoint, stream_point
 
 _LONGEST: Final = timedelta(hours=100)
-"""`hh:mm:ss.fff` ends before it."""
+"""The first time that `hh:mm:ss.fff` cannot express."""
 
 
 def asked_time(text: str, *, field: str, absolute: bool = True) -> StreamPoint:
-    """Raises `Malformed`. Without `absolute` a date-time is refused too."""
+    """Parse a time of a request. Raises `Malformed`. Without `absolute` a date-time is refused too."""
     point = stream_point(text, field=field)
     if point.is_absolute and not absolute:
         raise Malformed.at(field, "must be a time hh:mm:ss[.fff] from the start of the stream")
@@ -21,13 +21,15 @@ def asked_time(text: str, *, field: str, absolute: bool = True) -> StreamPoint:
 
 
 def check_span(start: StreamPoint, end: StreamPoint, *, field: str) -> None:
-    """Two date-times or two times from the start. Of one and the other the order is known when the start of the stream is."""
+    """Check that the end is after the start, for two date-times or two times from the start. A mixed pair can be compared only when
+    the start of the stream is known."""
     if start.is_absolute == end.is_absolute and not start.is_before(end):
         raise Malformed.at(field, "must be after the start")
 
 
 def from_start(point: StreamPoint, start_of_stream: datetime | None) -> timedelta:
-    """Raises `Refused` for a date-time of a stream that carries no timecode, or before its start."""
+    """Return the time relative to the start of the stream. Raises `Refused` for a date-time if the stream carries no timecode, and
+    for one before its start."""
     if point.date_time is None:
         hours, minutes, seconds = point.time_span.split(":")
         return timedelta(hours=int(hours), minutes=int(minutes), seconds=float(seconds))
@@ -42,7 +44,7 @@ def from_start(point: StreamPoint, start_of_stream: datetime | None) -> timedelt
 
 
 def written(since: timedelta) -> str:
-    """`hh:mm:ss.fff`"""
+    """Format a duration as `hh:mm:ss.fff`."""
     milliseconds = since // timedelta(milliseconds=1)
     seconds, milliseconds = divmod(milliseconds, 1000)
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{milliseconds:03}"

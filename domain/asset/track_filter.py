@@ -1,8 +1,8 @@
 """Track filter: an expression over the tracks of a video, such as `type=="audio" || type=="video" && bitrate<=1500000`.
 
-The names are `type` ("video" or "audio") and `language`, which are compared with texts by `==` and `!=`, and `bitrate` (bits in a
-second) and `height` (pixels), which are compared with whole numbers. `!`, `&&`, `||` and parentheses have their usual meaning. A
-comparison with what a track does not have, such as the height of sound, is false.
+`type` ("video" or "audio") and `language` are compared with texts by `==` and `!=`. `bitrate` (bits per second) and `height`
+(pixels) are compared with whole numbers. `!`, `&&`, `||` and parentheses have their usual meaning. A comparison with a property
+that a track lacks, such as the height of sound, is false.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _NUMBERS: Final = ("bitrate", "height")
 
 
 class InvalidFilter(ValueError):
-    """The message is a sentence for the person who sent it."""
+    """Raised when an expression is invalid. The message is a sentence for the person who sent it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """None: the track does not have it, or the file does not say it."""
+    """A track of a video. A property is None if the track does not have it, or if the file does not tell it."""
 
     type: str
     bitrate: int | None = None
@@ -48,15 +48,15 @@ TrackFilter = Callable[[Track], bool]
 
 
 def track_filter(expression: str) -> TrackFilter:
-    """Raises `InvalidFilter`."""
+    """Parse an expression. Raises `InvalidFilter`."""
     if len(expression) > LONGEST:
-        raise InvalidFilter(f"may have {LONGEST} characters")
-    return _Parser(expression).whole()
+        raise InvalidFilter(f"may have at most {LONGEST} characters")
+    return _Parser(expression).parse()
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """`kind` is `mark`, `name`, `text`, `number` or `end`; `at` the place of its first character, from 1."""
+    """A token. `kind` is `mark`, `name`, `text`, `number` or `end`; `at` is the position of its first character, from 1."""
 
     kind: str
     value: str
@@ -64,42 +64,42 @@ class _Token:
 
 
 class _Parser:
-    """Recursive descent: `||` binds less than `&&`, that less than `!`."""
+    """A recursive-descent parser. `||` binds less tightly than `&&`, and `&&` less tightly than `!`."""
 
     def __init__(self, expression: str) -> None:
         self._tokens = _tokens(expression)
         self._next = 0
         self._depth = 0
 
-    def whole(self) -> TrackFilter:
-        found = self._either()
+    def parse(self) -> TrackFilter:
+        track_filter = self._disjunction()
         if self._peek.kind != "end":
             raise _unexpected(self._peek)
-        return found
+        return track_filter
 
-    def _either(self) -> TrackFilter:
-        parts = [self._all()]
-        while self._takes("||"):
-            parts.append(self._all())
+    def _disjunction(self) -> TrackFilter:
+        parts = [self._conjunction()]
+        while self._accept("||"):
+            parts.append(self._conjunction())
         return parts[0] if len(parts) == 1 else lambda track: any(part(track) for part in parts)
 
-    def _all(self) -> TrackFilter:
-        parts = [self._one()]
-        while self._takes("&&"):
-            parts.append(self._one())
+    def _conjunction(self) -> TrackFilter:
+        parts = [self._term()]
+        while self._accept("&&"):
+            parts.append(self._term())
         return parts[0] if len(parts) == 1 else lambda track: all(part(track) for part in parts)
 
-    def _one(self) -> TrackFilter:
+    def _term(self) -> TrackFilter:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise InvalidFilter(f"is nested more than {_DEEPEST} deep")
+            raise InvalidFilter(f"is nested more than {_DEEPEST} levels deep")
         try:
-            if self._takes("!"):
-                inner = self._one()
+            if self._accept("!"):
+                inner = self._term()
                 return lambda track: not inner(track)
-            if self._takes("("):
-                inner = self._either()
-                if not self._takes(")"):
+            if self._accept("("):
+                inner = self._disjunction()
+                if not self._accept(")"):
                     raise _unexpected(self._peek)
                 return inner
             return self._comparison()
@@ -133,7 +133,7 @@ class _Parser:
             self._next += 1
         return token
 
-    def _takes(self, mark: str) -> bool:
+    def _accept(self, mark: str) -> bool:
         if (self._peek.kind, self._peek.value) != ("mark", mark):
             return False
         self._next += 1
@@ -141,18 +141,18 @@ class _Parser:
 
 
 def _tokens(expression: str) -> list[_Token]:
-    found, at, text = list[_Token](), 0, expression.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    tokens, position, text = list[_Token](), 0, expression.rstrip()
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise InvalidFilter(f"cannot be read from character {at + 1} on")
+            raise InvalidFilter(f"cannot be read from character {position + 1} on")
         kind = str(match.lastgroup)
-        found.append(_Token(kind, match[kind], match.start(kind) + 1))
-        at = match.end()
-    return [*found, _Token("end", "", len(text) + 1)]
+        tokens.append(_Token(kind, match[kind], match.start(kind) + 1))
+        position = match.end()
+    return [*tokens, _Token("end", "", len(text) + 1)]
 
 
 def _unexpected(token: _Token) -> InvalidFilter:
     what = "the end" if token.kind == "end" else f"character {token.at}"
     names = ", ".join((*_TEXTS, *_NUMBERS))
-    return InvalidFilter(f"is not expected to go on so at {what}; it compares {names} with a text or a number")
+    return InvalidFilter(f"has a syntax error at {what}; it compares {names} with a text or a number")

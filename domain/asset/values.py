@@ -23,8 +23,8 @@ class AssetType(IntEnum):
 
 
 class CaptionKind(StrEnum):
-    """The audience of a text track: `captions` also tell sounds, for those who cannot hear; `descriptions` tell what is seen;
-    `forced` ones translate only what is foreign in the film, and are shown unasked."""
+    """The audience of a text track. `captions` also describe sounds, for viewers who cannot hear them; `descriptions` describe the
+    picture; `forced` tracks translate only foreign parts of the film, and are shown without being chosen."""
 
     CAPTIONS = "captions"
     SUBTITLES = "subtitles"
@@ -35,7 +35,7 @@ class CaptionKind(StrEnum):
 FOLDER: Final = "assets"
 """The folder of requested assets, below that of the content."""
 CAPTIONS: Final = "captions"
-"""The folder of captions that clients have added, below that of the content."""
+"""The folder of captions that clients added, below that of the content."""
 FOUND: Final = "subtitles"
 """The folder of text tracks that were found in the source of a film, below that of the content."""
 EXTENSIONS: Final = {AssetType.IMAGE: ".jpg", AssetType.VIDEO: ".mp4", AssetType.GIF: ".gif", AssetType.CAPTION: ".vtt"}

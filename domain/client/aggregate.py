@@ -53,10 +53,10 @@ class Client(AggregateRoot):
         self.trust_actor = False
 
     def claims(self) -> frozenset[Claim]:
-        """Also of a deleted client: its name stays in the log."""
+        """Return the claim of the client's name. A deleted client keeps it, because its name stays in the log."""
         return frozenset({Claim("client.name", likeness(self.key), self.id)})
 
-    # --- deciding
+    # --- decisions
 
     @classmethod
     def register(cls, name: str, roles: Iterable[str], *, at: datetime) -> Self:
@@ -65,7 +65,7 @@ class Client(AggregateRoot):
 
     def restore(self, roles: Iterable[str], *, at: datetime) -> None:
         if not self.deleted:
-            raise Conflict(f"there is a client {self.key} already")
+            raise Conflict(f"a client {self.key} already exists")
         self._trigger(events.Restored, at=at, roles=checked_roles(roles))
 
     def change_roles(self, roles: Iterable[str], *, other_admins: bool, at: datetime) -> None:
@@ -77,13 +77,13 @@ class Client(AggregateRoot):
             self._trigger(events.RolesChanged, at=at, roles=new)
 
     def trust(self, trusted: bool, *, at: datetime) -> None:
-        """Whether what it says of its end user is believed."""
+        """Decide whether the end users that the client reports are believed."""
         self._check_not_deleted()
         if trusted != self.trust_actor:
             self._trigger(events.ActorTrustChanged, at=at, trusted=trusted)
 
     def issue_key(self, key_id: str, key_hash: str, *, at: datetime, expire_others_after: int | None = None) -> None:
-        """Add a key. After `expire_others_after` seconds the others expire, if they do not expire sooner."""
+        """Add a key. After `expire_others_after` seconds the other keys expire, if they do not expire sooner."""
         self._check_not_deleted()
         others = self.keys
         self._trigger(events.KeyIssued, at=at, key_id=key_id, key_hash=key_hash)
@@ -120,7 +120,7 @@ class Client(AggregateRoot):
         if self.deleted:
             raise NotFound(self.KIND, self.key)
 
-    # --- applying
+    # --- state
 
     def _when_registered(self, event: events.Registered) -> None:
         self.roles = event.roles
@@ -154,9 +154,9 @@ class Client(AggregateRoot):
         self.trust_actor = False
         self.deleted = True
 
-    # --- remembering
+    # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         keys = [
             (k.key_id, k.key_hash, k.created_at.isoformat(), k.expires_at.isoformat() if k.expires_at else None) for k in self.keys
         ]

@@ -32,8 +32,8 @@ class NewKey:
 
 @dataclass(frozen=True)
 class RegisterClient(_ClientCommand):
-    """Register a client with its first key. A deleted name may be registered again. `founding`: there is no other admin, so a new
-    one may be called `admin`."""
+    """Register a client with its first key. A deleted name may be registered again. `founding` says that there is no other admin,
+    so the new client may be called `admin`."""
 
     roles: tuple[str, ...]
     first: NewKey
@@ -54,7 +54,7 @@ class RegisterClient(_ClientCommand):
 
 @dataclass(frozen=True)
 class ChangeClientRoles(_ClientCommand):
-    """Replace the roles, and say whether the client's end users are believed. None leaves either."""
+    """Replace the roles, and decide whether the end users that the client reports are believed. None leaves a value unchanged."""
 
     roles: tuple[str, ...] | None
     other_admins: bool
@@ -106,7 +106,7 @@ class ConfigureClientDrm(_ClientCommand):
     changes: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Fails early for values that are wrong whatever the present settings are."""
+        """Raise an error early for values that are invalid whatever the present settings are."""
         self._changed(DrmSettings())
 
     def act(self, root: Client, *, at: datetime) -> None:

@@ -21,7 +21,8 @@ class RolesChanged(DomainEvent):
 
 
 class KeyIssued(DomainEvent):
-    """`key_hash` is the SHA-256 of the key, in hex. Keys are random with 256 bits or more, so a plain hash is enough."""
+    """A key was issued. `key_hash` is the SHA-256 of the key, in hex. Keys are random with 256 bits or more, so a plain hash is
+    enough."""
 
     TOPIC: ClassVar[str] = "client.key_issued"
 
@@ -30,7 +31,7 @@ class KeyIssued(DomainEvent):
 
 
 class KeyExpirySet(DomainEvent):
-    """The key expires at that time. During a rotation two keys work for a while."""
+    """The key got an expiry time. During a rotation two keys work for a while."""
 
     TOPIC: ClassVar[str] = "client.key_expiry_set"
 
@@ -59,7 +60,7 @@ class Restored(DomainEvent):
 
 
 class ActorTrustChanged(DomainEvent):
-    """Whether the client may say for which end user it acts."""
+    """The trust in the end users that the client reports was changed."""
 
     TOPIC: ClassVar[str] = "client.actor_trust_changed"
 
@@ -67,7 +68,7 @@ class ActorTrustChanged(DomainEvent):
 
 
 class DrmConfigured(DomainEvent):
-    """All DRM settings of the client, after a change: docs/reference/api/clients.md#drm-settings."""
+    """The DRM settings of the client were changed. The event holds all of them: docs/reference/api/clients.md#drm-settings."""
 
     TOPIC: ClassVar[str] = "client.drm_configured"
     class_version: ClassVar[int] = 2
@@ -82,7 +83,7 @@ class DrmConfigured(DomainEvent):
 
     @staticmethod
     def upcast_v1_v2(state: dict[str, Any]) -> None:
-        """Version 2 added the last two settings. Their defaults describe the behaviour before."""
+        """Version 2 added the last two settings. Their defaults describe the earlier behaviour."""
 
 
 EVENTS: tuple[type[DomainEvent], ...] = (

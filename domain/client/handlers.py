@@ -1,4 +1,4 @@
-"""Use cases on clients: register, change roles, issue and revoke API keys, DRM settings."""
+"""Use cases on clients: register, change roles, issue and revoke API keys, and change DRM settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from domain.kernel.errors import ClaimTaken, Conflict
 from domain.kernel.ports import Executor, Invocation, Outcome
 
 API_KEY = "key"
-"""The name of a new API key among the secrets of an outcome."""
+"""The name of a new API key in the secrets of an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,22 @@ class ClientHandlers:
         try:
             outcome = await self._execute(command, invocation)
         except ClaimTaken:
-            raise Conflict(f"a client is called like {name}, or looks so: case, 0 and O, and 1, I and L do not count") from None
+            raise Conflict(
+                f"a client has the name {name} or one that looks like it: case, 0 and O, and 1, I and L are not distinguished"
+            ) from None
         return replace(outcome, secrets={API_KEY: key.text})
 
     async def issue_key(
         self, name: str, *, key: PlainApiKey, expire_others_after: int | None = None, invocation: Invocation
     ) -> Outcome[Client]:
-        """The new key is the last one of the client."""
+        """Issue a key, which becomes the last one of the client."""
         outcome = await self._execute(IssueClientKey(name, key.hashed(), expire_others_after), invocation)
         return replace(outcome, secrets={API_KEY: key.text})
 
     async def change(
         self, name: str, roles: Sequence[str] | None, *, trust_actor: bool | None = None, invocation: Invocation
     ) -> Outcome[Client]:
-        """None leaves it as it is."""
+        """Change the roles and the trust in reported end users. None leaves a value unchanged."""
         async with self._admins.admin_lock():
             others = await self._admins.other_admins(name)
             command = ChangeClientRoles(name, None if roles is None else tuple(roles), others, trust_actor)
@@ -82,7 +84,7 @@ class ClientHandlers:
             return await self._execute(DeleteClient(name, await self._admins.other_admins(name)), invocation)
 
     async def configure_drm(self, name: str, changes: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Client]:
-        """A setting that `changes` lacks stays; None sets its default."""
+        """Change DRM settings. A setting that `changes` lacks stays; None sets its default."""
         return await self._execute(ConfigureClientDrm(name, changes), invocation)
 
     async def _execute(self, command: Command[Client], invocation: Invocation) -> Outcome[Client]:

@@ -7,16 +7,16 @@ from typing import Protocol
 
 
 class AdminLookup(Protocol):
-    """Whether an admin would be left. Adapter: `ClientDirectory`."""
+    """Tells whether another admin exists. Adapter: `ClientDirectory`."""
 
     def admin_lock(self) -> AbstractAsyncContextManager[None]:
-        """A lock in all processes, held while a command depends on `other_admins`."""
+        """Return a lock across all processes, which is held while a command depends on `other_admins`."""
         ...
 
     async def other_admins(self, name: str) -> bool:
-        """Whether another client with role admin, but that of the demo, has a key that does not expire."""
+        """Return True if another client with the role admin, except that of the demo, has a key that does not expire."""
         ...
 
     def invalidate(self) -> None:
-        """Clients have changed: what is cached of them must be loaded again."""
+        """Drop cached clients, which must be loaded again after a change."""
         ...

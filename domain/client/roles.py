@@ -9,7 +9,7 @@ from domain.kernel.errors import Malformed
 
 
 class Role(StrEnum):
-    """What a client may do. The order of the members is the order in which roles are shown."""
+    """A set of permissions of a client. The order of the members is the order in which roles are shown."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -19,7 +19,7 @@ class Role(StrEnum):
 
 
 def checked_roles(names: Iterable[str]) -> tuple[str, ...]:
-    """The roles in their order, without repeats. Raises `Malformed` for an empty list and for unknown names."""
+    """Return the roles in their order, without duplicates. Raises `Malformed` for an empty list and for unknown names."""
     chosen = set(names)
     if not chosen:
         raise Malformed.at("roles", "at least one role is required")

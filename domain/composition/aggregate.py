@@ -17,8 +17,8 @@ EVENT: Final = "composition.event"
 
 
 class Composition(AggregateRoot):
-    """`job` is the present or last job, `followed` the version of it that the composition has followed, and `generation` the number
-    of its film. What an Event shows of all this changes in the same append."""
+    """The playlist of an Event. `job` is the present or last job, `followed` the latest version of it that the composition has
+    followed, and `generation` the number of its film. The fields of the Event that show this change in the same append."""
 
     KIND: ClassVar[str] = "composition"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -42,7 +42,7 @@ class Composition(AggregateRoot):
 
     @property
     def running_job(self) -> int | None:
-        """The job that is broken off when another playlist comes."""
+        """The job that must be cancelled when another playlist arrives."""
         return self.job if self.state is CompositionState.GENERATING else None
 
     # --- decisions
@@ -87,20 +87,20 @@ class Composition(AggregateRoot):
             self._trigger(events.Cloned, at=at, source_event_id=source_event_id, playlist=playlist, client=client)
 
     def start_generation(self, job: int, *, at: datetime) -> None:
-        """A new job makes the film of the present playlist. The one before is broken off in the same append."""
+        """Record that a new job makes the film of the present playlist. The previous job is cancelled in the same append."""
         self._must_exist()
         if self.kind is not CompositionKind.STANDARD:
             raise Refused("an encoder plays this playlist; no film is made of it")
         self._trigger(events.GenerationStarted, at=at, job=job, generation=self.generation + 1)
 
     def await_sources(self, *, at: datetime) -> None:
-        """No film is made before the Events that the playlist shows have theirs. A running job is broken off in the same append."""
+        """Wait until the Events in the playlist have their films. A running job is cancelled in the same append."""
         self._must_exist()
         if not self.awaits_sources:
             self._trigger(events.SourcesAwaited, at=at)
 
     def fail_sources(self, reason: str, *, at: datetime) -> None:
-        """An Event that the playlist shows gets no film. A running job is broken off in the same append."""
+        """Fail because an Event in the playlist gets no film. A running job is cancelled in the same append."""
         self._must_exist()
         self._trigger(events.GenerationFailed, at=at, reason=reason, job_version=self.followed)
 
@@ -109,22 +109,22 @@ class Composition(AggregateRoot):
             self._trigger(events.Generated, at=at, job_version=job_version)
 
     def fail(self, job: int, *, job_version: int, reason: str, at: datetime) -> None:
-        """A film that is generated is there, whatever becomes of its job."""
+        """Record that the job has failed. A generated film exists, whatever becomes of its job."""
         if self._is_news(job, job_version) and self.state is CompositionState.GENERATING:
             self._trigger(events.GenerationFailed, at=at, job_version=job_version, reason=reason)
 
     def resume(self, job: int, *, job_version: int, at: datetime) -> None:
-        """The present job goes on after its end."""
+        """Record that the present job continues after its end."""
         if self._is_news(job, job_version) and self.state is not CompositionState.GENERATING:
             self._restart(job, job_version=job_version, at=at)
 
     def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
-        """Another job repeats the present one, and is the present one from now on."""
+        """Record that another job repeats the present one, and make it the present one."""
         if not self.removed and rerun_of is not None and rerun_of == self.job != job:
             self._restart(job, job_version=job_version, at=at)
 
     def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
-        """A client has the job resumed, or repeated. Refuses the film of an earlier playlist."""
+        """Let a client resume the job, or repeat it by another one. Refuse the film of an earlier playlist."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the playlist of the job was deleted, or another job makes its film")
         if rerun_of is None:
@@ -133,22 +133,22 @@ class Composition(AggregateRoot):
             self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
 
     def give_up(self, reason: str, *, at: datetime) -> None:
-        """Nothing is generated any more, and nothing waits. A running job is broken off in the same append."""
+        """End all generating and waiting. A running job is cancelled in the same append."""
         if not self.removed and self.state in (CompositionState.WAITING, CompositionState.GENERATING):
             self._trigger(events.GenerationFailed, at=at, reason=reason, job_version=self.followed)
 
     def remove(self, *, at: datetime) -> None:
-        """A running job is broken off in the same append."""
+        """Remove the playlist. A running job is cancelled in the same append."""
         self._must_exist()
         self._trigger(events.Removed, at=at)
 
     def check_standard(self) -> None:
         self._must_exist()
         if self.kind is not CompositionKind.STANDARD:
-            raise Refused("the playlist is one for an encoder")
+            raise Refused("the playlist is for an encoder")
 
     def check_seen(self, version: int) -> None:
-        """A plan was made from the state of this version."""
+        """Raise `PlanOutdated` if the composition has changed since the version that a plan was made from."""
         if version != self.version:
             raise PlanOutdated(self.KIND, self.key)
 
@@ -160,7 +160,7 @@ class Composition(AggregateRoot):
             raise NotFound(self.KIND, self.key)
 
     def _is_news(self, job: int, job_version: int) -> bool:
-        """Whether the composition must follow its job: outcomes come in order, and each at least once."""
+        """Return True if the composition must follow this outcome of its job. Outcomes arrive in order, and each at least once."""
         return not self.removed and job == self.job and job_version > self.followed
 
     # --- state
@@ -202,7 +202,7 @@ class Composition(AggregateRoot):
 
     # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             "event_id": str(self.event_id),

@@ -1,4 +1,4 @@
-"""Checks of a playlist that need nothing but the playlist. docs/reference/api/compositions.md says what each item may have."""
+"""Checks of a playlist that need nothing but the playlist. docs/reference/api/compositions.md lists the members of each item."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _DURATION: Final = re.compile(r"\d\d:[0-5]\d:[0-5]\d", re.ASCII)
 _LONGEST_PATH: Final = 2048
 _DEEPEST: Final = 32
 _BEGINNING: Final = StreamPoint(time_span=NO_TIME, has_value=True)
-"""Of the source, where an item without a start begins."""
+"""The start of the source, where an item without a start begins."""
 
 
 def check_playlist(playlist: Playlist, *, kind: CompositionKind, event_id: UUID, field: str) -> None:
-    """Raises `Malformed` with every fault, up to fifty. `field` is the path of the items in the request."""
+    """Check a playlist. Raises `Malformed` with every fault, up to fifty. `field` is the path of the items in the request."""
     count = len(playlist.items)
     if not 0 < count <= MOST_ITEMS:
         raise Malformed.at(field, f"must have 1 to {MOST_ITEMS} items")
     if sum(len(item.markers or ()) for item in playlist.items) > MOST_MARKERS:
-        raise Malformed.at(field, f"may have {MOST_MARKERS} markers altogether")
+        raise Malformed.at(field, f"may have at most {MOST_MARKERS} markers altogether")
     faults: list[FieldError] = []
     for index, item in enumerate(playlist.items):
         faults += _faults(item, kind=kind, event_id=event_id, field=f"{field}[{index}]")
@@ -43,7 +43,7 @@ def check_playlist(playlist: Playlist, *, kind: CompositionKind, event_id: UUID,
 
 
 def event_of(item: Item) -> UUID | None:
-    """The Event that an item shows. None: it shows none, or its value is no id."""
+    """Return the Event that an item shows; None if it shows none, or if its value is not an id."""
     try:
         return UUID(item.value) if item.type is ItemType.EVENT else None
     except ValueError:
@@ -52,18 +52,18 @@ def event_of(item: Item) -> UUID | None:
 
 def _faults(item: Item, *, kind: CompositionKind, event_id: UUID, field: str) -> Iterator[FieldError]:
     if item.type not in _SUPPORTED[kind]:
-        names = " or ".join(f"{one.value} {one.name}" for one in _SUPPORTED[kind])
+        names = " or ".join(f"{item_type.value} {item_type.name}" for item_type in _SUPPORTED[kind])
         yield FieldError(f"{field}.type", f"must be {names}")
         return
     fault = _event_fault(item, event_id) if item.type is ItemType.EVENT else _file_fault(item.value)
     if fault is not None:
         yield FieldError(f"{field}.value", fault)
     if _is_deep(item.properties):
-        yield FieldError(f"{field}.properties", f"may not be nested more than {_DEEPEST} deep")
+        yield FieldError(f"{field}.properties", f"may not be nested more than {_DEEPEST} levels deep")
     if kind is CompositionKind.STANDARD:
         yield from _trim_faults(item, field)
     elif item.markers is not None:
-        yield FieldError(f"{field}.markers", "are for playlists of which a film is made")
+        yield FieldError(f"{field}.markers", "are only allowed in playlists of which a film is made")
 
 
 def _event_fault(item: Item, event_id: UUID) -> str | None:
@@ -116,15 +116,16 @@ def _point(value: object, *, field: str) -> StreamPoint:
     raise Malformed.at(field, "must be a text: an ISO 8601 date-time, or a time hh:mm:ss[.fff]")
 
 
-def _comparable(one: StreamPoint, other: StreamPoint) -> bool:
-    return one.is_absolute == other.is_absolute
+def _comparable(point: StreamPoint, other: StreamPoint) -> bool:
+    return point.is_absolute == other.is_absolute
 
 
 def _is_deep(node: object) -> bool:
-    """Level by level, so that no text that is nested deeply takes the stack."""
+    """Return True if the node is nested too deeply. It is searched level by level, so that a deeply nested text cannot exhaust the
+    stack."""
     level = [node]
     for _ in range(_DEEPEST + 1):
-        level = [entry for one in level for entry in _entries(one)]
+        level = [entry for parent in level for entry in _entries(parent)]
         if not level:
             return False
     return True

@@ -21,9 +21,9 @@ class _CompositionCommand(Command[Composition]):
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStep:
-    """What is done with a new playlist of which a film is made. `job` makes the film, and is accepted in the same append.
-    `awaits_sources`: Events that it shows are still to get their films. `fault`: why no film is made. Without any of them it waits
-    for its time, or an encoder plays it."""
+    """The first step for a new playlist of which a film is made. `job` makes the film, and is accepted in the same append.
+    `awaits_sources` says that Events in the playlist do not have their films yet. `fault` is the reason for which no film is made.
+    Without any of them the playlist waits for its time, or an encoder plays it."""
 
     job: int | None = None
     awaits_sources: bool = False
@@ -40,7 +40,7 @@ class FirstStep:
 
 @dataclass(frozen=True, kw_only=True)
 class ComposePlaylist(_CompositionCommand):
-    """The Event gets a playlist."""
+    """Give an Event a playlist."""
 
     event_id: UUID
     composition: CompositionKind
@@ -77,14 +77,14 @@ class ComposePlaylist(_CompositionCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class _PlannedCommand(_CompositionCommand):
-    """`seen` is the version of the composition that the plan was made from."""
+    """A command that follows a plan. `seen` is the version of the composition that the plan was made from."""
 
     seen: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacePlaylist(_PlannedCommand):
-    """It is a copy of the playlist of the Event `cloned_from`, if that is given."""
+    """Replace a playlist. If `cloned_from` is given, the new one is a copy of that Event's playlist."""
 
     playlist: Playlist
     client: str
@@ -102,7 +102,7 @@ class ReplacePlaylist(_PlannedCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class TakeStep(_PlannedCommand):
-    """Its time has come, or its sources have changed."""
+    """Take a step for a playlist whose time has come or whose sources have changed."""
 
     step: FirstStep
 
@@ -113,7 +113,7 @@ class TakeStep(_PlannedCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class GiveUpGeneration(_PlannedCommand):
-    """The Event is deleted. A running job is broken off in the same append."""
+    """End the generation because the Event is deleted. A running job is cancelled in the same append."""
 
     reason: str
 
@@ -124,7 +124,7 @@ class GiveUpGeneration(_PlannedCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveComposition(_PlannedCommand):
-    """A running job is broken off in the same append."""
+    """Remove a playlist. A running job is cancelled in the same append."""
 
     def act(self, root: Composition, *, at: datetime) -> None:
         root.check_seen(self.seen)
@@ -133,7 +133,7 @@ class RemoveComposition(_PlannedCommand):
 
 @dataclass(frozen=True)
 class CheckStandard(_CompositionCommand):
-    """Refuses a playlist for an encoder. Changes nothing: what is asked for changes the Event."""
+    """Refuse a playlist for an encoder. This changes nothing, because the requested change is one of the Event."""
 
     def act(self, root: Composition, *, at: datetime) -> None:
         root.check_standard()
@@ -141,7 +141,7 @@ class CheckStandard(_CompositionCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteGeneration(_CompositionCommand):
-    """The job has ended."""
+    """Record that the job has ended."""
 
     job: int
     job_version: int
@@ -152,7 +152,7 @@ class CompleteGeneration(_CompositionCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class FailGeneration(_CompositionCommand):
-    """The job has failed, or was broken off."""
+    """Record that the job has failed or was cancelled."""
 
     job: int
     job_version: int
@@ -164,7 +164,7 @@ class FailGeneration(_CompositionCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class RestartGeneration(_CompositionCommand):
-    """The job goes on after its end; with `rerun_of` it repeats that one."""
+    """Record that the job continues after its end, or that it repeats the job `rerun_of`."""
 
     job: int
     job_version: int
@@ -179,7 +179,8 @@ class RestartGeneration(_CompositionCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class GoOnWithGeneration(_CompositionCommand):
-    """A client has the job resumed, or repeated by `job`: in the same append. `job_version` is that of the job afterwards."""
+    """Let a client resume the job, or repeat it by `job`, in the same append. `job_version` is the version of the job
+    afterwards."""
 
     job: int
     job_version: int

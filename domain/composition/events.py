@@ -1,4 +1,4 @@
-"""What can happen to a composition."""
+"""The events of a composition."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from domain.kernel.event import DomainEvent, FirstEvent
 
 
 class Composed(FirstEvent):
-    """The Event has a playlist. `private`: so is the film when it is generated. `client`: whose jobs make the film. `generation` is
-    the highest number of a film of this Event before. `cloned_from` is the Event whose playlist this is a copy of."""
+    """The Event got a playlist. `private` says that its film will be private too. `client` is the client whose jobs make the film.
+    `generation` is the highest number of an earlier film of this Event. `cloned_from` is the Event whose playlist was copied."""
 
     TOPIC: ClassVar[str] = "composition.composed"
     class_version: ClassVar[int] = 2
@@ -28,7 +28,7 @@ class Composed(FirstEvent):
 
     @staticmethod
     def upcast_v1_v2(state: dict[str, Any]) -> None:
-        """Version 2 added the loudness of the playlist. Without it a film has the usual one."""
+        """Version 2 added the loudness of the playlist. Without it a film has the usual loudness."""
 
 
 class PlaylistReplaced(DomainEvent):
@@ -40,11 +40,11 @@ class PlaylistReplaced(DomainEvent):
 
     @staticmethod
     def upcast_v1_v2(state: dict[str, Any]) -> None:
-        """Version 2 added the loudness of the playlist. Without it a film has the usual one."""
+        """Version 2 added the loudness of the playlist. Without it a film has the usual loudness."""
 
 
 class Cloned(DomainEvent):
-    """The playlist of another Event took the place of the present one. Its film waits for no time."""
+    """The playlist of another Event replaced the present one. Its film does not wait for a scheduled time."""
 
     TOPIC: ClassVar[str] = "composition.cloned"
     class_version: ClassVar[int] = 2
@@ -55,11 +55,11 @@ class Cloned(DomainEvent):
 
     @staticmethod
     def upcast_v1_v2(state: dict[str, Any]) -> None:
-        """Version 2 added the loudness of the playlist. Without it a film has the usual one."""
+        """Version 2 added the loudness of the playlist. Without it a film has the usual loudness."""
 
 
 class _Generation(DomainEvent):
-    """A GET of the playlist does not show its film."""
+    """An event about the film, which a GET of the playlist does not show."""
 
     @property
     def shown(self) -> bool:
@@ -67,8 +67,8 @@ class _Generation(DomainEvent):
 
 
 class GenerationStarted(_Generation):
-    """`job` makes the film of the present playlist from now on. `job_version` is that of the job at this moment, 0 for a new one.
-    `generation` is a higher number for each playlist; a repeated or resumed job keeps its own."""
+    """`job` makes the film of the present playlist from now on. `job_version` is the version of the job at this moment, 0 for a new
+    one. `generation` increases with each playlist; a repeated or resumed job keeps its own."""
 
     TOPIC: ClassVar[str] = "composition.generation_started"
 
@@ -78,7 +78,7 @@ class GenerationStarted(_Generation):
 
 
 class SourcesAwaited(_Generation):
-    """An Event that the playlist shows is still to get its film: it waits for that."""
+    """An Event in the playlist does not have its film yet, and the composition waits for it."""
 
     TOPIC: ClassVar[str] = "composition.sources_awaited"
 
@@ -90,7 +90,7 @@ class Generated(_Generation):
 
 
 class GenerationFailed(_Generation):
-    """`reason` is one sentence without secrets."""
+    """The generation failed. `reason` is one sentence without secrets."""
 
     TOPIC: ClassVar[str] = "composition.generation_failed"
 
@@ -99,7 +99,7 @@ class GenerationFailed(_Generation):
 
 
 class Removed(DomainEvent):
-    """The Event has no playlist any more. Its film stays."""
+    """The playlist of the Event was removed. Its film stays."""
 
     TOPIC: ClassVar[str] = "composition.removed"
 

@@ -66,8 +66,8 @@ _UNCHANGED: Final = EventChanges({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewComposition:
-    """What a client asks for. `event_id` None: a new Event. `changes` are those of the Event, `items` the path of the items in the
-    request."""
+    """A client's request for a composition. With `event_id` None a new Event is added. `changes` are those of the Event, `items` is
+    the path of the items in the request."""
 
     kind: CompositionKind
     playlist: Playlist
@@ -80,7 +80,7 @@ class NewComposition:
 
 
 class CompositionHandlers:
-    """All ways to make or change a composition, for clients and for the timekeeper."""
+    """Makes and changes compositions, for clients and for the timekeeper."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class CompositionHandlers:
         compositions: CompositionLookup,
         *,
         events: EventDetailsLookup,
-        known: KnownEvents,
+        known_events: KnownEvents,
         records: RecordLookup,
         jobs: JobHandlers,
         clock: Clock,
@@ -96,13 +96,13 @@ class CompositionHandlers:
         self._executor = executor
         self._compositions = compositions
         self._events = events
-        self._known = known
+        self._known_events = known_events
         self._records = records
         self._jobs = jobs
         self._clock = clock
 
     async def compose(self, wanted: NewComposition, *, invocation: Invocation) -> Outcome[Composition]:
-        """Give an Event its playlist; the Event is added where there is none. Raises `Refused` where it has one."""
+        """Give an Event its playlist, and add the Event if it does not exist. Raises `Refused` if it already has a playlist."""
         event_id = wanted.event_id or new_id()
         check_playlist(wanted.playlist, kind=wanted.kind, event_id=event_id, field=wanted.items)
 
@@ -120,9 +120,9 @@ class CompositionHandlers:
     async def replace(
         self, event_id: UUID, kind: CompositionKind, *, changes: Mapping[str, Any], invocation: Invocation
     ) -> Outcome[Composition]:
-        """`changes` are members of the playlist; the others stay. A film is made anew where something changes; the job of the one
-        before is broken off. An Event without a playlist gets one for its encoder. Raises `NotFound`, `Refused` for one of the
-        other kind."""
+        """Change members of a playlist; `changes` names them, and the others stay. If anything changes, a new film is made and the
+        previous job is cancelled. An Event without a playlist gets one for its encoder. Raises `NotFound`, and `Refused` for a
+        playlist of the other kind."""
         sent = "items" in changes
         if sent:
             check_playlist(Playlist(items=changes["items"]), kind=kind, event_id=event_id, field="items")
@@ -133,7 +133,7 @@ class CompositionHandlers:
             if row is None and kind is CompositionKind.STANDARD:
                 raise NotFound(Composition.KIND, str(event_id), sentence=f"The Event {event_id} has no playlist.")
             if row is not None and row.kind is not kind:
-                raise Refused(f"the playlist of the Event is one for {_made_for(row.kind)}, not for {_made_for(kind)}")
+                raise Refused(f"the playlist of the Event is for {_made_for(row.kind)}, not for {_made_for(kind)}")
             playlist = (row.playlist if row is not None else Playlist()).model_copy(update=dict(changes))
             if not sent:
                 check_playlist(playlist, kind=kind, event_id=event_id, field="items")
@@ -149,14 +149,14 @@ class CompositionHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def clone(self, source: UUID, target: UUID, *, invocation: Invocation) -> Outcome[Composition]:
-        """The playlist of the target becomes a copy of the source's, and its film is made at once."""
+        """Replace the playlist of the target by a copy of the source's, and make its film at once."""
 
         async def plan() -> Plan:
             await self._existing(source)
             event = await self._existing(target)
             copied, row = await self._composition(source), await self._compositions.of_event(target)
             if row is not None and row.kind is not copied.kind:
-                raise Refused(f"the playlist of the target is one for {_made_for(row.kind)}, not for {_made_for(copied.kind)}")
+                raise Refused(f"the playlist of the target is for {_made_for(row.kind)}, not for {_made_for(copied.kind)}")
             if source != target:
                 check_playlist(copied.playlist, kind=copied.kind, event_id=target, field="items")
             if copied.kind is CompositionKind.ENCODER:
@@ -170,7 +170,7 @@ class CompositionHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def set_drm(self, event_id: UUID, drm_json: str | None, *, invocation: Invocation) -> Outcome[Composition]:
-        """Of an Event of whose playlist a film is made."""
+        """Set the DRM of an Event whose playlist is made into a film."""
 
         async def plan() -> Plan:
             await self._existing(event_id)
@@ -180,7 +180,7 @@ class CompositionHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete(self, event_id: UUID, *, invocation: Invocation) -> Outcome[Composition]:
-        """The playlist only. Raises `Malformed` where the Event, or its playlist, does not exist."""
+        """Delete only the playlist. Raises `Malformed` if the Event, or its playlist, does not exist."""
 
         async def plan() -> Plan:
             row = await self._compositions.of_event(event_id)
@@ -191,7 +191,8 @@ class CompositionHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def generate_on_schedule(self, event_id: UUID, due: datetime, *, invocation: Invocation) -> None:
-        """Make the film of a playlist that waits for this time. Another time, or none, changes nothing."""
+        """Make the film of a playlist that waits for this time. Nothing changes if the playlist waits for another time, or for
+        none."""
 
         async def plan() -> Plan:
             row = await self._compositions.of_event(event_id)
@@ -206,7 +207,7 @@ class CompositionHandlers:
         await self._executor.execute(plan, invocation=invocation)
 
     async def follow_sources(self, event_id: UUID, *, invocation: Invocation) -> None:
-        """Make the film of a playlist that waits for the films of Events, once they are there; or fail it, where one gets none."""
+        """Make the film of a playlist that waits for the films of Events, once they exist, or fail it if one of them gets none."""
 
         async def plan() -> Plan:
             row = await self._compositions.of_event(event_id)
@@ -224,7 +225,7 @@ class CompositionHandlers:
         await self._executor.execute(plan, invocation=invocation)
 
     async def _next(self, row: CompositionRow, *, waited: bool, invocation: Invocation) -> Sequence[Command[Any]]:
-        """The commands for a playlist whose time has come, or that waits for its sources."""
+        """Return the commands for a playlist whose time has come, or that waits for its sources."""
         sources = await self._sources(row.playlist, waited=waited)
         if sources.fault:
             return _failed(row, sources.fault)
@@ -235,7 +236,8 @@ class CompositionHandlers:
         return (*accepted, shown, TakeStep(row.id, seen=row.seen, step=FirstStep(job=job)))
 
     async def ending(self, event_id: UUID) -> CompositionEnd:
-        """What the append that deletes an Event does to its playlist, which stays: nothing is generated any more."""
+        """Return the changes to a playlist for the append that deletes its Event. The playlist stays, but nothing is generated any
+        more."""
         row = await self._compositions.of_event(event_id)
         if row is None or row.state not in (CompositionState.WAITING, CompositionState.GENERATING):
             return CompositionEnd()
@@ -247,7 +249,8 @@ class CompositionHandlers:
     async def _first(
         self, wanted: NewComposition, event_id: UUID, *, changes: Mapping[str, Any] | None = None, invocation: Invocation
     ) -> Sequence[Command[Any]]:
-        """The commands for the first playlist of an Event, or for one after a deletion. Without `changes` the Event must exist."""
+        """Return the commands for the first playlist of an Event, or for one after a deletion. Without `changes` the Event must
+        exist."""
         key, client, commands, step = new_id(), invocation.cause.actor, list[Command[Any]](), FirstStep()
         event = await self._events.by_id(event_id)
         present = _last_job(event)
@@ -290,7 +293,8 @@ class CompositionHandlers:
     async def _replacement(
         self, row: CompositionRow, playlist: Playlist, *, cloned_from: UUID | None = None, invocation: Invocation
     ) -> Sequence[Command[Any]]:
-        """One that waits for its time goes on waiting, unless it is cloned."""
+        """Return the commands that replace a playlist. A playlist that waits for its time continues to wait, unless it is
+        cloned."""
         waits = row.live_stream_start is not None and row.state is CompositionState.WAITING and not row.awaits_sources
         changes = playlist != row.playlist or (cloned_from is not None and row.live_stream_start is not None)
         commands, step, client = list[Command[Any]](), FirstStep(), invocation.cause.actor
@@ -308,7 +312,7 @@ class CompositionHandlers:
         return (*commands, replace)
 
     async def _step(self, film: _Film, invocation: Invocation) -> tuple[list[Command[Any]], FirstStep]:
-        """What is done with a new playlist at once, and the commands that accept a job."""
+        """Return the commands that accept a job for a new playlist, and the first step of the composition."""
         sources = await self._sources(film.playlist, waited=False)
         if sources.fault or sources.pending:
             return [], FirstStep(awaits_sources=sources.pending, fault=sources.fault)
@@ -320,7 +324,7 @@ class CompositionHandlers:
         return standing(shown, await self._events.details_of(set(shown)), waited=waited, now=self._clock())
 
     async def _job(self, film: _Film, invocation: Invocation) -> tuple[list[Command[Any]], int]:
-        """The commands that accept the job of a film, and its number."""
+        """Return the commands that accept the job of a film, and its number."""
         new = NewJob(
             client=film.client,
             workflow=WORKFLOW,
@@ -349,7 +353,7 @@ class CompositionHandlers:
         return row
 
     async def _linked(self, changes: EventChanges) -> Mapping[str, Any]:
-        """The changes, whose links must exist."""
+        """Return the changes after checking that their links exist."""
         asked = list(changes.links())
         shown = await self._records.shown([link for _, link in asked]) if asked else {}
         missing = dict.fromkeys(name for name, link in asked if link not in shown)
@@ -359,15 +363,15 @@ class CompositionHandlers:
 
     async def _check_items(self, playlist: Playlist, *, field: str) -> None:
         shown = [event_of(item) for item in playlist.items]
-        known = await self._known.known({event for event in shown if event is not None})
-        unknown = [index for index, event in enumerate(shown) if event is not None and event not in known]
+        existing = await self._known_events.existing({event for event in shown if event is not None})
+        unknown = [index for index, event in enumerate(shown) if event is not None and event not in existing]
         if unknown:
             raise Malformed(*(FieldError(f"{field}[{index}].value", "there is no such Event") for index in unknown[:_MOST_ERRORS]))
 
     async def _check_protection(self, playlist: Playlist, *, drm: bool) -> None:
-        """A film in the clear shows nothing of an Event that is protected: composing would give away what nobody gets otherwise."""
+        """Refuse a film in the clear that shows a protected Event, because composing would bypass its protection."""
         shown = [event_of(item) for item in playlist.items]
-        if drm or not (protected := await self._known.protected({event for event in shown if event is not None})):
+        if drm or not (protected := await self._known_events.protected({event for event in shown if event is not None})):
             return
         number = next(number for number, event in enumerate(shown, 1) if event in protected)
         raise Refused(f"item {number} shows an Event with vodDrm, and the film would be in the clear: its Event needs vodDrm too")
@@ -380,7 +384,7 @@ class CompositionHandlers:
 
 @dataclass(frozen=True, slots=True)
 class _Film:
-    """What a job is to make. `flow_id` is that of an Event that the same append makes."""
+    """A film that a job is to make. `flow_id` is the flow of an Event that the same append adds."""
 
     composition: UUID
     event_id: UUID
@@ -392,11 +396,12 @@ class _Film:
 
 
 class CompositionJobOwners:
-    """The port `domain.job.ports.JobOwners`. A composition names its first job itself."""
+    """The port `domain.job.ports.JobOwners`. A composition names its first job itself, so this adds commands only for later
+    ones."""
 
     async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
         if job.workflow == WORKFLOW:
-            raise Malformed.at("job.workflow", "is for compositions, which submit it themselves")
+            raise Malformed.at("job.workflow", "is reserved for compositions, which submit it themselves")
         return None
 
     def accepted(
@@ -413,7 +418,7 @@ class CompositionJobOwners:
 
 
 def commands_of(key: str, outcome: JobOutcome) -> Plan:
-    """The commands that an outcome of a job is to the composition that owns it, and to its Event."""
+    """Return the commands that pass an outcome of a job to the composition that owns it, and to its Event."""
     composition, job, version = UUID(key), outcome.job, outcome.version
     follow: Command[Composition]
     match outcome.kind:
@@ -431,7 +436,7 @@ def _last_job(event: EventRow | None) -> int | None:
 
 
 def _failed(row: CompositionRow, reason: str) -> Sequence[Command[Any]]:
-    """No film is made of a playlist that waits."""
+    """Return the commands that fail a waiting playlist."""
     shown = ComposeEvent(row.event_id, job=None, fault=True)
     return (shown, TakeStep(row.id, seen=row.seen, step=FirstStep(fault=reason)))
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 from domain.composition.values import Item, Playlist
 
 _USED: Final = ("start", "end", "frameAccurate", "outputDescription")
-"""The properties that mean something to the job."""
+"""The properties that the job uses."""
 
 
 def job_parameters(playlist: Playlist) -> dict[str, Any]:
-    """As the workflow takes it: without what means nothing to it, because parameters are kept short."""
+    """Return a playlist as the workflow takes it, without members that it does not use, because parameters are kept short."""
     wanted = playlist.loudness
     loudness = {} if wanted is None else {"loudness": wanted.model_dump(exclude_none=True)}
     items = [_item(item) for item in playlist.items]
@@ -29,5 +29,5 @@ def _item(item: Item) -> dict[str, Any]:
         }
         for marker in item.markers or ()
     ]
-    found = {"type": item.type.value, "value": item.value, "properties": used, "markers": markers}
-    return {name: value for name, value in found.items() if value not in ({}, [])}
+    parameters = {"type": item.type.value, "value": item.value, "properties": used, "markers": markers}
+    return {name: value for name, value in parameters.items() if value not in ({}, [])}

@@ -15,21 +15,21 @@ class CompositionLookup(Protocol):
     async def of_event(self, event_id: UUID) -> CompositionRow | None: ...
 
     async def awaiting(self, events: Collection[UUID]) -> Collection[UUID]:
-        """The Events whose playlists wait for films of these."""
+        """Return the Events whose playlists wait for films of these Events."""
         ...
 
     async def last_generation(self, event_id: UUID) -> int:
-        """The highest number of a film of this Event, also of removed compositions; 0 without one."""
+        """Return the highest number of a film of this Event, including removed compositions; 0 if there is none."""
         ...
 
 
 class KnownEvents(Protocol):
-    """Tells which Events there are."""
+    """Tells which Events exist."""
 
-    async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
-        """Those of them that exist and are not deleted."""
+    async def existing(self, keys: Collection[UUID]) -> Collection[UUID]:
+        """Return the keys of Events that exist and are not deleted."""
         ...
 
     async def protected(self, keys: Collection[UUID]) -> Collection[UUID]:
-        """Those of them whose playback on demand uses DRM."""
+        """Return the keys of Events whose playback on demand uses DRM."""
         ...

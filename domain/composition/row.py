@@ -12,7 +12,8 @@ from domain.composition.values import CompositionKind, CompositionState, Playlis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompositionRow:
-    """`version` belongs to the last change that a GET shows, `seen` to the last of all."""
+    """A composition as a look-up returns it. `version` belongs to the last change that a GET shows, `seen` to the last change of
+    all."""
 
     id: UUID
     version: int
@@ -50,5 +51,5 @@ class CompositionRow:
 
     @property
     def running_job(self) -> int | None:
-        """The job that is broken off when another playlist comes."""
+        """The job that must be cancelled when another playlist arrives."""
         return self.job if self.state is CompositionState.GENERATING else None

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 MOST_ITEMS: Final = 1000
 MOST_MARKERS: Final = 1000
-"""Of a playlist, in all its items together: they are parameters of a job."""
+"""The limit for all items of a playlist together, because markers are parameters of a job."""
 
 
 class CompositionKind(IntEnum):
@@ -20,8 +20,8 @@ class CompositionKind(IntEnum):
 
 
 class ItemType(IntEnum):
-    """What the value of an item names: an Event, an MP4 file by its URL or its path below the media root, or an MP4 file that
-    refers to media in other files, which nothing here plays."""
+    """The type of an item's value: an Event, an MP4 file by its URL or its path below the media root, or an MP4 file that refers to
+    media in other files, which the product cannot play."""
 
     EVENT = 0
     DIRECT_FULL_MP4 = 1
@@ -29,15 +29,15 @@ class ItemType(IntEnum):
 
 
 class MarkerType(IntEnum):
-    """INSERTION: what is inserted shifts what follows. REPLACEMENT: what is inserted covers as much of the item."""
+    """INSERTION: the inserted media shifts the rest of the item. REPLACEMENT: the inserted media covers as much of the item."""
 
     INSERTION = 0
     REPLACEMENT = 1
 
 
 class Marker(BaseModel):
-    """An SCTE-35 marker. `start_at` is a date-time, or a time from the start of the source; `duration` is `hh:mm:ss`. Both are as
-    they were sent. `frame_accurate` is None where the default of the installation counts."""
+    """An SCTE-35 marker. `start_at` is a date-time, or a time from the start of the source; `duration` is `hh:mm:ss`. Both are
+    stored as they were sent. With `frame_accurate` None the default of the installation applies."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -48,8 +48,8 @@ class Marker(BaseModel):
 
 
 class Item(BaseModel):
-    """A part of a playlist. `value` is the id of the Event for EVENT. `properties` are as they were sent, also those that mean
-    nothing here."""
+    """A part of a playlist. `value` is the id of the Event for EVENT. `properties` are stored as they were sent, including those
+    that the product does not use."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -60,7 +60,7 @@ class Item(BaseModel):
 
     @property
     def start(self) -> str | None:
-        """Where the item begins in its source, as it was sent: a date-time, or a time from the start of the source."""
+        """The start of the item in its source, as it was sent: a date-time, or a time from the start of the source."""
         return self._text("start")
 
     @property
@@ -69,17 +69,17 @@ class Item(BaseModel):
 
     @property
     def frame_accurate(self) -> bool | None:
-        """None: the default of the installation counts."""
-        found = self.properties.get("frameAccurate")
-        return found if isinstance(found, bool) else None
+        """The item's own setting, or None if the default of the installation applies."""
+        value = self.properties.get("frameAccurate")
+        return value if isinstance(value, bool) else None
 
     def _text(self, name: str) -> str | None:
-        found = self.properties.get(name)
-        return found if isinstance(found, str) else None
+        value = self.properties.get(name)
+        return value if isinstance(value, str) else None
 
 
 class Loudness(BaseModel):
-    """How loud the sound of a film is to be. `target` is in LUFS; None is that of the profile."""
+    """The loudness of a film's sound. `target` is in LUFS; None stands for the target of the profile."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -88,7 +88,7 @@ class Loudness(BaseModel):
 
 
 class Playlist(BaseModel):
-    """Items in the order in which they are played. Without `loudness` a film has the usual one."""
+    """Items in the order in which they are played. Without `loudness` the film has the usual loudness."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -99,7 +99,7 @@ class Playlist(BaseModel):
 
 
 class CompositionState(IntEnum):
-    """WAITING: for its time, or for its first job. READY: an encoder may play it at any time."""
+    """WAITING: waits for its time, or for its first job. READY: an encoder may play it at any time."""
 
     WAITING = 0
     GENERATING = 1

@@ -94,7 +94,7 @@ class ContentKey(AggregateRoot):
         self.usage = None
         self.counted = 0
 
-    # --- deciding
+    # --- decisions
 
     @classmethod
     def issue(cls, key: UUID, purpose: Purpose, *, iv: bytes, sealed_key: SecretRef, imported: bool, at: datetime) -> Self:
@@ -137,7 +137,7 @@ class ContentKey(AggregateRoot):
             **({"total": total} if total else {}),
         )
 
-    # --- applying
+    # --- state
 
     def _when_issued(self, event: events.Issued) -> None:
         self.purpose = Purpose(event.client, event.content_id, event.period, event.kid)
@@ -150,14 +150,14 @@ class ContentKey(AggregateRoot):
         self.usage = usage if self.usage is None else self.usage + usage
         self.counted = max(self.counted, event.total)
 
-    # --- holding
+    # --- references
 
     def secrets(self) -> frozenset[UUID]:
         return frozenset((self.sealed_key.reference,))
 
-    # --- remembering
+    # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         purpose, usage = self.purpose, self.usage
         return {
             "purpose": (purpose.client, purpose.content_id, purpose.period, str(purpose.kid)),

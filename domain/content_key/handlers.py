@@ -158,12 +158,12 @@ class ContentKeyHandlers:
 
     def _check_equal(self, stored: Mapping[UUID, StoredKey], ids: Sequence[UUID], imported: Sequence[ImportedKey]) -> None:
         """Each imported key must equal the stored key of its kid and every other key imported for it."""
-        keys = {key: self._decrypted(one) for key, one in stored.items()}
-        for key, one in zip(ids, imported, strict=True):
-            if len(one.key) != KEY_BYTES:
+        keys = {key: self._decrypted(key_to_import) for key, key_to_import in stored.items()}
+        for key, key_to_import in zip(ids, imported, strict=True):
+            if len(key_to_import.key) != KEY_BYTES:
                 raise Malformed.at("key", f"{KEY_BYTES} bytes are required")
-            if keys.setdefault(key, one.key) != one.key:
-                raise KeyMismatch(one.purpose.kid)
+            if keys.setdefault(key, key_to_import.key) != key_to_import.key:
+                raise KeyMismatch(key_to_import.purpose.kid)
 
 
 def _ids(purposes: Sequence[Purpose]) -> list[UUID]:

@@ -215,7 +215,7 @@ class JobBase(AggregateRoot):
 
     # --- snapshot
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         return {
             "submission": self.submission.model_dump(mode="json"),
             "state": int(self.state),

@@ -29,7 +29,7 @@ NO_SECRETS: frozenset[UUID] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The claims, links and secrets of an aggregate. The append writes the difference to the state before."""
+    """The claims, links and secrets of an aggregate. The append writes the difference from the previous state."""
 
     claims: frozenset[Claim] = NO_CLAIMS
     links: frozenset[str] = NO_LINKS
@@ -52,7 +52,7 @@ class AggregateRoot(BaseAggregate[str]):
     KIND: ClassVar[str] = ""
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = ()
     SNAPSHOT_VERSION: ClassVar[int] = 1
-    """Raised when `_kept` or an applier changes while events and details stay: older snapshots are then not used."""
+    """Raised when `_to_snapshot` or an applier changes while events and details stay the same; older snapshots are then ignored."""
 
     shown_version: int
     shown_on: datetime
@@ -73,7 +73,8 @@ class AggregateRoot(BaseAggregate[str]):
         """Set up the empty state that the first event fills."""
 
     def copy(self) -> Self:
-        """An equal aggregate that changes by itself. A class whose appliers change something in place copies that too."""
+        """Return an equal aggregate that changes independently. A class whose appliers change a value in place must copy that value
+        too."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._pending_events = []
@@ -93,11 +94,12 @@ class AggregateRoot(BaseAggregate[str]):
         self.pending_events.append(happened)
 
     def under_way(self) -> bool:
-        """Whether something is being done that its content is needed for: then it cannot be erased now."""
+        """Return True while an operation that needs the aggregate's content is running. The content cannot be erased until it
+        ends."""
         return False
 
     def trigger_redacted(self, event: type[Redacted], *, redaction: UUID, at: datetime) -> None:
-        """Content of earlier events was erased, and this aggregate was folded without it."""
+        """Record that content of earlier events was erased. This aggregate was folded without that content."""
         self._trigger(event, at=at, redaction=redaction)
 
     def when(self, event: DomainEvent) -> None:
@@ -107,38 +109,39 @@ class AggregateRoot(BaseAggregate[str]):
         return References(self.claims(), self.links(), self.secrets(), self.linkable())
 
     def claims(self) -> frozenset[Claim]:
-        """The values that this aggregate holds against all others."""
+        """Return the unique values that belong to this aggregate."""
         return NO_CLAIMS
 
     def links(self) -> frozenset[str]:
-        """The streams that this aggregate links to, as long as it counts as their user."""
+        """Return the streams that this aggregate links to while it counts as their user."""
         return NO_LINKS
 
     def secrets(self) -> frozenset[UUID]:
-        """References to the secrets of this aggregate in the vault."""
+        """Return references to the secrets of this aggregate in the vault."""
         return NO_SECRETS
 
     def linkable(self) -> bool:
-        """Whether others may link to it. An aggregate that is deleted cannot be linked to."""
+        """Return True if other aggregates may link to this one. A deleted aggregate cannot be linked to."""
         return False
 
     def snapshot(self) -> dict[str, Any]:
-        """The whole state as JSON-able data, to be stored beside the log and given back to `from_snapshot`. The base makes the
-        envelope; a subclass makes the rest in `_kept`."""
+        """Return the whole state as JSON-compatible data, which is stored outside the log and read by `from_snapshot`. This class
+        writes the envelope; a subclass writes the details in `_to_snapshot`."""
         return {
             "created_on": self.created_on.isoformat(),
             "modified_on": self.modified_on.isoformat(),
             "shown_version": self.shown_version,
             "shown_on": self.shown_on.isoformat(),
-            "details": self._kept(),
+            "details": self._to_snapshot(),
         }
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         raise NotImplementedError(type(self).__name__)
 
     @classmethod
     def from_snapshot(cls, *, stream: str, version: int, state: dict[str, Any]) -> Self:
-        """The aggregate as `snapshot` left it. The base takes the envelope; a subclass takes the rest in `_load_snapshot`."""
+        """Return the aggregate whose state `snapshot` returned. This class reads the envelope; a subclass reads the details in
+        `_load_snapshot`."""
         root = cls.__new__(cls)
         root.__base_init__(stream, version, datetime.fromisoformat(state["created_on"]))
         root.modified_on = datetime.fromisoformat(state["modified_on"])

@@ -1,4 +1,4 @@
-"""The cause of a change: who made it, in which request, after which event. Every domain event carries it."""
+"""The cause of a change: the actor, the request, and the domain event that led to it. Every domain event carries its cause."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from domain.kernel.ids import new_id
 
 SYSTEM: Final = "system"
 REDACTED: Final = "redacted"
-"""Stands where a cause was erased."""
+"""The actor of a cause that was erased."""
 _SHELL: Final = "shell:"
 
 
 class ActorKind(StrEnum):
-    """What an actor is: a program with an API key, a person with a session of the console, the product itself, or a shell."""
+    """The kind of an actor: a program with an API key, a person with a session of the console, the product itself, or a shell."""
 
     CLIENT = "client"
     PERSON = "person"
@@ -26,7 +26,7 @@ class ActorKind(StrEnum):
 
 
 def usual_kind(actor: str) -> ActorKind | None:
-    """What an actor of this name is where the log says nothing else; None for a cause that was erased."""
+    """Return the kind that an actor with this name has if the log does not store one. Return None for a cause that was erased."""
     if actor == REDACTED:
         return None
     if actor == SYSTEM:
@@ -35,17 +35,20 @@ def usual_kind(actor: str) -> ActorKind | None:
 
 
 def kind_of(stored: Mapping[str, str]) -> ActorKind | None:
-    """The kind of the actor of a cause, as it is stored with an event."""
+    """Return the kind of the actor in a cause that is stored with an event."""
     named = stored.get("actor_kind")
     return usual_kind(stored.get("actor", SYSTEM)) if named is None else ActorKind(named)
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`actor` is a client's name, `shell:<user>` or `system`; `end_user` who acts through that client, as the client says;
-    `correlation_id` the request's X-Transaction-ID; `causation_id` the id of the domain event that led to the command, if one did;
-    `command_id` makes the ids of the events that the command causes. `trace_parent` is the W3C `traceparent` of the request.
-    `kind` says what the actor is: its name alone does not."""
+    """The cause of a change.
+
+    `actor` is the name of a client, `shell:<user>` or `system`. `end_user` is the person who acts through that client, as reported
+    by the client. `correlation_id` is the X-Transaction-ID of the request. `causation_id` is the id of the domain event that led to
+    the command, if there is one. The ids of the events that the command causes are derived from `command_id`. `trace_parent` is the
+    W3C `traceparent` of the request. `kind` is the kind of the actor, which its name alone does not determine.
+    """
 
     actor: str
     correlation_id: str
@@ -54,7 +57,7 @@ class Cause:
     end_user: str | None = None
     trace_parent: str | None = None
     kind: ActorKind | None = None
-    """None: the usual one."""
+    """None stands for the usual kind of the actor (`usual_kind`)."""
 
     @classmethod
     def by(
@@ -71,9 +74,10 @@ class Cause:
         return cls(actor, correlation_id or str(command_id), command_id, causation_id, end_user, trace_parent, kind)
 
     def traced(self, trace_parent: str | None) -> Cause:
-        """The same cause in another span of the trace."""
+        """Return an equal cause in another span of the trace."""
         return self if trace_parent == self.trace_parent else replace(self, trace_parent=trace_parent)
 
     def event_id(self, index: int) -> UUID:
-        """The id of the command's `index`-th event: the same each time the command is tried, so a repeat is recognised."""
+        """Return the id of the command's `index`-th event. It is the same on every attempt of the command, so a repeat is
+        recognised."""
         return UUID(int=self.command_id.int ^ index) if index else self.command_id

@@ -9,17 +9,17 @@ Clock = Callable[[], datetime]
 
 
 def system_clock() -> datetime:
-    """UTC, cut to milliseconds: what is stored is what is shown."""
+    """Return the current time in UTC, truncated to milliseconds, which is the precision of stored and displayed times."""
     return to_milliseconds(datetime.now(UTC))
 
 
 def to_milliseconds(moment: datetime) -> datetime:
-    """The moment, cut to milliseconds."""
+    """Return the moment, truncated to milliseconds."""
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def iso(moment: datetime) -> str:
-    """UTC, three decimals, `Z`. Naive times are UTC: no other zone is stored."""
+    """Return the moment in ISO 8601: UTC, three decimals, `Z`. Naive times are taken as UTC, because no other zone is stored."""
     text = moment.isoformat("T", "milliseconds")
     if text.endswith("+00:00"):  # whatever object stands for the zone; the usual case
         return f"{text[:-6]}Z"

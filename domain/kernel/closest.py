@@ -1,4 +1,4 @@
-"""The known word that is closest to a mistyped one."""
+"""Suggestions for mistyped words."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 _ALIKE = 0.7
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """None where none is alike."""
+def closest(word: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate that is most similar to the word, or None if none is similar enough."""
     from difflib import get_close_matches  # a command that is typed right does not need it
 
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=_ALIKE)), None)
+    return next(iter(get_close_matches(word, list(candidates), n=1, cutoff=_ALIKE)), None)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence; empty where no word is alike."""
-    found = closest(word, known)
-    return "" if found is None else f"; did you mean {found}?"
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+    """Return the end of a sentence that suggests a similar word; empty if no word is similar enough."""
+    suggestion = closest(word, candidates)
+    return "" if suggestion is None else f"; did you mean {suggestion}?"

@@ -1,4 +1,4 @@
-"""A command: a request to change one aggregate, as a value. Its `decide` is pure and knows no storage."""
+"""A command: a request to change one aggregate, as a value. Its `decide` is pure and does not access storage."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ R = TypeVar("R", bound=AggregateRoot)
 
 @dataclass(frozen=True)
 class Command(Generic[R]):
-    """Base of all commands: `key` names the aggregate, `kind` is its class."""
+    """Base of all commands. `key` names the aggregate, and `kind` returns its class."""
 
     key: object
 
     @property
     def creates(self) -> bool:
-        """Whether the key is new, made for this command: then there is no aggregate to load."""
+        """True if the key was generated for this command, so there is no aggregate to load."""
         return False
 
     @property
     def sealed(self) -> Sequence[EncryptedSecret]:
-        """Encrypted secrets of the command. Those that the aggregate keeps are stored in the vault, in the same append."""
+        """Encrypted secrets of the command. The append stores those that the aggregate references in the vault."""
         return ()
 
     @property
     def ignore_missing_links(self) -> bool:
-        """Whether links whose targets no longer exist are accepted, as for a command that restores an aggregate."""
+        """True if links to targets that no longer exist are accepted, as for a command that restores an aggregate."""
         return False
 
     def kind(self) -> type[R]:
@@ -43,7 +43,7 @@ class Command(Generic[R]):
         return self.kind().stream(self.key)
 
     def decide(self, root: R | None, *, at: datetime) -> R:
-        """Return the aggregate with its new events pending, or refuse with a `DomainError`."""
+        """Return the aggregate with its new events pending, or raise a `DomainError`."""
         if root is None:
             raise NotFound(self.kind().KIND, str(self.key))
         self.act(root, at=at)

@@ -1,4 +1,4 @@
-"""One command decided on one aggregate. Pure: the executor loads before it and appends after it."""
+"""The decision of one command on one aggregate. It is pure: the executor loads before it and appends after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from domain.kernel.event import DomainEvent
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`aggregate` is the state after the events, `previous` the state before; `before` are its references before."""
+    """The result of a command. `aggregate` is the state after the events, `previous` the state before them, and `before` the
+    references of the previous state."""
 
     command: Command[Any]
     aggregate: AggregateRoot
@@ -27,9 +28,10 @@ class Decision:
 def decide(
     command: Command[Any], aggregate: AggregateRoot | None, *, if_match: frozenset[int] | None = None, at: datetime
 ) -> Decision:
-    """Decide on a copy: an aggregate that a caller holds never changes.
+    """Apply a command to a copy of the aggregate, so that the caller's aggregate never changes.
 
-    Malformed input and unknown keys are reported before a failed `If-Match`, which is reported before any other refusal."""
+    Malformed input and unknown keys are reported before a failed `If-Match`, which is reported before any other refusal.
+    """
     version = aggregate.shown_version if aggregate is not None else 0
     stale = if_match is not None and version not in if_match
     try:

@@ -1,7 +1,7 @@
 """Encryption of secrets: AES-256-GCM with a key derived from the master key, bound to the owner.
 
-An event holds a reference to an encrypted secret and a fingerprint of it, never the secret, not even encrypted. So a secret can be
-erased, or encrypted under another key, while the log stays the same: docs/adr/0015-secrets-in-a-vault.md.
+An event holds a reference to an encrypted secret and a fingerprint of it, never the secret itself, not even encrypted. A secret can
+therefore be erased, or encrypted under another key, while the log stays the same: docs/adr/0015-secrets-in-a-vault.md.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class SecretRef(BaseModel):
 
 
 def kept_or_new(stored: SecretRef | None, sent: SecretRef | None) -> SecretRef | None:
-    """The reference to keep after a write: the stored one when the same secret was sent again."""
+    """Return the reference to store after a write: the stored one if the same secret was sent again, else the new one."""
     return stored if stored is not None and sent is not None and stored.fingerprint == sent.fingerprint else sent
 
 
 @dataclass(frozen=True, slots=True)
 class EncryptedSecret:
-    """A secret as the vault stores it. `owner` is a stream; `key_id` names the key that it is encrypted with."""
+    """A secret as the vault stores it. `owner` is a stream; `key_id` names the key that encrypts the secret."""
 
     reference: UUID
     owner: str
@@ -55,7 +55,7 @@ class EncryptedSecret:
 
 
 class _Sealing(NamedTuple):
-    """What a secret is encrypted with. Replaced as a whole, since other threads encrypt too."""
+    """The key that encrypts new secrets. It is replaced as a whole, because other threads encrypt at the same time."""
 
     key_id: str
     aead: AESGCM
@@ -65,8 +65,10 @@ class _Sealing(NamedTuple):
 class SecretCipher:
     """Encrypts and decrypts with keys derived from the master key. The caller chooses references and nonces.
 
-    `previous` is the master key before this one. While a master key is replaced, secrets under it can still be decrypted; nothing
-    is encrypted with it. `look` is called for a secret of a key that is missing, and may bring the key (`KeyRing`)."""
+    `previous` is the master key before this one. While a master key is being replaced, secrets under the previous key can still be
+    decrypted, but nothing is encrypted with it. `look` is called for a secret whose key is missing, and may load the key
+    (`KeyRing`).
+    """
 
     def __init__(self, master_key: bytes, *, previous: bytes | None = None, look: Callable[[], object] = bool) -> None:
         self._look = look
@@ -74,19 +76,19 @@ class SecretCipher:
         self.use(*_present(master_key, previous))
 
     def use(self, master_key: bytes, *others: bytes) -> None:
-        """From now on encrypt with the first key, and decrypt with all."""
+        """Encrypt with the first key, and decrypt with all of them, from this call on."""
         self._aeads = {_key_id(key): _aead(key) for key in (master_key, *others)}
         key_id = _key_id(master_key)
         self._sealing = _Sealing(key_id, self._aeads[key_id], _derived(master_key, b"medialedger vault fingerprint 1"))
 
     @property
     def key_id(self) -> str:
-        """The key that secrets are encrypted with."""
+        """The id of the key that encrypts new secrets."""
         return self._sealing.key_id
 
     @property
     def key_ids(self) -> Sequence[str]:
-        """The keys that secrets can be decrypted with."""
+        """The ids of the keys that can decrypt secrets."""
         return tuple(self._aeads)
 
     def encrypt(self, secret: str, *, owner: str, reference: UUID, nonce: bytes) -> EncryptedSecret:
@@ -107,27 +109,29 @@ class SecretCipher:
             raise DecryptionFailed(f"the secret {secret.reference}") from None
 
     def fingerprint(self, secret: str, *, owner: str) -> str:
-        """Without the key it reveals nothing of the secret, and not that two owners have the same one."""
+        """Return a keyed fingerprint of the secret. Without the key it reveals nothing about the secret, not even that two owners
+        have the same one."""
         return _fingerprint(self._sealing.fingerprint_key, secret, owner=owner)
 
 
 class KeyedHash:
-    """A keyed hash. Equal bytes can be recognized by a process with the master key, and by no other.
+    """A keyed hash. Only a process with the master key can recognise equal bytes.
 
-    `previous` is the master key before this one: hashes that were made with it are still recognized."""
+    `previous` is the master key before this one; hashes that were made with it are still recognised.
+    """
 
     def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
         self.use(*_present(master_key, previous))
 
     def use(self, master_key: bytes, *others: bytes) -> None:
-        """From now on hash with the first key, and recognize the hashes of all."""
+        """Hash with the first key, and recognise hashes of all keys, from this call on."""
         self._keys = tuple(_derived(key, b"medialedger request mark 1") for key in (master_key, *others))
 
     def __call__(self, data: bytes) -> bytes:
         return hmac.digest(self._keys[0], data, "sha256")
 
     def matches(self, mark: bytes, data: bytes) -> bool:
-        """Whether the mark is a hash of these bytes, under the master key or another one that is known."""
+        """Return True if the mark is a hash of these bytes under any of the keys."""
         return any(hmac.compare_digest(hmac.digest(key, data, "sha256"), mark) for key in self._keys)
 
 
@@ -138,20 +142,22 @@ class IngestKeys:
         self.use(*_present(master_key, previous))
 
     def use(self, master_key: bytes, *others: bytes) -> None:
-        """From now on make tokens with the first key, and accept the tokens of all."""
+        """Make tokens with the first key, and accept tokens of all keys, from this call on."""
         self.all: Sequence[bytes] = tuple(ingest_key(key) for key in (master_key, *others))
 
     @property
     def present(self) -> bytes:
-        """The key that tokens are made with."""
+        """The key that new tokens are made with."""
         return self.all[0]
 
 
 class KeyRing:
-    """The master keys that a process holds, and everything that is derived from them. It encrypts with one and decrypts with all.
+    """The master keys of a process, and everything that is derived from them. It encrypts with one key and decrypts with all.
 
-    A key stays until the process ends: a request from before a rotation may be repeated, and an encoder may go on with its token.
-    `read` gives the keys in the files of this machine. It is called when a key is missing: an operator may have put one there."""
+    A key stays until the process ends, because a request from before a rotation may be repeated, and an encoder may continue to use
+    its token. `read` returns the keys in the files of this machine. It is called when a key is missing, because an operator may
+    have added one since the start.
+    """
 
     def __init__(self, master_key: bytes, *, previous: bytes | None = None, read: Callable[[], Iterable[bytes]] = tuple) -> None:
         self._read = read
@@ -162,17 +168,17 @@ class KeyRing:
         self.ingest = IngestKeys(master_key, previous=previous)
 
     @property
-    def held(self) -> Sequence[str]:
-        """The fingerprints of the keys; the first one encrypts."""
+    def fingerprints(self) -> Sequence[str]:
+        """The fingerprints of the keys. The first key encrypts."""
         return (self._first, *(name for name in self._keys if name != self._first))
 
     @property
     def key_ids(self) -> Mapping[str, str]:
-        """How secrets name the keys, by their fingerprints."""
+        """The key ids that secrets store, by the fingerprints of the master keys."""
         return {name: _key_id(key) for name, key in self._keys.items()}
 
     def look(self) -> bool:
-        """Take the keys that the files have by now; whether one is new."""
+        """Load the keys that are now in the files. Return True if one of them is new."""
         new = {name: key for key in self._read() if (name := fingerprint(key)) not in self._keys}
         if new:
             self._keys = {**self._keys, **new}
@@ -180,20 +186,20 @@ class KeyRing:
         return bool(new)
 
     def encrypt_with(self, name: str) -> None:
-        """From now on, the key of this fingerprint, which must be held."""
+        """Encrypt with the key that has this fingerprint, from this call on. The key must be loaded."""
         self._first = name
-        keys = [self._keys[one] for one in self.held]
+        keys = [self._keys[fingerprint] for fingerprint in self.fingerprints]
         for each in (self.cipher, self.marks, self.ingest):
             each.use(*keys)
 
 
 def fingerprint(master_key: bytes) -> str:
-    """Tells two master keys apart without telling anything about either; kept beside the data that the key seals."""
+    """Return a text that distinguishes master keys without revealing them. It is stored with the data that the key encrypts."""
     return hmac.new(master_key, b"medialedger master key", sha256).hexdigest()[:16]
 
 
 def ingest_key(master_key: bytes) -> bytes:
-    """The key of `domain.configuration.point_token`."""
+    """Return the key that signs the tokens of `domain.configuration.point_token`."""
     return _derived(master_key, b"medialedger origin ingest 1")
 
 

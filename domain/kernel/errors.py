@@ -1,4 +1,4 @@
-"""Errors of commands and queries, as data. `api` makes status codes and texts of them."""
+"""Errors of commands and queries, as data. `api` translates them into status codes and texts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class DomainError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One error in one field. `field` is a path as the caller spelled it, such as `scheduledStart` or `tags[2].name`."""
+    """An error in one field. `field` is a path in the caller's spelling, such as `scheduledStart` or `tags[2].name`."""
 
     field: str
     message: str
 
 
 class Malformed(DomainError):
-    """The input cannot be understood; nothing was changed."""
+    """Raised when input cannot be understood. Nothing was changed."""
 
     def __init__(self, *errors: FieldError) -> None:
         super().__init__("; ".join(f"{error.field}: {error.message}" for error in errors))
@@ -33,8 +33,8 @@ class Malformed(DomainError):
 
 
 class NotFound(DomainError):
-    """There is no such aggregate. `kind` is its name (`event`, `room`), `key` the key that was requested. `sentence`, where
-    it is given, says more exactly what there is not, and what there is instead."""
+    """Raised when an aggregate does not exist. `kind` is its name (`event`, `room`), and `key` the requested key. `sentence`, if
+    present, says more exactly what is missing and what exists instead."""
 
     def __init__(self, kind: str, key: str, *, sentence: str = "") -> None:
         super().__init__(f"no {kind} {key}")
@@ -44,7 +44,7 @@ class NotFound(DomainError):
 
 
 class Refused(DomainError):
-    """A rule forbids a well-formed command. `rule` is one sentence for the person who sent it."""
+    """Raised when a rule forbids a well-formed command. `rule` is one sentence for the person who sent it."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
@@ -52,7 +52,8 @@ class Refused(DomainError):
 
 
 class InUse(Refused):
-    """An aggregate cannot be deleted because others link to it. `users` lists them, each as a person knows it."""
+    """Raised when an aggregate cannot be deleted because others link to it. `users` lists them by names that a person
+    recognises."""
 
     def __init__(self, users: Sequence[str]) -> None:
         super().__init__(f"it is in use by {', '.join(users)}")
@@ -60,7 +61,7 @@ class InUse(Refused):
 
 
 class Conflict(DomainError):
-    """A conflict with another change: a name is taken, a version is newer, a race was lost."""
+    """Raised on a conflict with another change: a name is taken, a version is newer, or another writer was faster."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -68,14 +69,14 @@ class Conflict(DomainError):
 
 
 class PlanOutdated(Conflict):
-    """The state that a plan was made from has changed: the plan must be made again."""
+    """Raised when the state that a plan was made from has changed. The plan must be made again."""
 
     def __init__(self, kind: str, key: str) -> None:
-        super().__init__(f"the {kind.replace('_', ' ')} {key} was changed by somebody else at the same time")
+        super().__init__(f"the {kind.replace('_', ' ')} {key} was changed by another request at the same time")
 
 
 class PreconditionFailed(Conflict):
-    """The version that the caller requires (`If-Match`) is not the current one."""
+    """Raised when the version that the caller requires (`If-Match`) is not the current one."""
 
     def __init__(self, current: int) -> None:
         super().__init__(f"the current version is {current}")
@@ -83,15 +84,15 @@ class PreconditionFailed(Conflict):
 
 
 class ConcurrencyConflict(Conflict):
-    """Another process appended to the stream first: load again and decide again."""
+    """Raised when another process appended to the stream first. The caller must load and decide again."""
 
     def __init__(self, stream: str) -> None:
-        super().__init__(f"{stream} was changed by somebody else at the same time")
+        super().__init__(f"{stream} was changed by another request at the same time")
         self.stream = stream
 
 
 class ClaimTaken(Conflict):
-    """A value that must be unique belongs to another aggregate."""
+    """Raised when a value that must be unique belongs to another aggregate."""
 
     def __init__(self, claims: Sequence[Claim]) -> None:
         named = (f"the {claim.scope.replace('.', ' ').replace('_', ' ')} {claim.value!r}" for claim in claims)
@@ -100,15 +101,16 @@ class ClaimTaken(Conflict):
 
 
 class LinkBroken(Conflict):
-    """The target of a new link was deleted, or a target that others link to would be deleted (`no_longer_linkable`)."""
+    """Raised when the target of a new link was deleted, or when a target that others link to would be deleted
+    (`no_longer_linkable`)."""
 
     def __init__(self, no_longer_linkable: Sequence[str] = ()) -> None:
-        super().__init__("something that this points at was deleted at the same time")
+        super().__init__("a record that this refers to was deleted at the same time")
         self.no_longer_linkable = no_longer_linkable
 
 
 class Unavailable(DomainError):
-    """A service that we depend on is down or overloaded; try again after `retry_after` seconds."""
+    """Raised when a service that the product depends on is down or overloaded. Retry after `retry_after` seconds."""
 
     def __init__(self, what: str, *, retry_after: int = 1) -> None:
         super().__init__(what)
@@ -117,16 +119,16 @@ class Unavailable(DomainError):
 
 
 class OutcomeUnknown(Unavailable):
-    """The database went away while a change was being written. It may be written or not."""
+    """Raised when the database became unavailable while a change was being written. The change may or may not have been written."""
 
     def __init__(self) -> None:
-        super().__init__("the database became unavailable while the change was being written; it may be written or not")
+        super().__init__("the database became unavailable while the change was being written; it may or may not have been written")
 
 
 class DecryptionFailed(Exception):
-    """A secret was encrypted with another key or for another owner, or was changed. The message names it as the subject of a
-    sentence."""
+    """Raised when a secret was encrypted with another key or for another owner, or was changed. The message names the secret as the
+    subject of a sentence."""
 
 
 class KeyMissing(DecryptionFailed):
-    """The secret was encrypted with a master key that this process does not hold."""
+    """Raised when the master key that encrypted the secret is not loaded in this process."""

@@ -1,8 +1,8 @@
 """The base of every domain event: a frozen pydantic model with an explicit topic.
 
-A topic is `<aggregate>.<past tense>` in the API's own words (`event.state_changed`); it is stored with each event and never
-changes, whatever happens to the class. A field that is absent in a stored event is absent in `model_fields_set` too: that is how
-an event tells "set to nothing" from "not touched".
+A topic is `<aggregate>.<past tense>` in the words of the API (`event.state_changed`). It is stored with each event and never
+changes, even if the class is renamed. A field that is absent in a stored event is absent in `model_fields_set` too: this is how an
+event distinguishes "set to nothing" from "not changed".
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ ENVELOPE = frozenset({"originator_id", "originator_version"})
 
 
 class DomainEvent(BaseModel, CanMutateAggregate[str]):
-    """Strict when written, tolerant when read: unknown members of old or newer versions are ignored."""
+    """Base of domain events. Writing is strict and reading is tolerant: unknown members of older or newer versions are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     TOPIC: ClassVar[str] = ""
     class_version: ClassVar[int] = 1
     STANDS_EMPTY: ClassVar[bool] = False
-    """Whether it is applied, with placeholders in its required fields, where its content was erased: for what ends something."""
+    """True if the event is applied even after its content was erased, with placeholders in its required fields. Set for events that
+    end something."""
 
     originator_id: str
     originator_version: int
@@ -39,13 +40,13 @@ class DomainEvent(BaseModel, CanMutateAggregate[str]):
         return cls.TOPIC.partition(".")[2]
 
     def facts(self) -> dict[str, Any]:
-        """The members of this event without its envelope: only those that it was given."""
+        """Return the members of this event that were set, without its envelope."""
         own = self.__dict__
         return {name: own[name] for name in self.model_fields_set if name not in ENVELOPE and name != "timestamp"}
 
     @property
     def shown(self) -> bool:
-        """Whether a GET of the aggregate shows the change. Only then its ETag and modification time change."""
+        """True if a GET of the aggregate shows the change. Only then do its ETag and modification time change."""
         return True
 
     def mutate(self, aggregate: Any) -> Any | None:
@@ -55,12 +56,12 @@ class DomainEvent(BaseModel, CanMutateAggregate[str]):
         return mutated
 
     def apply(self, aggregate: Any) -> None:
-        """Hand the event to the aggregate's applier of the same name. Appliers never refuse."""
+        """Pass the event to the aggregate's applier of the same name. Appliers never refuse an event."""
         aggregate.when(self)
 
 
 class FirstEvent(DomainEvent):
-    """An event that begins a stream. The library would look the aggregate up by a stored path; we know it by the topic."""
+    """An event that begins a stream. The library would find the aggregate class by a stored path; here the topic determines it."""
 
     AGGREGATE: ClassVar[type[Any]]
 

@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is sent twice under one key is carried out once and answered twice."""
+"""Idempotency keys: a request that is sent twice under one key is executed once and answered twice."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from domain.kernel.errors import DomainError
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A client's `Idempotency-Key`, and what identifies the request that it came with.
+    """A client's `Idempotency-Key`, with the data that identifies its request.
 
-    `fingerprint` is a keyed hash of the request. `status` is the status of a successful response. `base_url` is the address under
-    which the client reached us: some responses hold absolute URLs."""
+    `fingerprint` is a keyed hash of the request. `status` is the status of a successful response. `base_url` is the address that
+    the client used, because some responses contain absolute URLs.
+    """
 
     client: str
     key: str
@@ -25,20 +26,21 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """What is stored of the first request under a key: enough to make its response again.
+    """The stored record of the first request under a key, from which its response can be made again.
 
-    `position` is the log position as of which the response is worded, `streams` the aggregates that it shows. `result` is what the
-    log does not hold: a count, the outcome of a call to the outside. It never holds a secret."""
+    The response is written as of the log position `position` and shows the aggregates `streams`. `result` is what the log does not
+    contain: a count, or the outcome of an external call. It never contains a secret.
+    """
 
     of: IdempotencyKey
     streams: Sequence[str]
     result: Mapping[str, Any] = field(default_factory=dict)
     position: int | None = None
-    """None until it is written."""
+    """None until the record is written."""
 
 
 class IdempotencyKeyUsed(DomainError):
-    """Another process wrote a record under this key first. Nothing was written; the first response counts."""
+    """Raised when another process wrote a record under this key first. Nothing was written; the first response is used."""
 
     def __init__(self, client: str, key: str) -> None:
         super().__init__(f"{client} has used this key already")

@@ -1,4 +1,4 @@
-"""New ids: random version-4 UUIDs. Not secrets: keys are made with `secrets`."""
+"""New ids: random version-4 UUIDs. They are not secrets; keys are made with the module `secrets`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _RANDOM = ~(0xF000 << 64 | 0xC000 << 48)
 
 
 class RandomSource:
-    """16 random bytes at a time. Asks the system once for 256 of them: a request needs several, and each system call costs as much
-    as parsing its body. A forked child starts over, so that it never repeats its parent's bytes."""
+    """A source of 16 random bytes per call. It reads enough bytes for 256 calls from the system at once: a request needs several
+    ids, and each system call costs as much as parsing its body. A forked child starts over, so it never repeats its parent's bytes.
+    """
 
     def __init__(self) -> None:
         self._block = b""
@@ -39,8 +40,8 @@ def new_id() -> UUID:
 
 
 def canonical(key: str) -> str:
-    """A GUID as this product writes them, in lower case with hyphens, so that it is found however it was spelled; anything else
-    as it is."""
+    """Return a GUID in the product's spelling, lower case with hyphens, so that any spelling finds it. Return any other text
+    unchanged."""
     try:
         return str(UUID(key))
     except ValueError:
@@ -48,7 +49,7 @@ def canonical(key: str) -> str:
 
 
 def hashed(*parts: str) -> UUID:
-    """A GUID of version 8 (RFC 9562) made of texts: 122 bits of SHA-256. Parts are hashed with their lengths, so that
-    two different lists of parts give different ids."""
+    """Return a GUID of version 8 (RFC 9562) that is derived from texts by 122 bits of SHA-256. Parts are hashed with their lengths,
+    so different lists of parts give different ids."""
     hashed = b"".join(len(part).to_bytes(4) + part for part in (part.encode() for part in parts))
     return UUID(int=int.from_bytes(sha256(hashed).digest()[:16]) & _RANDOM | _VERSION_8)

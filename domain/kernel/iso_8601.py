@@ -1,4 +1,4 @@
-"""Times and durations of ISO 8601, as manifests and state pages of others write them."""
+"""Times and durations of ISO 8601, as manifests and status pages of other products write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DURATION: Final = regex(r"P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:
 
 
 def moment_of(text: str) -> datetime | None:
-    """In UTC; without an offset it is taken for UTC, as players do. None: it cannot be read."""
+    """Return a date-time in UTC, or None if the text cannot be read. A text without an offset is taken as UTC, as players do."""
     try:
         moment = datetime.fromisoformat(text.strip())
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
@@ -19,9 +19,10 @@ def moment_of(text: str) -> datetime | None:
 
 
 def seconds_of(text: str) -> float | None:
-    """A duration. Years and months have no length, and are not supported. None: it cannot be read."""
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
+    """Return a duration in seconds, or None if the text cannot be read. Years and months have no fixed length and are not
+    supported."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
         return None
-    days, hours, minutes, seconds = (float(one or 0) for one in found.groups())
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return days * 86400 + hours * 3600 + minutes * 60 + seconds

@@ -1,7 +1,8 @@
-"""JSON documents that a text member holds, such as `configurationJson`: a model, or a `Malformed` that names the path inside.
+"""JSON documents inside a text member, such as `configurationJson`: parsed into a model, or reported as a `Malformed` that names
+the path inside.
 
-Keys are matched in exact case: what is inside such a text stays as it was sent. An optional member may
-be null only where its model says so. Messages say what is expected, never what was sent: that may be a key or a password.
+Keys are matched in exact case, because the content of such a text is stored as it was sent. An optional member may be null only if
+its model allows it. Messages say what is expected, never what was sent, which may be a key or a password.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from domain.kernel.strict_json import NotStrict, path_inside, strict_json
 from domain.kernel.urls import LONGEST_URL
 
 UNSEEN: Final = "\0"
-"""Begins a step of an error's location that the text does not have, such as the branch of a union. No key can begin so."""
+"""The prefix of a step in an error's location that is not in the text, such as the branch of a union. No key can start with it."""
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<colon>\s*+:\s*+)(?P<value>{_STRING}|null)?|{_STRING}", re.DOTALL)
-"""Finds the members of every object in a checked text, in order, and passes over all other strings. `value` is that of a string or
-null, and None of all else."""
+"""Finds the members of every object in a checked text, in order, and skips all other strings. `value` is a string or null; it is
+None for every other value."""
 
 _IS_NEW: Final = "is_new"
 _MOST_ERRORS: Final = 50
@@ -56,13 +57,13 @@ _MESSAGES: Final = {
 
 
 class Section(BaseModel):
-    """An object of a configuration. Other keys are allowed; they stay in the text and mean nothing here."""
+    """An object of a configuration. Other keys are allowed; they stay in the text and are not interpreted."""
 
     model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
 
 class ClosedSection(Section):
-    """An object with "no other keys"."""
+    """An object that may not have other keys."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -72,8 +73,8 @@ S = TypeVar("S", bound=Section)
 
 
 def checked(model: type[M], text: str, *, field: str = "configurationJson", is_new: bool = False) -> M:
-    """The text as `model`. `field` is where the text stands in the request. `is_new`: it is to be stored. Limits of
-    new texts do not hold for stored ones."""
+    """Parse the text as `model`. `field` is the path of the text in the request. `is_new` says that the text is to be stored;
+    limits for new texts do not apply to stored ones."""
     data = json_object(text, field=field)
     try:
         return model.model_validate(data, context={_IS_NEW: is_new})
@@ -83,12 +84,14 @@ def checked(model: type[M], text: str, *, field: str = "configurationJson", is_n
 
 
 def readable(model: type[S], data: object) -> S:
-    """A stored document as its model, tolerantly: an error hides only the part that it is in. A hidden or absent member is None,
-    also where the model requires it; an entry of an array keeps its place."""
-    known = data if isinstance(data, dict) else {}
-    parts: dict[str, Any] = {name: _part(model, name, known.get(field.alias or name)) for name, field in model.model_fields.items()}
-    found: Any = model.model_construct(None, **parts)
-    return cast("S", found)
+    """Parse a stored document as its model, tolerantly: an error hides only the part that contains it. A hidden or absent member is
+    None, even if the model requires it; an entry of an array keeps its index."""
+    members = data if isinstance(data, dict) else {}
+    parts: dict[str, Any] = {
+        name: _part(model, name, members.get(field.alias or name)) for name, field in model.model_fields.items()
+    }
+    document: Any = model.model_construct(None, **parts)
+    return cast("S", document)
 
 
 def _part(model: type[Section], name: str, value: object) -> object:
@@ -112,7 +115,7 @@ def _adapter(model: type[Section], name: str) -> TypeAdapter[object]:
 
 @cache
 def _sections_of(model: type[Section], name: str) -> tuple[list[type[Section]], bool]:
-    """The sections that a member may hold, and whether it holds an array of them."""
+    """Return the sections that a member may hold, and whether it holds an array of them."""
     sections: list[type[Section]] = []
     is_array = False
     pending: list[object] = [model.model_fields[name].annotation]
@@ -126,7 +129,7 @@ def _sections_of(model: type[Section], name: str) -> tuple[list[type[Section]], 
 
 
 def json_object(text: str, *, field: str = "configurationJson") -> dict[str, Any]:
-    """Strict JSON that is an object, with not more values than any site has."""
+    """Parse strict JSON that is an object and has no more values than any real site needs."""
     try:
         data = strict_json(text)
     except NotStrict as fault:
@@ -164,7 +167,8 @@ OptionalText = Annotated[str | None, BeforeValidator(_text)]
 
 
 def _filled(value: object) -> object:
-    """Before pydantic's own minimum, which counts valid entries alone and would call an array of broken ones empty."""
+    """Refuse an empty array before pydantic's own minimum, which counts only valid entries and would call an array of broken ones
+    empty."""
     if value == []:
         raise PydanticCustomError("filled", "may not be empty")
     return value
@@ -173,11 +177,11 @@ def _filled(value: object) -> object:
 FILLED: Final = BeforeValidator(_filled)
 
 WriteOnly = Annotated[StrictStr | None, Field(repr=False, exclude=True)]
-"""A key or a password: null keeps the stored value. Whether it is required, the model decides."""
+"""A key or a password. Null keeps the stored value. The model decides whether the member is required."""
 
 
 def is_new(about: ValidationInfo) -> bool:
-    """Whether the document is to be stored: limits that came later do not hold for a stored one."""
+    """Return True if the document is to be stored. Limits that were introduced later do not apply to a stored one."""
     return bool(about.context and about.context[_IS_NEW])
 
 
@@ -188,16 +192,16 @@ def _short_if_new(value: str, about: ValidationInfo) -> str:
 
 
 Address = Annotated[StrictStr, AfterValidator(_short_if_new)]
-"""A web address, or what becomes one when its placeholders are filled. A stored one may be longer than a new one."""
+"""A web address, or a template that becomes one when its placeholders are filled. A stored one may be longer than a new one."""
 
 
 def one_of(*names: str) -> BeforeValidator:
-    """One of the names in any case; the value is the documented spelling. Before `str | None` it refuses null as well."""
-    known = {name.casefold(): name for name in names}
+    """Validate one of the names in any case and return the documented spelling. Before `str | None` it refuses null as well."""
+    spellings = {name.casefold(): name for name in names}
     message = f"must be {'one of ' if len(names) > 1 else ''}{', '.join(names)}"
 
     def find(value: object) -> str:
-        name = known.get(value.casefold()) if isinstance(value, str) else None
+        name = spellings.get(value.casefold()) if isinstance(value, str) else None
         if name is None:
             raise PydanticCustomError("one_of", "{expected}", {"expected": message})
         return name
@@ -206,14 +210,14 @@ def one_of(*names: str) -> BeforeValidator:
 
 
 def named(kind: type[IntEnum]) -> BeforeValidator:
-    """A member of an enumeration by its name in any case or by its number."""
-    known: dict[object, IntEnum] = {member.name.casefold(): member for member in kind}
-    known |= {spelling: member for member in kind for spelling in (member.value, str(member.value))}
+    """Validate a member of an enumeration by its name in any case or by its number."""
+    members: dict[object, IntEnum] = {member.name.casefold(): member for member in kind}
+    members |= {spelling: member for member in kind for spelling in (member.value, str(member.value))}
     message = f"must be one of {', '.join(member.name for member in kind)}"
 
     def find(value: object) -> IntEnum:
         sought = value.casefold() if isinstance(value, str) else value
-        member = known.get(sought) if type(value) in (str, int) else None
+        member = members.get(sought) if type(value) in (str, int) else None
         if member is None:
             raise PydanticCustomError("named", "{expected}", {"expected": message})
         return member

@@ -1,4 +1,4 @@
-"""Credentials that are known by how they begin: the product's own, and those of services that many productions use."""
+"""Credentials that are recognised by their prefix: the product's own, and those of services that many productions use."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _FORMS: Final = (
     r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
 )
 _WEB_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9])eyJ[\w-]{8,512}\.[\w-]+(?:\.[\w-]*){0,3}")
-"""A JSON web token. The first part is an object of three or four short members."""
+"""A JSON web token. Its first part is an object of three or four short members."""
 SCHEME: Final = re.compile(r"\b(?P<kept>(?:Basic|Bearer|Digest)[ ]{1,8})(?P<secret>[\w.~+/=-]{12,})", re.IGNORECASE)
 TOKEN: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})")
 
 
 def without_tokens(text: str) -> str:
-    """The text with `****` in place of each such credential."""
+    """Return the text with `****` in place of each recognised credential."""
     return SCHEME.sub(rf"\g<kept>{MASK}", _WEB_TOKEN.sub(MASK, TOKEN.sub(MASK, text)))

@@ -1,4 +1,5 @@
-"""Domain events to stored bytes and back: the eventsourcing library's mapper seam, over pydantic's own JSON."""
+"""Conversion of domain events to stored bytes and back: the mapper interface of the eventsourcing library, over pydantic's own
+JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from domain.kernel.redaction import Redacted, is_redacted, may_be_personal, reda
 
 
 class UnknownTopic(LookupError):
-    """The log holds an event that this version of the code does not know."""
+    """Raised when the log contains an event that this version of the code does not know."""
 
 
 class Catalogue:
@@ -24,24 +25,24 @@ class Catalogue:
     def __init__(self, aggregates: Iterable[type[AggregateRoot]]) -> None:
         self.aggregates: dict[str, type[AggregateRoot]] = {root.KIND: root for root in aggregates}
         self.events: dict[str, type[DomainEvent]] = {e.TOPIC: e for a in self.aggregates.values() for e in a.EVENTS}
-        self._redacted = {told.TOPIC: told for told in map(redacted_class, self.aggregates)}
+        self._redacted = {event.TOPIC: event for event in map(redacted_class, self.aggregates)}
 
     def event(self, topic: str) -> type[DomainEvent]:
-        found = self.events.get(topic) or self._redacted.get(topic)
-        if found is None:
+        event_class = self.events.get(topic) or self._redacted.get(topic)
+        if event_class is None:
             raise UnknownTopic(topic)
-        return found
+        return event_class
 
     def topics(self, kind: str) -> list[str]:
-        """The topics of the events of one kind of aggregate."""
+        """Return the topics of the events of one kind of aggregate."""
         return sorted({*(event.TOPIC for event in self.aggregates[kind].EVENTS), f"{kind}.redacted"})
 
     def personal_topics(self) -> list[str]:
-        """The topics of the events that can hold personal data."""
+        """Return the topics of the events that can hold personal data."""
         return [topic for topic, event in self.events.items() if may_be_personal(event)]
 
     def redacted(self, kind: str) -> type[Redacted]:
-        """The event by which a stream of this kind is told that it lost content."""
+        """Return the event that records in a stream of this kind that content was erased."""
         return self._redacted[f"{kind}.redacted"]
 
     def aggregate(self, kind: str) -> type[AggregateRoot]:
@@ -52,10 +53,10 @@ class Catalogue:
 
 
 class EventMapper(Mapper[str]):
-    """`to_stored_event` and `to_domain_event` as the library has them; `read` without a StoredEvent in between.
+    """The library's `to_stored_event` and `to_domain_event`, and `read`, which needs no StoredEvent in between.
 
-    Upcasting is the library's convention: `class_version` on the class, kept in the JSON when above 1, and static methods
-    `upcast_v1_v2(state)` that change the decoded JSON in place.
+    Upcasting follows the library's convention: `class_version` on the class, stored in the JSON if it is above 1, and static
+    methods `upcast_v1_v2(state)` that change the decoded JSON in place.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -102,7 +103,8 @@ class EventMapper(Mapper[str]):
 
 
 def _quoted(stream: str) -> bytes:
-    """A stream's name inside a JSON string. Keys are GUIDs, numbers or client names: nothing to escape, but prove it."""
+    """Return a stream's name for use inside a JSON string. Keys are GUIDs, numbers or client names, so nothing needs to be escaped;
+    this is verified."""
     if '"' in stream or "\\" in stream or not stream.isprintable():
         raise ValueError("a stream name holds a character that JSON would escape")
     return stream.encode()

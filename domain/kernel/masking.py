@@ -1,7 +1,7 @@
 """Masking of credentials in job parameters, before they are shown or stored in an event.
 
-`****` replaces values under names that may mean a credential; of a URL the parts before its host and after its path are cut. In
-doubt a text is masked: the whole is encrypted in the vault, and only the worker of the step reads it.
+`****` replaces values under names that may denote a credential. Of a URL, the parts before its host and after its path are removed.
+In doubt a text is masked: the original is encrypted in the vault, and only the worker of the step reads it.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from domain.kernel.inside import Inside
 from domain.kernel.known_tokens import MASK, SCHEME, TOKEN, without_tokens
 
 _SHORTEST: Final = 4
-"""A shorter text occurs inside many words of a log."""
+"""In characters. A shorter text occurs inside many words of a log."""
 _DISTINCT: Final = 12
-"""Characters of a part of a secret that nothing else is likely to have."""
+"""The length from which a part of a secret is unlikely to occur anywhere else, in characters."""
 
 _TELLING: Final = 8
-"""A value in a query that is as long as this may be a credential, whatever it is called."""
+"""The length from which a value in a query may be a credential, whatever its name, in characters."""
 
 _DEEPEST: Final = 300
 _DECODED: Final = 3
-"""Percent-encodings inside one another that are looked through. A word with more of them is masked."""
+"""The number of nested percent-encodings that are decoded. A word with more of them is masked."""
 _DEEPEST_DECODED: Final = 24
-"""Levels of a document that is percent-encoded. What is below is masked."""
+"""The number of levels that are read of a percent-encoded document. Deeper levels are masked."""
 _WITHOUT_TEXT: Final = frozenset((int, float, bool, type(None)))
 _RECORDED: Final = frozenset(
     ("accept", "client", "content-length", "content-type", "idempotency-key", "referer", "user-agent", "x-transaction-id")
 )
 _BLANKS: Final = " \t\n\r\v\f\ufeff"
-_AROUND: Final = " \t\"'-"
+_SURROUNDING: Final = " \t\"'-"
 _ORDINARY: Final = re.compile(r"[\w./+*-]*")
-"""A text in which no name gets a value, such as a media type or a file name: most texts are."""
+"""A text in which no name is given a value, such as a media type or a file name. Most texts match."""
 _ESCAPED: Final = re.compile(r"""[^\x20-\x7e]|[\\"]""")
-"""What JSON writes as more than one character."""
+"""A character that JSON writes as more than one."""
 _BRACKETS: Final = "[]{}()<>/,;"
 _MASKED: Final = re.compile(rf"""{re.escape(MASK)}[ \t"'-]*(?:[\[\]{{}}()<>/,;][\[\]{{}}()<>/,; \t"'-]*\Z|[\])}}]|\Z)""")
 _MASKED_AHEAD: Final = re.compile(rf"""[ \t"'\[\]{{}}()<>/,;-]*+{re.escape(MASK)}[ \t"'-]*+[\])}}]""")
-"""The beginning of a value that is masked, whatever follows: names in it are found without its end, which may be far."""
+"""The beginning of a value that is already masked. Names inside it are recognised without searching for its end, which may be far
+away."""
 _LABELS: Final = ("name", "key", "header")
 _PIECE: Final = re.compile(r"\S+")
 _AUTHORITY: Final = re.compile(r"[^/\\]*")
@@ -54,7 +55,8 @@ _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
 )
 _TOKEN: Final = re.compile(r"(?<![\w-])(?P<kept>(?:(?!\beyJ[\w-]{8})[\w-])*+)(?P<secret>eyJ[\w-]++(?:\.[\w-]*+){1,4}+)")
-"""A JSON web token, with what stands before it in its word: so a word is read once, however often a token seems to begin in it."""
+"""A JSON web token, with the part of its word before it. A word is therefore scanned once, however often a token seems to begin in
+it."""
 _NAMED: Final = tuple(
     (re.compile(name), re.compile(value))
     for name, value in (
@@ -75,49 +77,50 @@ _NAMED: Final = tuple(
         (r"<(?P<name>[\w.:-]++)(?:\s[^<>]{0,200})?>", r"[^<]++"),
     )
 )
-"""The ways in which a text gives a value to a name: what stands before the value, and the value."""
+"""The ways in which a text assigns a value to a name: the pattern before the value, and the pattern of the value."""
 _PATH_TOKEN: Final = re.compile(r"(?<=/)(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{20,}(?=/|\Z)")
-"""A segment of a URL's path that looks like random bytes in Base64, as in the addresses of web hooks."""
+"""A segment of a URL's path that looks like random bytes in Base64, as in the addresses of webhooks."""
 
 
 def masked(value: object) -> Any:
-    """The same, without its secrets; null stays null."""
+    """Return a JSON value without its secrets. Null stays null."""
     return _Masking().of(value)
 
 
 def secret_texts(value: object) -> frozenset[str]:
-    """The texts that masking removes, also in the spelling of JSON and of URLs."""
+    """Return the texts that masking removes, also in the spelling of JSON and of URLs."""
     masking = _Masking()
     masking.of(value)
     return frozenset(masking.taken)
 
 
 def clean_line(text: str, secrets: Set[str] = frozenset()) -> str:
-    """A line of a log without the secrets that `secret_texts` found, and without any that is known by its form."""
+    """Return a line of a log without the secrets that `secret_texts` found, and without credentials that are recognised by their
+    form."""
     return without_tokens(blotted(text, secrets))
 
 
 def blotted(text: str, secrets: Set[str]) -> str:
-    """The text without the secrets that `secret_texts` found."""
+    """Return the text without the secrets that `secret_texts` found."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
 
 
 def blotted_leaves(value: Any, secrets: Set[str]) -> Any:
-    """A JSON document, blotted in its texts only, so that it stays one: a secret may be any text, such as `{"`."""
+    """Return a JSON document whose texts are blotted. It stays a document, although a secret may be any text, such as `{"`."""
     if isinstance(value, str):
         return blotted(value, secrets)
     if isinstance(value, list | tuple):
-        return [blotted_leaves(one, secrets) for one in value]
+        return [blotted_leaves(entry, secrets) for entry in value]
     if isinstance(value, Mapping):
         return {blotted(name, secrets): blotted_leaves(inner, secrets) for name, inner in value.items()}
     return value
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a request as its job records them: those that help to find the caller's mistake, and credentials without their
-    values. What a proxy or a network tells about the caller is left out."""
+    """Return the headers of a request as its job records them: those that help to find the caller's mistake, and credentials
+    without their values. Headers that a proxy or a network adds about the caller are left out."""
     masking = _Masking()
     return {
         name: MASK if hints_at_credential(name) else masking.of(value)
@@ -127,12 +130,13 @@ def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def masked_for_strangers(value: object, inside: Inside) -> Any:
-    """As `masked`, and without addresses that tell something of the inside: for callers without a key."""
+    """Return the value as `masked` does, and also without internal addresses: for callers without a key."""
     return _ForStrangers(inside).of(value)
 
 
 class _Masking:
-    """One walk collects the masked document and the removed texts. One stack frame a level: a document may be 200 levels deep."""
+    """Collects the masked document and the removed texts in one pass. It uses one stack frame per level: a document may be 200
+    levels deep."""
 
     def __init__(self, *, decoded: int = 0) -> None:
         self.taken: set[str] = set()
@@ -146,7 +150,7 @@ class _Masking:
         if isinstance(value, list | tuple):
             if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and may_be_credential(value[0]):
                 return [self._text(value[0], depth), self._mask(value[1])]
-            return self._entries(value, depth) if depth < _DEEPEST else [self._mask(one) for one in value]
+            return self._entries(value, depth) if depth < _DEEPEST else [self._mask(entry) for entry in value]
         if not isinstance(value, Mapping):
             return value
         shown: dict[str, Any] = {}
@@ -157,32 +161,32 @@ class _Masking:
         return shown
 
     def _entries(self, entries: Sequence[Any], depth: int) -> list[Any]:
-        """Numbers and empty lists, of which there may be many thousands, cost no call."""
+        """Mask the entries of an array. Numbers and empty lists, of which there may be many thousands, cost no call."""
         shown: list[Any] = []
         follows_option = False
-        for one in entries:
+        for entry in entries:
             if follows_option:
-                shown.append(self._mask(one))
-            elif type(one) in _WITHOUT_TEXT or (type(one) is list and not one):
-                shown.append(one)
+                shown.append(self._mask(entry))
+            elif type(entry) in _WITHOUT_TEXT or (type(entry) is list and not entry):
+                shown.append(entry)
             else:
-                shown.append(self.of(one, depth + 1))
-            follows_option = type(one) is str and _is_option(one)
+                shown.append(self.of(entry, depth + 1))
+            follows_option = type(entry) is str and _is_option(entry)
         return shown
 
     def _mask(self, value: Any) -> Any:
-        """Removes the whole text, and notes its lines: a step may log one line of a key file."""
+        """Remove the whole text, and record its lines, because a step may log one line of a key file."""
         pending = [value]
         while pending:
-            one = pending.pop()
-            if isinstance(one, Mapping):
-                pending.extend(one.values())
-            elif isinstance(one, list | tuple):
-                pending.extend(one)
-            elif one is not None and not isinstance(one, bool):
-                self._note(str(one))
-                if isinstance(one, str):
-                    pending.extend(self._parts(one))
+            node = pending.pop()
+            if isinstance(node, Mapping):
+                pending.extend(node.values())
+            elif isinstance(node, list | tuple):
+                pending.extend(node)
+            elif node is not None and not isinstance(node, bool):
+                self._note(str(node))
+                if isinstance(node, str):
+                    pending.extend(self._parts(node))
         return None if value is None else MASK
 
     def _parts(self, text: str) -> list[Any]:
@@ -206,7 +210,7 @@ class _Masking:
         return self._plain_text(text)
 
     def _plain_text(self, text: str) -> str:
-        """A text without its credentials."""
+        """Return a text without its credentials."""
         if "eyJ" not in text and _ORDINARY.fullmatch(text) and not TOKEN.search(text):
             return text
         text = TOKEN.sub(self._whole, text)
@@ -222,52 +226,52 @@ class _Masking:
             text = _PIECE.sub(self._encoded, text)
         return SCHEME.sub(self._after, text)
 
-    def _whole(self, found: re.Match[str]) -> str:
-        for line in found[0].splitlines():
+    def _whole(self, match: re.Match[str]) -> str:
+        for line in match[0].splitlines():
             self._note(line)
         return MASK
 
-    def _after(self, found: re.Match[str]) -> str:
-        secret = found["secret"]
+    def _after(self, match: re.Match[str]) -> str:
+        secret = match["secret"]
         for text in (secret, secret.strip(" \t\"'")):
             self._note(text)
-        return f"{found['kept']}{MASK}"
+        return f"{match['kept']}{MASK}"
 
     def _values(self, text: str, name: re.Pattern[str], value: re.Pattern[str]) -> str:
-        """The text without the values of names that speak of a credential. Other values may hold names in turn."""
+        """Return the text without the values of names that denote a credential. Other values may contain names in turn."""
         shown, at = [], 0
-        for found in name.finditer(text):
-            if found.start() < at or _MASKED_AHEAD.match(text, found.end()):
+        for match in name.finditer(text):
+            if match.start() < at or _MASKED_AHEAD.match(text, match.end()):
                 continue
-            if _gives_credential(found["name"]):
-                secret = value.match(text, found.end())
+            if _gives_credential(match["name"]):
+                secret = value.match(text, match.end())
                 if secret is not None and secret[0].strip() and not _is_masked(secret[0]):
                     for line in (secret[0], *secret[0].splitlines()):
                         self._note(line)
-                        self._note(line.strip(_AROUND))
-                    shown += [text[at : found.end()], MASK]
+                        self._note(line.strip(_SURROUNDING))
+                    shown += [text[at : match.end()], MASK]
                     at = secret.end()
         return "".join((*shown, text[at:]))
 
-    def _encoded(self, found: re.Match[str]) -> str:
-        """A word with percent-encoding is masked as a whole where masking would change what it means."""
-        meant = unquote(found[0])
-        if meant == found[0] or MASK in meant:
-            return found[0]
+    def _encoded(self, match: re.Match[str]) -> str:
+        """Mask a percent-encoded word as a whole if masking its decoded text would change it."""
+        decoded = unquote(match[0])
+        if decoded == match[0] or MASK in decoded:
+            return match[0]
         if self._decoded < _DECODED:
             inner = self._inner(self._decoded + 1)
-            if inner.of(meant, _DEEPEST - _DEEPEST_DECODED) == meant:
-                return found[0]
-            inner._mask(meant)
+            if inner.of(decoded, _DEEPEST - _DEEPEST_DECODED) == decoded:
+                return match[0]
+            inner._mask(decoded)
             self.taken |= inner.taken
-        return self._whole(found)
+        return self._whole(match)
 
     def _inner(self, decoded: int) -> _Masking:
         return _Masking(decoded=decoded)
 
     def _document(self, text: str, depth: int) -> str | None:
-        """A text that is JSON, masked inside and otherwise as it was; None for any other. JSON that cannot be read, because it is
-        too deep or holds a number with thousands of digits, is masked as a whole."""
+        """Mask the inside of a text that is JSON and leave the rest as it was; return None for any other text. JSON that cannot be
+        read, because it is too deep or contains a number with thousands of digits, is masked as a whole."""
         twins: list[object] = []
 
         def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -286,9 +290,9 @@ class _Masking:
         shown = self.of(document, depth + 1)
         return text if shown == document and not twins else json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
-    def _piece(self, found: re.Match[str]) -> str:
-        """The parts between blanks. Splitting keeps the cost proportional to the length."""
-        before, *urls = found[0].split("://")
+    def _piece(self, match: re.Match[str]) -> str:
+        """Mask the URLs in a word between blanks. Splitting keeps the cost proportional to the length."""
+        before, *urls = match[0].split("://")
         if not urls:
             return before
         rest = "://".join(urls)
@@ -299,8 +303,8 @@ class _Masking:
         return f"{before}://{self._addresses(rest)}"
 
     def _addresses(self, rest: str) -> str:
-        """What follows the first `://`, and may have others in it. A host with a port that is no number is the beginning of a
-        password with a slash in it: then nothing is left."""
+        """Mask the text after the first `://`, which may contain further URLs. A host whose port is not a number is the beginning
+        of a password with a slash in it; then the rest is removed."""
         shown = []
         urls = rest.split("://")
         for at, url in enumerate(urls):
@@ -344,8 +348,9 @@ class _ForStrangers(_Masking):
 
 
 def _is_masked(value: str) -> bool:
-    """Whether only the mask is left of a value. Brackets that close after it, and what follows them, are not of the value."""
-    return _MASKED.match(value.lstrip(_AROUND + _BRACKETS)) is not None
+    """Return True if a value consists only of the mask. Brackets that close after it, and the text after them, do not belong to the
+    value."""
+    return _MASKED.match(value.lstrip(_SURROUNDING + _BRACKETS)) is not None
 
 
 def _may_be_json(text: str) -> bool:
@@ -353,16 +358,16 @@ def _may_be_json(text: str) -> bool:
 
 
 def _gives_credential(name: str) -> bool:
-    """Whether a credential follows the name, or the option: `-p` is the password of many commands."""
+    """Return True if a credential follows the name or option. `-p` is the password option of many commands."""
     return name == "-p" or may_be_credential(name.lstrip("-"))
 
 
 def _is_option(value: str) -> bool:
-    """Whether the next argument of a command is a credential."""
+    """Return True if the next argument of a command is a credential."""
     return value.startswith("-") and "=" not in value and _gives_credential(value)
 
 
 def _labelled(members: Mapping[str, Any]) -> bool:
-    """Whether an object is a pair, such as a header, whose name says that its value is a credential."""
+    """Return True if an object is a pair, such as a header, whose name denotes a credential in its value."""
     names = (value for name, value in members.items() if name.lower() in _LABELS and isinstance(value, str))
     return any(may_be_credential(name) for name in names)

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Final, Protocol
 
 _LONGEST_NAME: Final = 255
-"""Bytes: the limit of Linux for the name of a file."""
+"""In bytes: the limit of Linux for the name of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """`path` is relative to the media root, with slashes; `modified` is the time of the last change."""
+    """A published file. `path` is relative to the media root, with slashes; `modified` is the time of the last change."""
 
     path: str
     size: int
@@ -21,29 +21,30 @@ class MediaFile:
 
 
 class MediaFiles(Protocol):
-    """Published files of the media root. Names that begin with a dot are not there; no link is followed out of the root."""
+    """Published files of the media root. Names that begin with a dot are hidden, and no link is followed out of the root."""
 
     async def find(self, path: str) -> MediaFile | None: ...
 
     async def list(self, folder: str, *, limit: int) -> Sequence[MediaFile]:
-        """All files below the folder, by path; at most `limit` + 1, so that the caller knows whether there are more."""
+        """List all files below the folder, by path. Return at most `limit` + 1, so that the caller knows if there are more."""
         ...
 
     async def read(self, path: str, *, limit: int) -> bytes | None:
-        """None: it is not there. Raises `ValueError` when it has more than `limit` bytes."""
+        """Return the content of a file, or None if it does not exist. Raise `ValueError` if it has more than `limit` bytes."""
         ...
 
     async def replace(self, only: MediaFile, content: bytes) -> bool:
-        """Put another content in the place of a file, at once. False: it is not the file `only` any more, and stays as it is."""
+        """Replace the content of a file atomically. Return False and leave the file unchanged if it is not the file `only` any
+        more."""
         ...
 
     async def remove(self, path: str, *, only: MediaFile | None = None) -> None:
-        """Nothing happens when it is not there, nor when it is not the file `only` any more."""
+        """Remove a file. Do nothing if it does not exist, or if it is not the file `only` any more."""
         ...
 
 
 def is_published_path(path: str) -> bool:
-    """Whether a file of this path can be there: names with slashes between them, none of which begins with a dot."""
+    """Return True if a published file can have this path: names separated by slashes, none of which begins with a dot."""
     return all(map(_is_published_name, path.split("/")))
 
 

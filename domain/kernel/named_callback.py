@@ -1,4 +1,4 @@
-"""How aggregates name the callbacks that are told of them."""
+"""References from aggregates to the callbacks that are notified of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from domain.kernel.encryption import SecretRef
 
 
 class NamedCallback(BaseModel):
-    """A callback that is told of an aggregate. `url` is its address as it is shown, `sealed_url` the secret of the whole address,
-    if that has more."""
+    """A callback that is notified of an aggregate. `url` is its address without secret parts; `sealed_url` is the secret of the
+    whole address, if that has more."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -21,6 +21,6 @@ class NamedCallback(BaseModel):
 
 
 def held_callback(callback: object) -> str:
-    """The scope in which each aggregate claims its key as long as it may have more to tell this callback, which is not removed
-    then. Jobs were the first to do so."""
+    """Return the scope in which each aggregate claims its key while it may have more to report to this callback. The claim prevents
+    the callback's removal. Jobs were the first to use the scope, hence its name."""
     return f"job.of_callback.{callback}"

@@ -1,4 +1,4 @@
-"""Deletions of any number of aggregates, in parts: an append takes a limited number of events."""
+"""Deletion of any number of aggregates in several appends, because one append takes a limited number of events."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ async def delete_in_parts(
     most: int,
     invocation: Invocation,
 ) -> Outcome[Any]:
-    """Delete what `find` finds, until it finds at most `most`, and these. `deleted` in the result says how many there were.
+    """Delete what `find` returns until it returns at most `most`, then these. `deleted` in the result is the total.
 
-    The last part has the idempotency key: a request that was cut off in the middle goes on when it is repeated."""
+    The last part carries the idempotency key: a request that was interrupted continues when it is repeated.
+    """
     deleted = 0
     unconditional = invocation.at_any_version()
 

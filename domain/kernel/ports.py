@@ -1,4 +1,5 @@
-"""Ports of the use cases: what a handler needs from the outside, as Protocols. Adapters and in-memory twins implement them."""
+"""Ports of the use cases: what a handler needs from outside the domain, as Protocols. Adapters and in-memory twins implement
+them."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ R_co = TypeVar("R_co", bound=AggregateRoot, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """On whose behalf commands are executed, and under which conditions.
+    """The cause of commands, and the conditions under which they are executed.
 
     `if_match` holds the versions that the caller accepts (`If-Match`); None accepts any. `idempotency` is written in the same
-    transaction as the events."""
+    transaction as the events.
+    """
 
     cause: Cause
     if_match: frozenset[int] | None = None
@@ -38,16 +40,17 @@ class Invocation:
         causation_id: UUID | None = None,
         kind: ActorKind | None = None,
     ) -> Self:
-        """Without conditions: for workers and the command line."""
+        """Return an invocation without conditions, for workers and the command line."""
         return cls(Cause.by(actor, correlation_id=correlation_id, causation_id=causation_id, kind=kind))
 
     def at_any_version(self) -> Self:
-        """For a unit of work on several aggregates, to which a single version cannot refer."""
+        """Return this invocation without `If-Match`, for a unit of work on several aggregates, to which a single version cannot
+        refer."""
         return replace(self, if_match=None)
 
     def check_version(self, current: int) -> None:
-        """For what is done or refused before an append, such as a call to the target of a publication. Raises
-        `PreconditionFailed`."""
+        """Raise `PreconditionFailed` if the caller does not accept the current version. Use this before an action that precedes the
+        append, such as a call to the target of a publication."""
         if self.if_match is not None and current not in self.if_match:
             raise PreconditionFailed(current)
 
@@ -56,8 +59,9 @@ class Invocation:
 class Plan:
     """A unit of work: commands on as many aggregates, executed in this order, all or nothing.
 
-    The last command is the one that the caller asked for; `If-Match` is compared with its aggregate. `result` goes into the
-    outcome and is stored with the idempotency key: small, JSON, never a secret."""
+    The last command is the one that the caller asked for; `If-Match` is compared with its aggregate. `result` is added to the
+    outcome and stored with the idempotency key: it is small, JSON, and never contains a secret.
+    """
 
     commands: Sequence[Command[Any]]
     result: Mapping[str, Any] = field(default_factory=dict)
@@ -65,29 +69,30 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R_co]):
-    """The result of a use case; responses are made from it.
+    """The result of a use case, from which responses are made.
 
-    A repeated request gets the outcome of the first one: `as_of` is then the log position of that time, the aggregates are those
-    of that position, and `secrets` is empty."""
+    A repeated request gets the outcome of the first one: `as_of` is then the log position of that time, the aggregates are those of
+    that position, and `secrets` is empty.
+    """
 
     aggregates: Sequence[Any] = ()
-    """In the order of the commands."""
+    """The aggregates in the order of the commands."""
     result: Mapping[str, Any] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Shown in the first response and never again. Not stored."""
+    """Secrets for the first response. They are never shown again and not stored."""
     position: int | None = None
-    """The position of the last event that was appended; None when nothing changed."""
+    """The position of the last appended event; None if nothing changed."""
     before: int | None = None
-    """The position before the first of these events: as of it, what a deletion took along can still be read."""
+    """The position before the first of these events. As of this position, everything that a deletion removed can still be read."""
     previous: Sequence[Any] = ()
-    """The aggregates as they were before, None for new ones. Empty in a repeat."""
+    """The aggregates as they were before, None for new ones. Empty for a repeated request."""
     as_of: int | None = None
     recorded: bool = False
-    """Whether the idempotency key is stored already."""
+    """True if the idempotency key is already stored."""
 
     @property
     def aggregate(self) -> R_co:
-        """Of the last command: what the caller asked for."""
+        """The aggregate of the last command, which is the one that the caller asked for."""
         return cast("R_co", self.aggregates[-1])
 
 
@@ -101,32 +106,35 @@ class Executor(Protocol):
     async def execute(self, wanted: Callable[[], Awaitable[Plan]], *, invocation: Invocation) -> Outcome[Any]: ...
 
     async def execute(self, wanted: Any, *, invocation: Invocation) -> Outcome[Any]:
-        """A function that gives a plan is called again for every try: it may look at other records.
+        """Execute a command, or the plan that a function returns. The function is called again for every attempt, because it may
+        read other records.
 
-        Raises what a command refuses with; `PreconditionFailed`; `InUse` where something that is linked to would go; `Conflict`
-        after lost races (at once, where another try would end the same); `Unavailable`."""
+        Raises the refusals of the commands; `PreconditionFailed`; `InUse` if the target of a link would be deleted; `Conflict`
+        after repeated concurrent changes (immediately, if another attempt would end the same way); `Unavailable`.
+        """
         ...
 
 
 class Vault(Protocol):
-    """Encrypts secrets that go along with a command, and decrypts stored ones."""
+    """Encrypts secrets of a command, and decrypts stored ones."""
 
     def encrypt(self, secret: str, *, owner: str) -> EncryptedSecret:
-        """`owner` is the stream of the aggregate that the secret belongs to."""
+        """Encrypt a secret for its owner, the stream of the aggregate that it belongs to."""
         ...
 
     def decrypt(self, secret: EncryptedSecret) -> str:
-        """Raises `DecryptionFailed`."""
+        """Decrypt a secret. Raises `DecryptionFailed`."""
         ...
 
     async def read(self, reference: UUID, *, owner: str) -> str | None:
-        """A stored secret in plain text; None when it was erased. Raises `DecryptionFailed`, also for that of another owner."""
+        """Return a stored secret in plain text; None if it was erased. Raises `DecryptionFailed`, also for a secret of another
+        owner."""
         ...
 
 
 class ServiceNotes(Protocol):
-    """Entries that the service itself makes in the log store, about one aggregate."""
+    """Entries about one aggregate that the service itself writes to the log store."""
 
     async def warn(self, message: str, *, subject: str) -> None:
-        """Never fails: the change that the entry is about is made already."""
+        """Write a warning. This never fails, because the change that the entry is about is already stored."""
         ...

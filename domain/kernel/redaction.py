@@ -1,4 +1,4 @@
-"""What is left of a domain event whose content was erased: its class with nothing in it, so that a stream can still be folded."""
+"""Domain events whose content was erased. The class remains, without content, so that a stream can still be folded."""
 
 from __future__ import annotations
 
@@ -25,39 +25,40 @@ _TEXTLESS: Final = (Enum, bool, int, float, datetime, date, timedelta, UUID, Non
 
 
 class NothingKnown(DomainEvent):
-    """An event whose content was erased, and whose topic alone does not say what it did: it changes nothing."""
+    """An event whose content was erased and whose topic alone does not tell what it did. It changes nothing."""
 
     def apply(self, aggregate: Any) -> None:
-        """Nothing is known of it."""
+        """Do nothing, because the content of the event is not known."""
 
 
 class Redacted(DomainEvent):
-    """Content of earlier events of this aggregate was erased. `redaction` is the id of the stream `log:<id>` that says why."""
+    """Content of earlier events of this aggregate was erased. `redaction` is the id of the stream `log:<id>`, which holds the
+    reason."""
 
     redaction: UUID
 
     def apply(self, aggregate: Any) -> None:
-        """What is left was folded without it."""
+        """Do nothing: the remaining events were folded without the erased content."""
 
 
 @cache
 def redacted_class(kind: str) -> type[Redacted]:
-    """The class of the event `<kind>.redacted`, the same one each time."""
+    """Return the class of the event `<kind>.redacted`. Each call returns the same class."""
     return type("Redacted", (Redacted,), {"TOPIC": f"{kind}{_VERB}", "__doc__": Redacted.__doc__, "__module__": __name__})
 
 
 def tells_redaction(topic: str) -> bool:
-    """Whether it is the topic by which a stream is told that it lost content."""
+    """Return True if events of this topic record that a stream lost content."""
     return topic.endswith(_VERB)
 
 
 def is_redacted(state: bytes) -> bool:
-    """Whether this stands in the place of erased content."""
+    """Return True if this state replaces erased content."""
     return len(state) == _LENGTH and state.startswith(_BEGINS) and state.endswith(_ENDS)
 
 
 def without_content(event: type[DomainEvent], *, stream: str, version: int, timestamp: datetime) -> DomainEvent:
-    """An event of this class whose content was erased. A first event, and one that ends something, has placeholders in its
+    """Return an event of this class whose content was erased. A first event, and one that ends something, gets placeholders in its
     required fields."""
     required = [name for name, field in event.model_fields.items() if field.is_required() and name not in {*ENVELOPE, "timestamp"}]
     envelope: dict[str, Any] = {"originator_id": stream, "originator_version": version, "timestamp": timestamp}
@@ -71,19 +72,20 @@ def without_content(event: type[DomainEvent], *, stream: str, version: int, time
 
 
 def may_be_personal(event: type[DomainEvent]) -> bool:
-    """Whether a field of it can hold a text. Numbers, times, choices and ids name nobody, and streams are folded by them."""
+    """Return True if a field of the event can hold a text. Numbers, times, choices and ids do not identify a person, and streams
+    are folded by them."""
     hints = get_type_hints(event, include_extras=True)
     return any(_holds_text(hints[name]) for name in event.model_fields if name not in ENVELOPE)
 
 
 def _holds_text(hint: Any) -> bool:
-    origin, given = get_origin(hint), get_args(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return False
     if origin is Annotated:
-        return _holds_text(given[0])
-    if origin is not None and given:
-        return any(_holds_text(one) for one in given if one is not Ellipsis)
+        return _holds_text(arguments[0])
+    if origin is not None and arguments:
+        return any(_holds_text(argument) for argument in arguments if argument is not Ellipsis)
     if not isinstance(hint, type):
         return True
     if issubclass(hint, _TEXTLESS):
@@ -97,7 +99,7 @@ def _holds_text(hint: Any) -> bool:
 
 
 class _Placeholders:
-    """Values that say nothing. A text has the aggregate's id, so that what must be unique stays unique."""
+    """Values without information. A text contains the aggregate's id, so that unique values stay unique."""
 
     def __init__(self, key: str, at: datetime) -> None:
         self._text = f"redacted {key}"[:_LONGEST]
@@ -114,19 +116,19 @@ class _Placeholders:
         }
 
     def of_field(self, hint: Any, field: FieldInfo) -> Any:
-        """A sequence that must not be empty has one element."""
-        if get_origin(hint) is tuple and any(getattr(one, "min_length", None) for one in field.metadata):
+        """Return a placeholder for a field. A sequence that must not be empty gets one element."""
+        if get_origin(hint) is tuple and any(getattr(constraint, "min_length", None) for constraint in field.metadata):
             return (self.of(get_args(hint)[0]),)
         return self.of(hint)
 
     def of(self, hint: Any) -> Any:
-        origin, given = get_origin(hint), get_args(hint)
+        origin, arguments = get_origin(hint), get_args(hint)
         if origin is Annotated:
-            return self.of(given[0])
+            return self.of(arguments[0])
         if origin is Literal:
-            return given[0]
+            return arguments[0]
         if origin in (Union, UnionType):
-            return None if NoneType in given else self.of(given[0])
+            return None if NoneType in arguments else self.of(arguments[0])
         if hint in self._plain:
             return self._plain[hint]
         return self._of_class(origin or hint)
@@ -142,7 +144,13 @@ class _Placeholders:
             return kind.model_construct(**facts)
         if dataclasses.is_dataclass(kind):
             hints = get_type_hints(kind)
-            return kind(**{one.name: self.of(hints[one.name]) for one in dataclasses.fields(kind) if _is_required(one)})
+            return kind(
+                **{
+                    attribute.name: self.of(hints[attribute.name])
+                    for attribute in dataclasses.fields(kind)
+                    if _is_required(attribute)
+                }
+            )
         if issubclass(kind, Mapping):
             return {}
         if issubclass(kind, tuple):

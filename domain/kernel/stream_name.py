@@ -18,5 +18,5 @@ class StreamName(NamedTuple):
 
     @staticmethod
     def bounds(kind: str) -> tuple[str, str]:
-        """The names of all streams of a kind lie at or after the first, and before the second."""
+        """Return two texts between which all streams of a kind sort: at or after the first, and before the second."""
         return f"{kind}:", f"{kind};"

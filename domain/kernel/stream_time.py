@@ -33,9 +33,10 @@ class StreamPoint:
     is_absolute: bool = False
 
     def is_before(self, other: StreamPoint) -> bool:
-        """Whether this point is before the other. Points of different kinds cannot be compared: the result is False.
+        """Return True if this point is before the other. Points of different kinds cannot be compared; the result is then False.
 
-        Spans have a fixed width before the fraction, so their texts sort like the times."""
+        Spans have a fixed width before the fraction, so their texts sort like the times.
+        """
         if self.date_time is not None and other.date_time is not None:
             return self.date_time < other.date_time
         return self.is_span and other.is_span and self.time_span < other.time_span
@@ -70,7 +71,7 @@ def requested_stream_time(start: str | None, end: str | None) -> RequestedStream
 
 
 def stream_point(text: str | None, *, field: str) -> StreamPoint:
-    """Parse one value; None is an absent one. An empty text is not absent but malformed."""
+    """Parse one value. None means that the parameter is absent; an empty text is malformed."""
     if text is None:
         return StreamPoint()
     if time := _TIME.fullmatch(text):
@@ -87,7 +88,8 @@ def _time_span(time: re.Match[str]) -> str:
 
 
 def _moment(text: str) -> datetime | None:
-    """The time in UTC, cut to milliseconds; None if the text is no valid time. No offset means UTC, a date means midnight."""
+    """Return the time in UTC, truncated to milliseconds; None if the text is not a valid time. A text without an offset is taken as
+    UTC, and a date as midnight."""
     if not _DATE_TIME.fullmatch(text):
         return None
     try:

@@ -1,7 +1,7 @@
 """Strict JSON, for bodies and for JSON texts inside them.
 
-Strict: no NaN or infinity (not even as 1e400), no NUL, no half of a surrogate pair, nesting below 200 levels. What passes can be
-stored by PostgreSQL and sent on as JSON.
+Strict means: no NaN or infinity (not even as 1e400), no NUL, no half of a surrogate pair, and nesting below 200 levels. Accepted
+documents can be stored by PostgreSQL and sent on as JSON.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 Step = int | str
-"""One step down into a document: an index or a key."""
+"""A step down into a document: an index or a key."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _INFINITE: Final = (float("inf"), float("-inf"))
 
 
 class NotStrict(ValueError):
-    """`message` says what is wrong, never the sent text; `steps` say where, and are empty when it is not JSON at all."""
+    """Raised when a text is not strict JSON. `message` says what is wrong and never quotes the text; `steps` say where, and are
+    empty if the text is not JSON at all."""
 
     def __init__(self, message: str, steps: tuple[Step, ...] = ()) -> None:
         super().__init__(message)
@@ -28,7 +29,7 @@ class NotStrict(ValueError):
 
 
 def strict_json(raw: bytes | str) -> Any:
-    """The document, or `NotStrict`. Bytes may begin with a byte order mark; a text has none."""
+    """Parse strict JSON. Raises `NotStrict`. Bytes may begin with a byte order mark; a text has none."""
     raw = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw.removeprefix(_BOM)
     try:
         data = from_json(raw, allow_inf_nan=False)
@@ -42,7 +43,8 @@ def strict_json(raw: bytes | str) -> Any:
 
 
 def path_inside(field: str, steps: Iterable[Step], *, longest: int = 200) -> str:
-    """`configurationJson.flows[0].outputUrls[2].streamProtocol`; `field` is where the document itself stands, or empty."""
+    """Return the path of a value inside a document, such as `configurationJson.flows[0].outputUrls[2].streamProtocol`. `field` is
+    the path of the document itself, or empty."""
     for step in steps:
         named = f"{field}.{step}" if field else str(step)
         field = (f"{field}[{step}]" if isinstance(step, int) else named)[:longest]
@@ -50,7 +52,7 @@ def path_inside(field: str, steps: Iterable[Step], *, longest: int = 200) -> str
 
 
 def _finite(data: Any) -> bool:
-    """One quick pass: the parser silently turns a number that is too large for a float into infinity."""
+    """Return True if all numbers are finite. The parser silently turns a number that is too large for a float into infinity."""
     pending = [data]
     while pending:
         node = pending.pop()
@@ -65,7 +67,7 @@ def _finite(data: Any) -> bool:
 
 
 def _fault(node: object) -> tuple[tuple[Step, ...], str] | None:
-    """The place and kind of a value that PostgreSQL cannot store or JSON cannot hold."""
+    """Return the place and kind of a value that PostgreSQL cannot store or JSON cannot hold."""
     if isinstance(node, str):
         return ((), "may not have a NUL character") if "\0" in node else None
     if isinstance(node, float):
@@ -78,7 +80,7 @@ def _fault(node: object) -> tuple[tuple[Step, ...], str] | None:
     elif isinstance(node, list):
         entries = enumerate(node)
     for step, value in entries:
-        found = _fault(value)
-        if found is not None:
-            return (step, *found[0]), found[1]
+        fault = _fault(value)
+        if fault is not None:
+            return (step, *fault[0]), fault[1]
     return None

@@ -1,7 +1,7 @@
-"""Safe parsing of XML from outside.
+"""Safe parsing of XML from untrusted sources.
 
-Entities are not resolved, DTDs are not loaded, nothing is fetched. A document type is refused after parsing: a search of the bytes
-would miss it in UTF-16.
+Entities are not resolved, DTDs are not loaded, nothing is fetched. A document type is refused after parsing, because a search of
+the bytes would miss it in UTF-16.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from lxml import etree
 
 
 class NotXml(Exception):
-    """It cannot be parsed. The parser's own message is left out: it holds names and text of the document."""
+    """Raised when a document cannot be parsed. The parser's own message is left out, because it contains names and text of the
+    document."""
 
     def __init__(self, *, line: int, column: int) -> None:
         super().__init__(f"not XML, at line {line}, column {column}")
@@ -19,11 +20,11 @@ class NotXml(Exception):
 
 
 class HasDoctype(Exception):
-    """It has a document type, which is refused."""
+    """Raised when a document has a document type, which is refused."""
 
 
 def parsed_xml(body: bytes) -> etree._ElementTree:
-    """Raises `NotXml` or `HasDoctype`."""
+    """Parse a document. Raises `NotXml` or `HasDoctype`."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False)
     try:
         tree = etree.fromstring(body, parser).getroottree()

@@ -1,6 +1,6 @@
-"""Web addresses: absolute http and https URLs as text alone.
+"""Web addresses: absolute http and https URLs, checked as text only.
 
-Whether a host may be called is checked at the call, for the IP address that its name has then.
+The connection decides whether a host may be called, by the IP address that its name resolves to at that time.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _HOST: Final = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 
 
 def check_url(url: str, *, field: str) -> None:
-    """RFC 3986, without what only serves to mislead a reader or another parser. Messages never repeat the address: its query may
-    hold a key."""
+    """Raise `Malformed` for an address that is not valid by RFC 3986 or that could mislead a reader or another parser. Messages
+    never repeat the address, because its query may hold a key."""
     fault = url_fault(url)
     if fault is not None:
         raise Malformed.at(field, fault)
 
 
 def url_fault(url: str) -> str | None:
-    """The error in an address; None when it may be used."""
+    """Return the error in an address, or None if it may be used."""
     if len(url) > LONGEST_URL:
         return f"must have at most {LONGEST_URL} characters"
     if not _VISIBLE.fullmatch(url) or "\\" in url:
@@ -44,15 +44,15 @@ def url_fault(url: str) -> str | None:
     if split.scheme not in ("http", "https") or not url[len(split.scheme) :].startswith("://"):
         return "must be an absolute http or https URL"
     if "@" in split.netloc:
-        return "may not hold a user name; there are username and password for that"
+        return "may not contain a user name; use username and password for that"
     if port == 0 or not _names_host(split):
         return "has an invalid host or port"
     return None
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port (RFC 6454, 4): whoever is there gets the credentials that belong to the address. For a text that is no
-    whole URL, its part before the path."""
+    """Return scheme, host and port (RFC 6454, section 4), which determine the server that gets the credentials of the address. For
+    a text that is not a whole URL, return its part before the path."""
     if "://" not in url:
         return url.split("/")[0].strip().casefold()
     try:

@@ -436,7 +436,7 @@ class MediaEvent(EncodedEvent):
 
     # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         return self.details.model_dump(mode="json", exclude_none=True)
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:

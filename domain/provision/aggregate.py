@@ -216,7 +216,7 @@ class ProvisionInfo(AggregateRoot):
 
     # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         times = {name: getattr(self, name) for name in _TIMES}
         return {
             "event_id": str(self.event_id),

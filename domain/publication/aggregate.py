@@ -206,7 +206,7 @@ class Publication(StreamedPublication):
 
     # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             **{name: int(getattr(self, name)) for name in ("kind", "target", "state")},

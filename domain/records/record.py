@@ -44,7 +44,7 @@ class Record(AggregateRoot):
         self.details = None
         self.deleted = False
 
-    # --- deciding
+    # --- decisions
 
     @classmethod
     def register(cls, key: object, values: Mapping[str, Any], *, at: datetime) -> Self:
@@ -96,7 +96,7 @@ class Record(AggregateRoot):
         if self.deleted:
             raise NotFound(self.KIND, self.key)
 
-    # --- applying
+    # --- state
 
     def _when_registered(self, event: DomainEvent) -> None:
         self.details = self.DETAILS.model_validate(event.facts())
@@ -138,7 +138,7 @@ class Record(AggregateRoot):
 
     # --- snapshots
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         return {"values": self.details.model_dump(mode="json"), "deleted": self.deleted}
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ class Redaction(AggregateRoot):
     def _when_redacted(self, event: LogRedacted) -> None:
         self.reason, self.parts, self.positions = event.reason, event.parts, event.positions
 
-    def _kept(self) -> dict[str, Any]:
+    def _to_snapshot(self) -> dict[str, Any]:
         return {"reason": self.reason, "parts": list(self.parts), "positions": [list(one) for one in self.positions]}
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:

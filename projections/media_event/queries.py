@@ -68,7 +68,7 @@ class EventQueries:
         rows = await self._database.rows(_COLUMNS + "WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {row[0]: _row(row) for row in rows}
 
-    async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
+    async def existing(self, keys: Collection[UUID]) -> Collection[UUID]:
         """Return those of these Events that exist and are not deleted."""
         rows = await self._database.rows("SELECT id FROM event_view WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {key for (key,) in rows}

@@ -75,16 +75,16 @@ async def master_key_fits(database: Pool, ring: KeyRing) -> bool:
 
     While a key is replaced both are needed, the new one and the previous one.
     """
-    await database.execute(_FIRST, (ring.held[0],))
+    await database.execute(_FIRST, (ring.fingerprints[0],))
     await write_down(database, ring)
     named = await named_keys(database)
-    return named is not None and named.all <= set(ring.held)
+    return named is not None and named.all <= set(ring.fingerprints)
 
 
 async def replace_lost_key(owner: Database, ring: KeyRing) -> None:
     """Make the database use this key from now on, and no other. Secrets under a lost key stay as they are."""
     await write_down(owner, ring)
-    await owner.execute(_REPLACED, (ring.held[0],))
+    await owner.execute(_REPLACED, (ring.fingerprints[0],))
 
 
 async def write_down(database: Pool, ring: KeyRing) -> None:
@@ -111,7 +111,7 @@ class ProcessKeys:
     @property
     def fingerprints(self) -> Sequence[str]:
         """The fingerprints of the keys; the first key encrypts."""
-        return self.ring.held
+        return self.ring.fingerprints
 
     async def follow(self) -> None:
         named = await named_keys(self._database)

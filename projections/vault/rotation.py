@@ -82,7 +82,7 @@ class Rotation:
     def __init__(self, database: Database, *, ring: KeyRing, old: str, batch: int = BATCH, settle: float = SETTLE) -> None:
         self._database = database
         self._ring = ring
-        self._fingerprints = Fingerprints(old=old, new=ring.held[0])
+        self._fingerprints = Fingerprints(old=old, new=ring.fingerprints[0])
         self._old_id = ring.key_ids[old]
         self._batch = batch
         self._settle = settle

@@ -255,7 +255,7 @@ class MemoryEvents:
     async def by_id(self, key: UUID) -> EventRow | None:
         return next((row for row in self._rows() if row.id == key), None)
 
-    async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
+    async def existing(self, keys: Collection[UUID]) -> Collection[UUID]:
         return {row.id for row in self._rows() if row.id in keys}
 
     async def details_of(self, keys: Collection[UUID]) -> dict[UUID, EventDetails]:

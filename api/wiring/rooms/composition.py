@@ -53,7 +53,7 @@ def handlers_of(
 ) -> CompositionHandlers:
     events = EventQueries(database)
     return CompositionHandlers(
-        executor, CompositionQueries(database), events=events, known=events, records=records, jobs=jobs, clock=clock
+        executor, CompositionQueries(database), events=events, known_events=events, records=records, jobs=jobs, clock=clock
     )
 
 

@@ -91,7 +91,7 @@ async def test_if_match(http: httpx.AsyncClient, if_match: str | None, status: i
             "unknown",
             503,
             "/problems/outcome-unknown",
-            "the database became unavailable while the change was being written; it may be written or not",
+            "the database became unavailable while the change was being written; it may or may not have been written",
         ),
     ],
 )

@@ -86,7 +86,7 @@ async def test_numbers_of_films_go_on_after_a_removal(memory: Memory, inner: Cor
 async def test_events_are_known_until_they_are_deleted(memory: Memory, inner: Core) -> None:
     lookups: tuple[KnownEvents, ...] = (memory.events, EventQueries(inner.database))
     for lookup in lookups:
-        assert set(await lookup.known({SOURCE, FIRST, SECOND, THIRD})) == {SOURCE, FIRST}
-        assert set(await lookup.known(())) == set()
+        assert set(await lookup.existing({SOURCE, FIRST, SECOND, THIRD})) == {SOURCE, FIRST}
+        assert set(await lookup.existing(())) == set()
         assert set(await lookup.protected({SOURCE, FIRST, SECOND, THIRD})) == {SOURCE}
         assert set(await lookup.protected(())) == set()

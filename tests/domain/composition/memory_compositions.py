@@ -63,7 +63,7 @@ def composition_handlers(memory: Memory, *, jobs: JobHandlers | None = None) -> 
         memory.executor,
         MemoryCompositions(memory.log),
         events=memory.events,
-        known=memory.events,
+        known_events=memory.events,
         records=memory.records,
         jobs=jobs or job_handlers(memory),
         clock=lambda: memory.now,

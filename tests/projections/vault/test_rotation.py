@@ -341,13 +341,15 @@ async def test_running_processes_take_up_the_new_key_and_all_of_them_are_waited_
         await rotation(database).begin()
         switching = asyncio.create_task(rotation(database).switch(waited.append))
         first.files[:] = [NEW, OLD]
-        await until(lambda: len(first.ring.held) == 2)
+        await until(lambda: len(first.ring.fingerprints) == 2)
         await until(lambda: any(len(processes) == 1 for processes in waited))
-        assert [first.ring.held[0], second.ring.held] == [fingerprint(OLD), (fingerprint(OLD),)], "nobody encrypts with it yet"
+        assert [first.ring.fingerprints[0], second.ring.fingerprints] == [fingerprint(OLD), (fingerprint(OLD),)], (
+            "nobody encrypts with it yet"
+        )
         assert not switching.done()
         second.files[:] = [NEW, OLD]
         await switching
-        assert {first.ring.held[0], second.ring.held[0]} == {fingerprint(NEW)}
+        assert {first.ring.fingerprints[0], second.ring.fingerprints[0]} == {fingerprint(NEW)}
         assert (first.ring.cipher.key_id, second.ring.cipher.key_id) == (AFTER.key_id, AFTER.key_id)
     assert {(one.host, one.pid) for processes in waited for one in processes} == {(gethostname(), os.getpid())}
 
@@ -371,10 +373,10 @@ async def test_a_process_that_starts_meanwhile_encrypts_with_the_old_key_until_a
     async with running(database) as first:
         await rotation(database).begin()
         async with running(database, files=[NEW, OLD]) as started:
-            assert started.ring.held == (fingerprint(OLD), fingerprint(NEW))
+            assert started.ring.fingerprints == (fingerprint(OLD), fingerprint(NEW))
             first.files[:] = [NEW, OLD]
             await rotation(database).switch(lambda _: None)
-            assert started.ring.held[0] == fingerprint(NEW)
+            assert started.ring.fingerprints[0] == fingerprint(NEW)
 
 
 async def test_a_process_that_lacks_the_key_in_use_knows_it(
