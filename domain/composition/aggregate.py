@@ -147,7 +147,7 @@ class Composition(AggregateRoot):
         if self.kind is not CompositionKind.STANDARD:
             raise Refused("the playlist is for an encoder")
 
-    def check_seen(self, version: int) -> None:
+    def check_unchanged(self, version: int) -> None:
         """Raise `PlanOutdated` if the composition has changed since the version that a plan was made from."""
         if version != self.version:
             raise PlanOutdated(self.KIND, self.key)

@@ -92,7 +92,7 @@ class ReplacePlaylist(_PlannedCommand):
     cloned_from: UUID | None = None
 
     def act(self, root: Composition, *, at: datetime) -> None:
-        root.check_seen(self.seen)
+        root.check_unchanged(self.seen)
         if self.cloned_from is None:
             root.replace(self.playlist, client=self.client, at=at)
         else:
@@ -107,7 +107,7 @@ class TakeStep(_PlannedCommand):
     step: FirstStep
 
     def act(self, root: Composition, *, at: datetime) -> None:
-        root.check_seen(self.seen)
+        root.check_unchanged(self.seen)
         self.step.take(root, at=at)
 
 
@@ -118,7 +118,7 @@ class GiveUpGeneration(_PlannedCommand):
     reason: str
 
     def act(self, root: Composition, *, at: datetime) -> None:
-        root.check_seen(self.seen)
+        root.check_unchanged(self.seen)
         root.give_up(self.reason, at=at)
 
 
@@ -127,7 +127,7 @@ class RemoveComposition(_PlannedCommand):
     """Remove a playlist. A running job is cancelled in the same append."""
 
     def act(self, root: Composition, *, at: datetime) -> None:
-        root.check_seen(self.seen)
+        root.check_unchanged(self.seen)
         root.remove(at=at)
 
 

@@ -1,4 +1,4 @@
-"""The JSON documents that configure channels, flows and infrastructure profiles: their schemas, and what is read from them.
+"""The JSON documents that configure channels, flows and infrastructure profiles: their schemas, and functions that read them.
 
-The texts themselves are stored as they were sent; the models only check and read them.
+The texts are stored as they were sent; the models only check and read them.
 """

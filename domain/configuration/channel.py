@@ -1,7 +1,8 @@
 """The schema of a channel's configuration: docs/reference/api/channels.md.
 
-Every member is optional and null counts as absent. Other members are allowed at every level. A member that is present must have the
-right type."""
+Every member is optional, and null counts as absent. Other members are allowed at every level. A member that is present must have
+the right type.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from domain.kernel.json_document import Address, Section, WriteOnly, checked, na
 
 
 class StatusCheckStrategy(IntEnum):
-    """Which servers of a channel are asked whether it is on the air."""
+    """The servers of a channel that are queried to determine whether it is on the air."""
 
     ALL = 0
     SRVA_ARCHIVE = 1
@@ -97,13 +98,14 @@ class ChannelDocument(Section):
 
 
 def resource_names(text: str) -> tuple[str, ...]:
-    """The names of the resources of a channel, each once: per encoder its own, then those of its publishing points."""
+    """Return the names of the resources of a channel without duplicates: for each encoder its own, then those of its publishing
+    points."""
     encoders = checked(ChannelDocument, text).encoders or ()
     return tuple(dict.fromkeys(name for encoder in encoders for name in _resources(encoder) if name))
 
 
 def composes(text: str) -> bool:
-    """Whether an encoder of the channel can play a playlist out."""
+    """Return True if an encoder of the channel can play a playlist out."""
     return any(encoder.supports_composition for encoder in checked(ChannelDocument, text).encoders or ())
 
 

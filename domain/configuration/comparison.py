@@ -11,7 +11,7 @@ from domain.kernel.json_document import checked
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of a comparison. Valid: no resource is undefined. Optimal: valid, and no resource is unused."""
+    """The result of a comparison. It is valid if no resource is undefined, and optimal if it is valid and no resource is unused."""
 
     undefined_channel_resources: tuple[str, ...]
     unused_infrastructure_resources: tuple[str, ...]

@@ -1,6 +1,7 @@
-"""`encoderSpecific` of the encoders that the product knows: docs/reference/api/encoders.md.
+"""`encoderSpecific` of the encoders that the product supports: docs/reference/api/encoders.md.
 
-A channel may hold anything there. So it is checked when an encoder is to be started or tested, and what is wrong is told then."""
+A channel may store anything there. It is therefore checked when an encoder is started or tested, and errors are reported then.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ FIELD: Final = "encoderSpecific"
 SEGMENT: Final = 2.0
 DVR: Final = 60
 LONGEST_DVR: Final = 7_200
-"""Of the playlists that are sent: each has an entry for every segment, and is sent again after each."""
+"""In seconds: the limit for playlists that are sent. A playlist has an entry for every segment, and is sent again after each."""
 SAMPLE_RATE: Final = 48_000
 _MOST_RENDITIONS: Final = 8
 _MOST_INPUTS: Final = 16
@@ -50,7 +51,7 @@ _Fps = Annotated[float, _within(1, 120, "from 1 to 120")]
 
 
 class Source(Section):
-    """`file` is below the media root, `video` and `audio` are devices of the machine."""
+    """A source of an encoder. `file` is below the media root, `video` and `audio` are devices of the machine."""
 
     type: Annotated[StrictStr, one_of("test", "file", "device", "url")] | None = None
     pattern: Annotated[StrictStr, one_of("testsrc2", "smptebars", "smptehdbars", "pal75bars")] | None = None
@@ -91,7 +92,7 @@ class HttpSpecific(Section):
 
 @dataclass(frozen=True, slots=True)
 class RenditionPlan:
-    """`fps` None: as the source has it."""
+    """A rendition. With `fps` None the frame rate is that of the source."""
 
     height: int
     width: int | None
@@ -101,26 +102,26 @@ class RenditionPlan:
 
 @dataclass(frozen=True, slots=True)
 class EncodeSettings:
-    """All that an encode needs, with the defaults filled in. Times are in seconds."""
+    """All settings of an encode, with defaults filled in. Times are in seconds."""
 
     source: Source
     renditions: Sequence[RenditionPlan]
     audio_inputs: Sequence[AudioInputEntry]
     audio_bitrate: int
     segment: float
-    """Between two key frames that begin a segment."""
+    """The time between two key frames that begin a segment."""
     window: int
-    """That playlists reach back."""
+    """The time that playlists reach back."""
     dvr_length: int | None
-    """What the Event asks for."""
+    """The window that the Event requests."""
     delete_segments: bool
     encode: Mapping[str, str]
     notes: Sequence[str] = ()
-    """What was not followed, in sentences."""
+    """Requests that were not followed, in sentences."""
 
 
 def encode_settings(plan: EncoderPlan) -> EncodeSettings:
-    """Of a plan for ffmpeg. Raises `Malformed`, which names members and never values."""
+    """Return the settings of a plan for ffmpeg. Raises `Malformed`, whose messages name members and never values."""
     specific = _checked(FfmpegSpecific, plan.specific)
     options = plan.options
     renditions, notes = _limited(_renditions(specific, options), options)
@@ -139,7 +140,7 @@ def encode_settings(plan: EncoderPlan) -> EncodeSettings:
 
 
 def http_settings(plan: EncoderPlan) -> HttpSpecific:
-    """Of a plan for an encoder over HTTP. Raises `Malformed`, as above."""
+    """Return the settings of a plan for an encoder over HTTP. Raises `Malformed`, whose messages name members and never values."""
     return _checked(HttpSpecific, plan.specific)
 
 
@@ -148,28 +149,29 @@ def _checked(model: type[M], specific: Mapping[str, object]) -> M:
 
 
 def _renditions(specific: FfmpegSpecific, options: EncoderOptions) -> Sequence[RenditionPlan]:
-    wanted = specific.renditions or (Rendition.model_construct(),)
+    renditions = specific.renditions or (Rendition.model_construct(),)
     bitrate, fps = options.encode.get("-b:v"), options.encode.get("-r")
     return [
         RenditionPlan(
-            height=one.height or 360,
-            width=one.width,
-            bitrate=int(bitrate) if bitrate else one.bitrate or _usual_bitrate(one.height or 360),
-            fps=float(Fraction(fps)) if fps else one.fps,
+            height=rendition.height or 360,
+            width=rendition.width,
+            bitrate=int(bitrate) if bitrate else rendition.bitrate or _usual_bitrate(rendition.height or 360),
+            fps=float(Fraction(fps)) if fps else rendition.fps,
         )
-        for one in wanted
+        for rendition in renditions
     ]
 
 
 def _limited(renditions: Sequence[RenditionPlan], options: EncoderOptions) -> tuple[Sequence[RenditionPlan], Sequence[str]]:
-    """Those within the Event's limits; all of them where none is: the limits are then of another unit or of another channel."""
+    """Return the renditions within the Event's limits of bitrates. If none is, the limits were probably meant in another unit or
+    for another channel, and all renditions are returned."""
     least, most = options.min_bitrate or 0, options.max_bitrate or math.inf
-    within = [one for one in renditions if least <= one.bitrate <= most]
+    within = [rendition for rendition in renditions if least <= rendition.bitrate <= most]
     if within:
         return within, ()
     return renditions, ("No rendition is within the Event's limits of bitrates, so they were not followed.",)
 
 
 def _usual_bitrate(height: int) -> int:
-    """Bits a second for H.264 of ordinary content: 1 Mbit/s at 360 lines, 4 at 720, 9 at 1080."""
+    """Return the bits per second for H.264 of ordinary content: 1 Mbit/s at 360 lines, 4 at 720, 9 at 1080."""
     return max(200_000, round((height / 360) ** 2 * 1_000_000))

@@ -1,6 +1,8 @@
-"""What the encoders of a channel do for an Event: their sources, publishing points and options.
+"""The work of a channel's encoders for an Event: their sources, publishing points and options.
 
-Pure plans from the channel's configuration and the Event's values. Reading is tolerant: a part that cannot be read is left out."""
+Plans are computed from the channel's configuration and the Event's values only. Reading is tolerant: an unreadable part is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from domain.configuration.channel import ChannelDocument, Encoder
-from domain.configuration.hosts import NO_HOST, NO_HOSTS, Hosts, filled, is_open
+from domain.configuration.hosts import NO_HOST, NO_HOSTS, Hosts, fill_placeholders, has_placeholder
 from domain.configuration.streaming_options import EncoderOptions, encoder_options
 
 FFMPEG: Final = "ffmpeg"
@@ -23,34 +25,35 @@ class PointPlan:
     encoder: int
     index: int
     url: str = field(repr=False)
-    """Where to send. May hold a key: it is never printed."""
+    """The address to send to. It may contain a key and is never printed."""
     resource: str = ""
     dvr_length: int | None = None
-    """Seconds that its playlists reach back, where the point says so itself."""
+    """The window of its playlists in seconds, if the point sets its own."""
     provisioned: bool = False
-    """Whether a placeholder in its URL was filled. Who names a host gets no token of the built-in origin."""
+    """True if a placeholder in its URL was filled. Such a URL gets no token of the built-in origin, because others choose its
+    host."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderPlan:
-    """What an encoder of a channel does for an Event."""
+    """The work of one encoder of a channel for an Event."""
 
     index: int
     name: str
     type: str
-    """`ffmpeg`, `http`, or what nobody here knows."""
+    """`ffmpeg`, `http`, or a type that the product does not support."""
     specific: Mapping[str, object] = field(repr=False)
-    """`encoderSpecific`, with its secrets where the document has them."""
+    """`encoderSpecific`, including its secrets."""
     points: Sequence[PointPlan]
     options: EncoderOptions
     unresolved: Sequence[int] = ()
-    """Of the points that nothing is sent to, because a host of theirs is not known yet."""
+    """The indexes of points that receive nothing, because one of their hosts is not known yet."""
     composes: bool = False
-    """Whether it plays the composition of an Event that has one for encoders."""
+    """True if the encoder plays the composition of an Event that has one for encoders."""
 
 
 class StreamingValues(Protocol):
-    """The fields of an Event that its encoders follow."""
+    """The fields of an Event that control its encoders."""
 
     @property
     def additional_streaming_options(self) -> str | None: ...
@@ -63,7 +66,7 @@ class StreamingValues(Protocol):
 
 
 def encoder_plans(channel: ChannelDocument, values: StreamingValues, *, hosts: Hosts = NO_HOSTS) -> Sequence[EncoderPlan]:
-    """One plan for each encoder. `hosts` fill the placeholders in URLs."""
+    """Return one plan for each encoder. `hosts` fill the placeholders in URLs."""
     options = encoder_options(
         values.additional_streaming_options or "",
         dvr_length=values.dvr_length or None,
@@ -74,27 +77,27 @@ def encoder_plans(channel: ChannelDocument, values: StreamingValues, *, hosts: H
 
 
 def _plan(encoder: Encoder, index: int, *, options: EncoderOptions, hosts: Hosts) -> EncoderPlan:
-    points = [_point(index, place, found, hosts=hosts) for place, found in enumerate(_points(encoder)) if found[0]]
+    points = [_point(index, place, parts, hosts=hosts) for place, parts in enumerate(_points(encoder)) if parts[0]]
     return EncoderPlan(
         index,
         (encoder.name or "").strip(),
         (encoder.type or "").strip().casefold(),
         encoder.encoder_specific or {},
-        [point for point in points if not is_open(point.url)],
+        [point for point in points if not has_placeholder(point.url)],
         options,
-        [point.index for point in points if is_open(point.url)],
+        [point.index for point in points if has_placeholder(point.url)],
         encoder.supports_composition or False,
     )
 
 
-def _point(encoder: int, index: int, found: tuple[str, str, int | None], *, hosts: Hosts) -> PointPlan:
-    url, resource, dvr_length = found
-    complete = filled(url, hosts.get(resource, NO_HOST))
+def _point(encoder: int, index: int, parts: tuple[str, str, int | None], *, hosts: Hosts) -> PointPlan:
+    url, resource, dvr_length = parts
+    complete = fill_placeholders(url, hosts.get(resource, NO_HOST))
     return PointPlan(encoder, index, complete, resource, dvr_length, provisioned=complete != url)
 
 
 def _points(encoder: Encoder) -> Sequence[tuple[str, str, int | None]]:
-    """URL, resource and length of the window of both places."""
+    """Return URL, resource and window length of both publishing points."""
     specific = encoder.streaming_server.streaming_server_specific if encoder.streaming_server else None
     points = (specific.primary_publishing_point, specific.secondary_publishing_point) if specific else ()
     return [

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Discriminator, Field, StrictBool, StrictStr, Tag, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from domain.configuration.hosts import is_open
+from domain.configuration.hosts import has_placeholder
 from domain.configuration.placeholders import of_content, of_packaging
 from domain.configuration.secrets import Step, entry_steps, path_of
 from domain.configuration.streams import StreamProtocol
@@ -34,13 +34,13 @@ _SRVB: Final = f"{UNSEEN}SRVB"
 
 
 def _without_others(value: str | None, about: ValidationInfo) -> str | None:
-    if value is not None and is_new(about) and is_open(of_packaging(of_content(value, ""), "")):
+    if value is not None and is_new(about) and has_placeholder(of_packaging(of_content(value, ""), "")):
         raise PydanticCustomError("placeholder", "may have the placeholders {content} and {packaging} only", _PLACEHOLDERS)
     return value
 
 
 def _without_any(value: str | None, about: ValidationInfo) -> str | None:
-    if value is not None and is_new(about) and is_open(value):
+    if value is not None and is_new(about) and has_placeholder(value):
         raise PydanticCustomError("placeholder", "may not have placeholders")
     return value
 
@@ -72,7 +72,8 @@ class SrvbSettings(ClosedSection):
 
 
 def _kind(settings: object) -> str:
-    """Settings that fit SRVB are SRVB settings. All others are checked as SRVA settings, whose keys an error message names."""
+    """Return the kind of the settings. Settings that fit SRVB are SRVB settings; all others are checked as SRVA settings, whose
+    keys an error message names."""
     if isinstance(settings, SrvbSettings) or (isinstance(settings, dict) and settings.keys() <= {"not set"}):
         return _SRVB
     return _SRVA
@@ -111,17 +112,18 @@ class FlowDocument(Section):
 
 
 def first_flow(text: str) -> FlowConfiguration:
-    """The first flow configuration of a checked text."""
+    """Return the first flow configuration of a checked text."""
     return checked(FlowDocument, text).flows[0]
 
 
 def callback_urls(text: str) -> list[str]:
-    """The callback addresses of all flow configurations: where the jobs of the flow's Events are reported."""
+    """Return the callback addresses of all flow configurations, which are notified of the jobs of the flow's Events."""
     return [url for flow in checked(FlowDocument, text).flows for url in flow.task_engine_specific.callback_urls]
 
 
 def required_secrets(text: str) -> list[str]:
-    """The paths of required secrets, spelled as in `secrets`: both `srvaApiKey`s of every flow configuration with SRVA settings."""
+    """Return the paths of required secrets, spelled as in `secrets`: both `srvaApiKey`s of every flow configuration with SRVA
+    settings."""
     checked(FlowDocument, text)
     required: list[str] = []
     entries = json_object(text)["flows"]

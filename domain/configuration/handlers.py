@@ -21,29 +21,31 @@ from domain.records.record import AmendRecord, Record, RegisterRecord
 def without_secrets(
     kind: type[ConfiguredRecord], values: Mapping[str, Any], *, stream: str, vault: Vault
 ) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
-    """The values with references in place of the secrets, and the encrypted secrets. Each is encrypted for the record's stream,
-    so a new record needs its key before."""
+    """Return the values with references instead of the secrets, and the encrypted secrets. Each is encrypted for the record's
+    stream, so a new record must have its key before."""
     text = values["configuration_json"]
-    found = kind.split(text)
-    encrypted = {path: vault.encrypt(secret, owner=stream) for path, secret in found.sent.items() if secret}
-    sent = {path: encrypted[path].ref if path in encrypted else None for path in found.sent}
-    configuration = SentConfiguration(found.text, sent, found.holders, found.nulls, kind.required_secrets(text))
+    split = kind.split(text)
+    encrypted = {path: vault.encrypt(secret, owner=stream) for path, secret in split.sent.items() if secret}
+    sent = {path: encrypted[path].ref if path in encrypted else None for path in split.sent}
+    configuration = SentConfiguration(split.text, sent, split.holders, split.nulls, kind.required_secrets(text))
     return {**values, "configuration_json": configuration}, list(encrypted.values())
 
 
 class PointOwners(Protocol):
-    """Which channels send to which publishing points of the built-in origin."""
+    """Tells which channels send to which publishing points of the built-in origin."""
 
-    async def taken(self, text: str, *, channel: object) -> Sequence[str]:
-        """The points in a channel's configuration to which other channels send, and it has not sent so far."""
+    async def taken_points(self, text: str, *, channel: object) -> Sequence[str]:
+        """Return the points in a channel's configuration to which other channels send, and to which this channel has not sent so
+        far."""
         ...
 
 
 class ConfigurationHandlers:
-    """Add and change channels and flows. `shares`: the caller may let two channels send to one point of the built-in origin.
+    """Adds and changes channels and flows. With `shares` the caller may let two channels send to one point of the built-in origin.
 
     The configuration is checked against its schema; its secrets are encrypted and stored apart from the text. `Malformed` names the
-    place inside the configuration."""
+    place inside the configuration.
+    """
 
     def __init__(self, executor: Executor, vault: Vault, owners: PointOwners) -> None:
         self._executor = executor
@@ -59,7 +61,7 @@ class ConfigurationHandlers:
         key: object = None,
         shares: bool = False,
     ) -> Outcome[Record]:
-        """A new record; with `key`, the record of this key, new or changed. Raises `Conflict`."""
+        """Add a record or, with a `key`, add or change the record with this key. Raises `Conflict`."""
         new, key = key is None, key or new_id()
         await self._check_points(kind, values, key=key, shares=shares)
         stored, secrets = self._without_secrets(kind, values, key=key)
@@ -80,13 +82,16 @@ class ConfigurationHandlers:
         return await self._executor.execute(AmendRecord(key, kind, stored, sealed=secrets), invocation=invocation)
 
     async def _check_points(self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object, shares: bool) -> None:
-        """An encoder gets a token of the point, so whoever names the point of another channel could write in its place."""
+        """Refuse publishing points of other channels. An encoder gets a token of its point, so a channel that names another
+        channel's point could write in its place."""
         text = values.get("configuration_json")
         if kind is not Channel or shares or text is None:
             return
-        if taken := await self._owners.taken(text, channel=key):
-            points = ", ".join(taken)
-            raise Conflict(f"another channel sends to {points} of the built-in origin; only an admin lets two channels send there")
+        if taken_points := await self._owners.taken_points(text, channel=key):
+            points = ", ".join(taken_points)
+            raise Conflict(
+                f"another channel sends to {points} of the built-in origin; only an admin may let two channels send there"
+            )
 
     def _without_secrets(
         self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object
@@ -99,13 +104,13 @@ class ConfigurationHandlers:
 
 
 class ProfileHandlers:
-    """Add and change infrastructure profiles. Nothing in their configuration is secret."""
+    """Adds and changes infrastructure profiles. Nothing in their configuration is secret."""
 
     def __init__(self, records: RecordHandlers) -> None:
         self._records = records
 
     async def add_or_update(self, key: object, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
-        """Without a key a new profile; with one, a change of the profile that has it."""
+        """Add a profile or, with a key, change the profile with this key."""
         if (text := values.get("configuration_json")) is not None:
             checked(ProfileDocument, text)
         if key is None:

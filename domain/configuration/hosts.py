@@ -1,7 +1,8 @@
-"""Hosts of provisioned resources, and the placeholders that stand for them in the addresses of a channel.
+"""Hosts of provisioned resources, and the placeholders for them in the addresses of a channel.
 
-What provisioning tells comes from templates and services of others: a value that is no host fills nothing, so that it cannot change
-the rest of an address."""
+Provisioned values come from templates and services of others. A value that is not a host fills no placeholder, so that it cannot
+change the rest of an address.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 Host = Mapping[str, str]
-"""What is known of one resource, by the names of placeholders."""
+"""The addresses of one resource, by the names of placeholders."""
 Hosts = Mapping[str, Host]
-"""By the names of resources."""
+"""Hosts by the names of their resources."""
 LISTED: Final = "listedHosts"
-"""The member of a resource that names its hosts of which a profile alone speaks."""
+"""The member of a resource that names the hosts which only the profile lists."""
 NO_HOST: Final[Host] = MappingProxyType({})
 NO_HOSTS: Final[Hosts] = MappingProxyType({})
 
@@ -28,64 +29,73 @@ _NAME: Final = re.compile(r"[\w.-]{1,253}")
 
 
 class ListedHost(dict[str, str]):
-    """A host of which some names are as an operator wrote them in a profile, and no provisioner told them. No key is sent there."""
+    """A host whose `listed` names come from an operator's profile and were not reported by a provisioner. No key is sent to
+    them."""
 
-    def __init__(self, known: Mapping[str, str], *, listed: Collection[str]) -> None:
-        super().__init__(known)
+    def __init__(self, names: Mapping[str, str], *, listed: Collection[str]) -> None:
+        super().__init__(names)
         self.listed = listed
 
 
 class ProvisionedHosts(Protocol):
-    """What was provisioned for Events."""
+    """Finds the hosts that were provisioned for Events."""
 
     async def hosts_of(self, events: Collection[UUID]) -> Mapping[UUID, Hosts]:
-        """Those for which nothing was provisioned are absent."""
+        """Return the hosts of each Event. Events without provisioned hosts are absent."""
         ...
 
 
 def hosts_in(resources: Iterable[Mapping[str, Any]], *, static: bool = False) -> Hosts:
-    """The hosts of provisioned resources, whose members may be spelled in any case. `static`: all are as the profile lists them."""
-    found: dict[str, Host] = {}
+    """Return the hosts of provisioned resources, whose members may be spelled in any case. `static` says that the profile lists
+    all of them."""
+    hosts: dict[str, Host] = {}
     for resource in resources:
         members = {key.casefold(): value for key, value in resource.items()}
-        known = {name: host for spelled, name in _NAMES.items() if (host := _host(members.get(spelled)))}
-        named = members.get(LISTED.casefold())
-        listed = [name for name in known if static or (isinstance(named, list) and name in named)]
-        found[str(members.get("name", ""))] = ListedHost(known, listed=listed) if listed else known
-    return found
+        names = {name: host for spelled, name in _NAMES.items() if (host := _host(members.get(spelled)))}
+        listed_names = members.get(LISTED.casefold())
+        listed = [name for name in names if static or (isinstance(listed_names, list) and name in listed_names)]
+        hosts[str(members.get("name", ""))] = ListedHost(names, listed=listed) if listed else names
+    return hosts
 
 
-def with_told(listed: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """A resource of a profile with what a provisioner tells of it, and the names of the hosts that it does not tell."""
-    spoken = {key.casefold() for key in told}
-    kept = {key: value for key, value in listed.items() if key in told or key.casefold() not in spoken & _NAMES.keys()}
-    untold = [_NAMES[key.casefold()] for key, value in kept.items() if key.casefold() in _NAMES.keys() - spoken and _host(value)]
-    return {**kept, **told, **({LISTED: untold} if untold else {})}
+def merge_reported(listed: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge a resource of a profile with what a provisioner reports about it, and list the hosts that the provisioner does not
+    report."""
+    reported_names = {key.casefold() for key in reported}
+    retained = {
+        key: value for key, value in listed.items() if key in reported or key.casefold() not in reported_names & _NAMES.keys()
+    }
+    unreported = [
+        _NAMES[key.casefold()]
+        for key, value in retained.items()
+        if key.casefold() in _NAMES.keys() - reported_names and _host(value)
+    ]
+    return {**retained, **reported, **({LISTED: unreported} if unreported else {})}
 
 
 def is_listed(url: str, host: Host) -> bool:
-    """Whether a placeholder in it is filled with what a profile alone says."""
-    return isinstance(host, ListedHost) and any(_NAMES[found[1].casefold()] in host.listed for found in _HOST.finditer(url))
+    """Return True if a placeholder of the URL is filled with a host that only the profile lists."""
+    return isinstance(host, ListedHost) and any(_NAMES[match[1].casefold()] in host.listed for match in _HOST.finditer(url))
 
 
-def filled(url: str, host: Host) -> str:
-    """A placeholder without a value stays."""
-    told = _HOST.sub(lambda found: host.get(_NAMES[found[1].casefold()], found[0]), url)
-    return told if told == url else told.replace("[[", "[").replace("]]", "]")
+def fill_placeholders(url: str, host: Host) -> str:
+    """Fill the placeholders of an address. A placeholder without a value stays."""
+    filled_url = _HOST.sub(lambda match: host.get(_NAMES[match[1].casefold()], match[0]), url)
+    return filled_url if filled_url == url else filled_url.replace("[[", "[").replace("]]", "]")
 
 
 def names_host(url: str) -> bool:
-    """Whether a resource can fill a placeholder of it."""
+    """Return True if the URL has a placeholder that a resource can fill."""
     return _HOST.search(url) is not None
 
 
-def is_open(url: str) -> bool:
-    """Whether anything in it is still to be filled, by whatever."""
+def has_placeholder(url: str) -> bool:
+    """Return True if the URL has any placeholder that is not filled yet."""
     return _PLACEHOLDER.search(url) is not None
 
 
 def _host(value: object) -> str:
-    """As it is written in an address; empty for what is no host."""
+    """Return a host in the form that an address needs; empty for a value that is not a host."""
     text = value.strip() if isinstance(value, str) else ""
     try:
         address = ip_address(text)

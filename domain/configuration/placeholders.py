@@ -1,4 +1,4 @@
-"""The placeholders of addresses that one configuration gives to many Events."""
+"""Placeholders in addresses that one configuration provides for many Events."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _APPLE: Final = frozenset({StreamProtocol.HLS, StreamProtocol.HLSe})
 
 
 def of_content(url: str, content: str) -> str:
-    """A configured address with `{contentId}` replaced."""
+    """Return a configured address with `{contentId}` replaced."""
     return _CONTENT.sub(lambda _: content, url)
 
 
 def of_packaging(url: str, folder: str) -> str:
-    """A configured address with `{packaging}` replaced."""
+    """Return a configured address with `{packaging}` replaced."""
     return _PACKAGING.sub(lambda _: folder, url)
 
 
 def packaging(protocol: StreamProtocol, *, vod_drm: bool) -> str:
-    """The folder of a content in which the package for a protocol is."""
+    """Return the folder of a content that holds the package for a protocol."""
     if not vod_drm:
         return CLEAR
     return CBCS if protocol in _APPLE else CENC

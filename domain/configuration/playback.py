@@ -1,7 +1,7 @@
 """Playback settings from the configurations of a channel and a flow.
 
 The models are those that check a configuration when it is written. Here they are read tolerantly: a fault in one part, such as an
-unknown protocol or a URL that is a number, hides this part only.
+unknown protocol or a URL that is a number, hides only this part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 from domain.configuration import channel, flow
 from domain.configuration.channel import ChannelDocument
 from domain.configuration.flow import FlowDocument
-from domain.configuration.hosts import is_open
+from domain.configuration.hosts import has_placeholder
 from domain.configuration.placeholders import of_content
 from domain.configuration.secrets import WRITE_ONLY
 from domain.configuration.streams import StreamPlace, StreamProtocol
@@ -50,7 +50,7 @@ class PlayoutProfile:
 
 @dataclass(frozen=True, slots=True)
 class RampServer:
-    """A ramp server with all members that the channel configuration gives it; secrets are null."""
+    """A ramp server with all members that the channel configuration gives it. Secrets are null."""
 
     settings: Mapping[str, object]
 
@@ -65,15 +65,15 @@ class ChannelConfiguration:
 
     @property
     def player_address(self) -> str:
-        """The address of the player pages: the first `playerAddress` of a ramp server; "" when none has one."""
+        """The address of the player pages: the first `playerAddress` of a ramp server; "" if none has one."""
         addresses = (server.settings.get("playerAddress") for server in self.ramp_servers)
         return next((address.strip() for address in addresses if isinstance(address, str) and address.strip()), "")
 
 
 @dataclass(frozen=True, slots=True)
 class FlowConfiguration:
-    """The on-demand playback settings of a flow: of its first flow configuration. `storage_url_public` is the address of the media
-    root from outside, `storage_url_private` the one from inside. `capture_on_stop`: its Events are captured when they stop."""
+    """The on-demand playback settings of a flow, from its first flow configuration. `storage_url_public` is the external address
+    of the media root, `storage_url_private` the internal one. With `capture_on_stop` its Events are captured when they stop."""
 
     streams: Sequence[StreamAddresses] = ()
     storage_url_public: str = ""
@@ -99,11 +99,11 @@ def channel_configuration(text: str) -> ChannelConfiguration:
 def live_addresses(
     channel: ChannelConfiguration, protocol: StreamProtocol, *, places: Iterable[StreamPlace], content: str
 ) -> list[str]:
-    """Where the live stream of a content is read over a protocol, place by place and each once. An address in which anything but
-    the content is to be filled is left out."""
-    streams = [each for encoder in channel.encoders for each in encoder.streams if each.protocol is protocol]
+    """Return the addresses of a content's live stream over a protocol, place by place and without duplicates. An address with a
+    placeholder other than the content is left out."""
+    streams = [stream for encoder in channel.encoders for stream in encoder.streams if stream.protocol is protocol]
     urls = (of_content(stream.urls.get(place, ""), content) for place in places for stream in streams)
-    return list(dict.fromkeys(url for url in urls if url and not is_open(url)))
+    return list(dict.fromkeys(url for url in urls if url and not has_placeholder(url)))
 
 
 def flow_configuration(text: str) -> FlowConfiguration:
@@ -119,7 +119,7 @@ def flow_configuration(text: str) -> FlowConfiguration:
 
 
 def _encoder(encoder: channel.Encoder, *, index: int) -> Encoder:
-    """A broken entry keeps its index: stream sources refer to the encoders after it by theirs."""
+    """Read an encoder. A broken entry keeps its index, because stream sources refer to the following encoders by their index."""
     return Encoder(index, _text(encoder.name), _streams(encoder.output_urls, urls=_live))
 
 
@@ -128,7 +128,9 @@ def _streams(entries: Iterable[T] | None, *, urls: Callable[[T], Mapping[StreamP
         (entry.stream_protocol, {place: url for place, text in urls(entry).items() if (url := _text(text))})
         for entry in entries or ()
     )
-    return tuple(StreamAddresses(protocol, known) for protocol, known in addresses if protocol is not None and known)
+    return tuple(
+        StreamAddresses(protocol, urls_by_place) for protocol, urls_by_place in addresses if protocol is not None and urls_by_place
+    )
 
 
 def _live(entry: channel.OutputUrl) -> Mapping[StreamPlace, str | None]:
@@ -155,7 +157,7 @@ def _text(value: str | None) -> str:
 
 
 def _parsed(text: str) -> object:
-    """The parsed text without secrets, and without numbers or characters that JSON cannot hold. None if it is no JSON."""
+    """Parse a text and remove its secrets, and numbers and characters that JSON cannot hold. Return None if it is not JSON."""
     try:
         return _shown(json.loads(text))
     except (ValueError, RecursionError):

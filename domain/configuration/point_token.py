@@ -1,7 +1,6 @@
-"""Tokens of publishing points of the built-in origin: with them encoders write, and the product reads what is not published.
+"""Tokens of publishing points of the built-in origin. Encoders write with them, and the product reads unpublished media with them.
 
-A token says itself what it is for, so that the origin refuses an encoder that was replaced, and a token that has expired, without
-asking anybody.
+A token contains its own purpose, so the origin can refuse a replaced encoder and an expired token without a look-up.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ _TOKEN: Final = regex(PREFIX + r"([ehr])\.(0|[1-9][0-9]{0,18})\.([1-9][0-9]{0,10
 
 
 class Use(StrEnum):
-    """What a token is for."""
+    """The purpose of a token."""
 
     ENCODER = "e"
-    """An encoder that the product has started writes in this session, and while the session runs."""
+    """An encoder that the product started writes in this session, while the session runs."""
     HAND = "h"
-    """Whoever got it on the command line writes in this session."""
+    """A person who got the token on the command line writes in this session."""
     READ = "r"
-    """The product reads. It is of no session."""
+    """The product reads. The token belongs to no session."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointToken:
-    """`issued` and `expires` are Unix times in whole seconds."""
+    """A token of a publishing point. `issued` and `expires` are Unix times in whole seconds."""
 
     use: Use
     issued: int
@@ -43,7 +42,8 @@ class PointToken:
         return self.use is not Use.READ
 
     def text(self, key: bytes, *, point: str) -> str:
-        """`key` is `ingest_key` of the master key; `point` the name of the publishing point, as its URL has it."""
+        """Return the token as text. `key` is `ingest_key` of the master key; `point` is the name of the publishing point in its
+        URL."""
         if not 0 <= self.session <= LARGEST_SESSION:
             raise ValueError("the number of a session has 63 bits")
         claims = f"{self.use}.{self.session}.{self.issued}.{self.expires}"
@@ -51,12 +51,13 @@ class PointToken:
 
 
 def read_point_token(key: bytes, text: str, *, point: str, now: float) -> PointToken | None:
-    """The token for this point that has not expired; None for any other text. A wrong one takes as long as the right one."""
-    found = _TOKEN.fullmatch(text)
-    if found is None:
+    """Return the token if it is valid for this point and has not expired; None for any other text. A wrong token takes as long
+    as the right one."""
+    match = _TOKEN.fullmatch(text)
+    if match is None:
         return None
-    token = PointToken(Use(found[1]), int(found[3]), int(found[4]), int(found[2]))
-    genuine = hmac.compare_digest(_mac(key, point, text[len(PREFIX) :].rpartition(".")[0]), found[5])
+    token = PointToken(Use(match[1]), int(match[3]), int(match[4]), int(match[2]))
+    genuine = hmac.compare_digest(_mac(key, point, text[len(PREFIX) :].rpartition(".")[0]), match[5])
     return token if genuine and token.session <= LARGEST_SESSION and now < token.expires else None
 
 

@@ -1,6 +1,6 @@
-"""Publishing points of a channel, with the addresses under which their servers tell their state.
+"""Publishing points of a channel, with the addresses that report their status.
 
-Read tolerantly, as playback reads the same text: a fault in one part hides this part only.
+The text is read tolerantly, as for playback: a fault in one part hides only this part.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from domain.configuration.channel import ChannelDocument, Encoder, PublishingPoint, StatusCheckStrategy
-from domain.configuration.hosts import NO_HOST, Hosts, filled, is_listed, is_open, names_host
+from domain.configuration.hosts import NO_HOST, Hosts, fill_placeholders, has_placeholder, is_listed, names_host
 from domain.configuration.secrets import entry_steps, path_of
 from domain.configuration.streams import StreamProtocol
 from domain.kernel.json_document import readable
@@ -20,16 +20,16 @@ from domain.kernel.masking import masked
 
 PLACES: Final = ("primaryPublishingPoint", "secondaryPublishingPoint")
 UNKNOWN: Final = "unknown"
-"""The state of a point that nobody has heard of lately."""
+"""The state of a point without a recent report."""
 
 _MANIFESTS: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedPoint:
-    """One publishing point. `shown` is its address without user info, query and secrets; `key_place` is where the configuration
-    has the key of `srva_api`, empty where none may be sent; `manifests` are the addresses at which its origin plays the stream,
-    where the channel says them. `resource` fills the placeholders of all of them, such as `{dns}`."""
+    """One publishing point. `shown` is its address without user info, query and secrets; `key_place` is the place of the key of
+    `srva_api` in the configuration, empty if no key may be sent; `manifests` are the addresses at which its origin plays the
+    stream, if the channel has them. `resource` fills the placeholders of all of them, such as `{dns}`."""
 
     encoder: int
     index: int
@@ -43,7 +43,7 @@ class WatchedPoint:
     key_place: str = ""
     resource: str = ""
     fingerprint: int = field(init=False, repr=False)
-    """A number that differs when another address is asked, or is asked in another way: what was heard before is void then."""
+    """A number that changes with the queried addresses and the way of querying them. Earlier reports are then void."""
 
     def __post_init__(self) -> None:
         asked = json.dumps([self.strategy, *self._addresses])
@@ -52,8 +52,8 @@ class WatchedPoint:
 
     @property
     def resolved(self) -> bool:
-        """Whether its addresses are complete. A placeholder stands for a host that is not there yet."""
-        return not any(map(is_open, (self.url, self.srva_api, self.status_url)))
+        """True if its addresses are complete. A remaining placeholder stands for a host that does not exist yet."""
+        return not any(map(has_placeholder, (self.url, self.srva_api, self.status_url)))
 
     @property
     def names_host(self) -> bool:
@@ -64,11 +64,12 @@ class WatchedPoint:
         return (self.url, self.srva_api, self.status_url, *self.manifests)
 
     def at(self, hosts: Hosts) -> WatchedPoint:
-        """With the placeholders filled as far as the host of its resource is known. Who lists a host does not get the key."""
+        """Return the point with its placeholders filled, as far as the host of its resource is known. A host that only a profile
+        lists does not get the key."""
         host = hosts.get(self.resource, NO_HOST)
         if not host or not self.names_host:
             return self
-        url, srva_api, status_url, *manifests = (filled(address, host) for address in self._addresses)
+        url, srva_api, status_url, *manifests = (fill_placeholders(address, host) for address in self._addresses)
         return replace(
             self,
             shown=masked(url),
@@ -81,7 +82,7 @@ class WatchedPoint:
 
 
 def watched_points(text: str) -> tuple[WatchedPoint, ...]:
-    """The publishing points of a channel's configuration that have an address, in its order."""
+    """Return the publishing points of a channel's configuration that have an address, in its order."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
@@ -127,17 +128,18 @@ def _watched(
 
 
 def _manifests(encoder: Encoder, index: int) -> tuple[str, ...]:
-    """Those of the origin of this point, HLS first. An address of one Event's content says nothing of the point."""
-    found: Mapping[StreamProtocol, str] = {
+    """Return the manifests at the origin of this point, HLS first. An address of one Event's content does not describe the point
+    and is left out."""
+    urls: Mapping[StreamProtocol, str] = {
         entry.stream_protocol: url
         for entry in reversed(encoder.output_urls or ())
         if entry.stream_protocol in _MANIFESTS
         and (url := _text(entry.live_origin_secondary_url if index else entry.live_origin_primary_url))
-        and (names_host(url) or not is_open(url))
+        and (names_host(url) or not has_placeholder(url))
     }
-    return tuple(found[protocol] for protocol in _MANIFESTS if protocol in found)
+    return tuple(urls[protocol] for protocol in _MANIFESTS if protocol in urls)
 
 
 def _text(value: str | None) -> str:
-    """Half a surrogate pair cannot be sent."""
+    """Return a text without blanks around it, and without halves of surrogate pairs, which cannot be sent."""
     return (value or "").strip().encode("utf-8", "replace").decode("utf-8")

@@ -1,6 +1,7 @@
 """The schema of an infrastructure profile's configuration: docs/reference/api/infrastructure-profiles.md.
 
-It says what is provisioned for an Event, and when that is terminated. Other members are allowed at every level."""
+It determines what is provisioned for an Event, and when that is terminated. Other members are allowed at every level.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def _text_or_number(value: object) -> object:
 
 
 def _tags(value: object) -> object:
-    """Both usual shapes of tags are accepted: a list and a mapping."""
+    """Accept both usual shapes of tags: a list and a mapping."""
     items = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise PydanticCustomError("tags", "must be an array of strings or an object of strings")
@@ -78,7 +79,7 @@ class ProfileDocument(Section):
 
 
 def resources(text: str) -> list[dict[str, Any]]:
-    """The resources as they were sent, unknown members included."""
+    """Return the resources as they were sent, including unknown members."""
     checked(ProfileDocument, text)
     sent: list[dict[str, Any]] = json_object(text)["request"]["resources"]
     return sent

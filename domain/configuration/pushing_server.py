@@ -1,4 +1,4 @@
-"""The streaming server of a channel that pushes live publications itself: docs/reference/api/channels.md."""
+"""A channel's streaming server that pushes live publications itself: docs/reference/api/channels.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WOWZA: Final = "wowza"
 
 @dataclass(frozen=True, slots=True)
 class PushingServer:
-    """`url` is that of its REST interface, `source` the name of the stream in its application."""
+    """A streaming server. `url` is the address of its REST interface, `source` the name of the stream in its application."""
 
     url: str
     application: str
@@ -22,13 +22,13 @@ class PushingServer:
 
 
 def pushing_server(channel: ChannelDocument) -> PushingServer | None:
-    """Of the first encoder that has one. None: the product pushes."""
+    """Return the server of the first encoder that has one. None means that the product pushes."""
     for encoder in channel.encoders or ():
         server = encoder.streaming_server
         if server is None or (server.type or "").strip().casefold() != WOWZA:
             continue
-        said = server.streaming_server_specific
-        if said is not None and said.api_url and said.application and said.stream_name:
-            url = said.api_url.strip().rstrip("/")
-            return PushingServer(url, said.application, said.stream_name, said.user or "", said.password or "")
+        settings = server.streaming_server_specific
+        if settings is not None and settings.api_url and settings.application and settings.stream_name:
+            url = settings.api_url.strip().rstrip("/")
+            return PushingServer(url, settings.application, settings.stream_name, settings.user or "", settings.password or "")
     return None

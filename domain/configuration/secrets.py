@@ -1,8 +1,8 @@
 """Write-only members of a configuration: removed from the text before it is stored, and matched with the stored secrets later.
 
 A secret is identified by its path, a compact JSON array of steps: `["encoders",{"name":"enc-1"},"streamingServer","apiKey"]`. The
-step of an array entry is its name, if no other entry has the same one; otherwise its index. So a secret stays with its object when
-entries change places.
+step of an array entry is its name if no other entry has the same one, otherwise its index. A secret therefore stays with its object
+when entries change places.
 """
 
 from __future__ import annotations
@@ -31,35 +31,38 @@ WRITE_ONLY: Final = frozenset(_SPELLINGS)
 
 _ADDRESS: Final = re.compile(r".*(?:url|uri|address|host|server|endpoint|api)|ip|port", re.IGNORECASE)
 _IDENTITY: Final = re.compile(r".*(?:host_?key|known_?hosts|fingerprint|thumbprint|certificate)", re.IGNORECASE)
-"""By what the server at an address is known: with another one somebody else there would be taken for it."""
+"""Names of members that authenticate the server at an address. With a different value, another server could take its place."""
 _NAMING: Final = ("name", "id", "serverAddress")
 _LONGEST_NAME: Final = 200
 _LONGEST_PATH: Final = 600  # a path must fit an index entry of PostgreSQL, in any script
 _ROOT: Final = "[]"
 _FLAT: Final = re.compile(r'(?P<object>\{(?:[^{}\[\]"]|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+\})|"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-"""Finds the objects of a text that hold no other objects and no arrays, and passes over strings."""
+"""Finds the objects of a text that contain no other objects and no arrays, and skips strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretMembers:
-    """Which members of a configuration are write-only: `spellings` has the spelling of each, by its name in lower case.
+    """The write-only members of a configuration. `spellings` maps their names in lower case to their spelling.
 
-    `wide`: also members whose names speak of a credential, unless they are `public` (names in lower case), and the values of
-    headers whose names do. Then a secret belongs to the addresses of all objects around it, and a key comes once in an object."""
+    With `wide`, members whose names denote a credential are write-only too, unless they are `public` (names in lower case), and so
+    are the values of headers whose names do. A secret then belongs to the addresses of all objects around it, and a key may occur
+    only once in an object.
+    """
 
     spellings: Mapping[str, str]
     public: frozenset[str] = frozenset()
     wide: bool = False
 
     def spelling(self, key: str) -> str | None:
-        """How a write-only member is spelled; None for another member."""
+        """Return the spelling of a write-only member; None for another member."""
         folded = key.casefold()
         if folded in self.spellings:
             return self.spellings[folded]
         return key if self.wide and folded not in self.public and speaks_of_credential(key) else None
 
     def must_be_text(self, key: str, value: object) -> bool:
-        """A member that is only named as a credential may be a flag, or an object that is looked through."""
+        """Return True if the value must be a string. A member that is write-only because of its name alone may also be a flag,
+        or an object that is searched in turn."""
         return key.casefold() in self.spellings or not isinstance(value, bool | dict)
 
     def is_header(self, node: Mapping[str, object]) -> bool:
@@ -68,7 +71,7 @@ class SecretMembers:
 
 
 CONFIGURATION: Final = SecretMembers(_SPELLINGS)
-"""Of channels and flows."""
+"""The write-only members of channels and flows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,9 @@ class Split:
     """A configuration text and its secrets, separated.
 
     `text` has null in place of each secret. `sent` holds the secrets by path; `""` clears one. `nulls` are the paths of secrets
-    that are null in the text, `holders` the paths of all objects in it, which may each hold a secret, with the origins of the
-    addresses beside it."""
+    that are null in the text. `holders` are the paths of all objects in it, each of which may hold a secret, with the origins of
+    the addresses in the object.
+    """
 
     text: str
     sent: Mapping[str, str] = field(repr=False)
@@ -86,16 +90,16 @@ class Split:
 
 
 def split(text: str, *, field: str = "configurationJson", members: SecretMembers = CONFIGURATION) -> Split:
-    """Separate a text from its secrets. Apart from these it stays as it is, character for character. If a key is repeated, the last
-    one counts, or it is refused."""
+    """Separate a text from its secrets. The rest stays unchanged, character for character. If a key is repeated, the last one
+    counts, or the text is refused."""
     json_object(text, field=field)
-    found = _Finder(members)
-    found.visit(json.loads(text, object_pairs_hook=_reader(members, field)), _ROOT, field)
-    return Split(_masked(text, field, members), found.sent, frozenset(found.nulls), found.holders)
+    finder = _Finder(members)
+    finder.visit(json.loads(text, object_pairs_hook=_reader(members, field)), _ROOT, field)
+    return Split(_masked(text, field, members), finder.sent, frozenset(finder.nulls), finder.holders)
 
 
 def opened(text: str, stored: Mapping[str, str], *, members: SecretMembers = CONFIGURATION) -> object:
-    """The parsed text with its secrets in their places, for what uses them; None if it is no JSON. A secret without its place is
+    """Return the parsed text with its secrets in their places, or None if it is not JSON. A secret whose place does not exist is
     left out."""
     try:
         document = json.loads(text, object_pairs_hook=_reader(members))
@@ -110,30 +114,31 @@ def opened(text: str, stored: Mapping[str, str], *, members: SecretMembers = CON
 
 
 def _at(node: Any, steps: Sequence[Step]) -> object:
-    """The node that the steps lead to, None if there is none."""
+    """Return the node that the steps lead to, or None if there is none."""
     for step in steps:
         if isinstance(step, str):
             node = node.get(step) if isinstance(node, dict) else None
         elif isinstance(node, list):
-            node = next((entry for entry, one in zip(node, entry_steps(node), strict=True) if one == step), None)
+            node = next((entry for entry, entry_step in zip(node, entry_steps(node), strict=True) if entry_step == step), None)
         else:
             return None
     return node
 
 
 def settled(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: Container[str]) -> dict[str, T]:
-    """The secrets of a record after a write: those that were sent, and the stored ones whose object is still there. None clears."""
-    kept = {path: secret for path, secret in stored.items() if path not in sent and holder_of(path) in holders}
-    return kept | {path: secret for path, secret in sent.items() if secret is not None}
+    """Return the secrets of a record after a write: those that were sent, and the stored ones whose object still exists. None
+    clears a secret."""
+    retained = {path: secret for path, secret in stored.items() if path not in sent and holder_of(path) in holders}
+    return retained | {path: secret for path, secret in sent.items() if secret is not None}
 
 
 def holder_of(path: str) -> str:
-    """The path of the object that a secret belongs to."""
+    """Return the path of the object that a secret belongs to."""
     return path_of(json.loads(path)[:-1])
 
 
 def entries_of(holders: Iterable[str]) -> Entries:
-    """The named entries of all arrays of a text, by the array's path."""
+    """Return the named entries of all arrays of a text, by the array's path."""
     named: dict[str, list[Step]] = {}
     for holder in holders:
         *array, last = json.loads(holder) or [None]
@@ -143,8 +148,8 @@ def entries_of(holders: Iterable[str]) -> Entries:
 
 
 def after_renaming(path: str, *, old: Entries, new: Entries) -> str:
-    """The path in a new text of what has `path` in the old one. If exactly one entry of an array is missing and exactly one is new,
-    the entry was renamed."""
+    """Translate a path of the old text into the new one. If exactly one entry of an array is missing and exactly one is new, the
+    entry was renamed."""
     before: list[Step] = []
     after: list[Step] = []
     for step in json.loads(path):
@@ -161,7 +166,7 @@ def path_of(steps: Iterable[Step]) -> str:
 
 
 def entry_steps(entries: Sequence[object]) -> list[Step]:
-    """The steps of the entries of an array: a name that no other entry has, else the index."""
+    """Return the steps of the entries of an array: a name that no other entry has, else the index."""
     names = [_names(entry) for entry in entries]
     shared = Counter(pair for pairs in names for pair in pairs)
     return [_unique_name(pairs, shared) or index for index, pairs in enumerate(names)]
@@ -179,7 +184,7 @@ def _unique_name(pairs: Iterable[tuple[str, str]], shared: Mapping[tuple[str, st
 
 
 class _Finder:
-    """Collects secrets from a parsed text. The path of what lies too deep is None: it would be too long to be stored."""
+    """Collects secrets from a parsed text. The path of a node that is too deep to be stored is None."""
 
     def __init__(self, members: SecretMembers) -> None:
         self._members = members
@@ -220,52 +225,55 @@ class _Finder:
 
 
 def _origins(holder: Mapping[str, object], members: SecretMembers) -> Origins:
-    """Of the addresses that are members of an object: whole URLs, what is named as an address, and by what its server is known."""
-    found = {key: str(value) for key, value in holder.items() if isinstance(value, str | int) and members.spelling(key) is None}
+    """Return the origins of the addresses in an object: whole URLs, members that are named as an address, and members that
+    authenticate its server."""
+    members_of_holder = {
+        key: str(value) for key, value in holder.items() if isinstance(value, str | int) and members.spelling(key) is None
+    }
     return frozenset(
         f"{key}={value.strip() if _IDENTITY.fullmatch(key) else origin(value)}"
-        for key, value in found.items()
+        for key, value in members_of_holder.items()
         if "://" in value or _ADDRESS.fullmatch(key) or _IDENTITY.fullmatch(key)
     )
 
 
 def _reader(members: SecretMembers, field: str = "") -> Callable[[list[tuple[str, object]]], dict[str, object]]:
-    """Two spellings of a write-only key are one key."""
+    """Return a hook for the JSON parser that treats two spellings of a write-only key as one key."""
 
     def read(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = {members.spelling(key) or key: value for key, value in pairs}
-        if members.wide and len(found) < len(pairs):
+        members_read = {members.spelling(key) or key: value for key, value in pairs}
+        if members.wide and len(members_read) < len(pairs):
             raise Malformed.at(field, "has an object with the same key twice")
-        return found
+        return members_read
 
     return read
 
 
 def _masked(text: str, field: str, members: SecretMembers) -> str:
-    def mask(found: re.Match[str]) -> str:
-        key = json.loads(found["key"]) if found["key"] is not None else ""
+    def mask(match: re.Match[str]) -> str:
+        key = json.loads(match["key"]) if match["key"] is not None else ""
         spelling = members.spelling(key) if key else None
         if spelling is None:
-            return found[0]
-        if found["value"] is not None:
-            return f"{found['key']}{found['colon']}null"
+            return match[0]
+        if match["value"] is not None:
+            return f"{match['key']}{match['colon']}null"
         if members.wide:  # a key comes once, so the parsed text has what this is
-            return found[0]
+            return match[0]
         # of a repeated key, or below one: the parsed text does not have it
         raise Malformed.at(field, f"must have a string wherever it has {spelling}")
 
     masked = MEMBER.sub(mask, text)
-    return _FLAT.sub(lambda found: _header_masked(found, members), masked) if members.wide else masked
+    return _FLAT.sub(lambda object_match: _header_masked(object_match, members), masked) if members.wide else masked
 
 
-def _header_masked(found: re.Match[str], members: SecretMembers) -> str:
-    if found["object"] is None or not members.is_header(json.loads(found["object"])):
-        return found[0]
+def _header_masked(match: re.Match[str], members: SecretMembers) -> str:
+    if match["object"] is None or not members.is_header(json.loads(match["object"])):
+        return match[0]
     return MEMBER.sub(
         lambda member: (
             f"{member['key']}{member['colon']}null" if member["value"] and json.loads(member["key"]) == "value" else member[0]
         ),
-        found[0],
+        match[0],
     )
 
 

@@ -1,7 +1,8 @@
-"""The options of an Event for its encoders: a list of options that are allowed, each with a check of its value.
+"""The options of an Event for its encoders: a list of allowed options, each with a check of its value.
 
-The text looks like a command line and is never one: an option that is not in the list, or whose value does not pass, is left out
-and named. So no option of an operator can make a program read a file, reach an address or start something."""
+The text looks like a command line but is never executed as one. An option that is not in the list, or whose value is not valid, is
+left out and reported. No option of an operator can therefore make a program read a file, reach an address or start something.
+"""
 
 from __future__ import annotations
 
@@ -27,24 +28,24 @@ Check = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class EncoderOptions:
-    """Lengths are in seconds, bitrates in bits a second; None is the default of the encoder."""
+    """Options of an encoder. Lengths are in seconds, bitrates in bits per second; None is the default of the encoder."""
 
     dvr_length: int | None = None
     min_bitrate: int | None = None
     max_bitrate: int | None = None
     archive: bool | None = None
-    """Whether the publishing points keep what is older than the window."""
+    """True if the publishing points keep media that is older than the window."""
     segment_length: float | None = None
     encode: Mapping[str, str] = field(default_factory=dict)
-    """Options of the encode itself, checked, by their name with a hyphen."""
+    """Checked options of the encode itself, by their names with a hyphen."""
     ignored: Sequence[str] = ()
-    """Names of what was left out, without values: those may be secret."""
+    """Names of options that were left out, without values, which may be secret."""
 
 
 def encoder_options(
     text: str, *, dvr_length: int | None = None, min_bitrate: int | None = None, max_bitrate: int | None = None
 ) -> EncoderOptions:
-    """Of an Event with these values. What the text says counts before them."""
+    """Return the options of an Event. Options in the text override the Event's other values."""
     taken: dict[str, str] = {}
     ignored: list[str] = []
     for name, value in _pairs(text, ignored):
@@ -69,7 +70,7 @@ def encoder_options(
 
 
 def _pairs(text: str, ignored: list[str]) -> Iterator[tuple[str, str]]:
-    """Each option with its value, "" where it has none."""
+    """Yield each option with its value, "" if it has none."""
     try:
         tokens = shlex.split(text[:LONGEST]) if len(text) <= LONGEST else []
     except ValueError:
@@ -104,11 +105,11 @@ def _whole(least: int, most: int) -> Check:
 
 
 def _rate(least: int, most: int) -> Check:
-    """Bits a second, also in thousands and millions: `800k`, `4.5M`."""
+    """Return a check for bits per second, also in thousands and millions: `800k`, `4.5M`."""
 
     def check(value: str) -> str | None:
-        found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([kKmM]?)", value, re.ASCII)
-        rate = int(Fraction(found[1]) * _SIZES[found[2].casefold()]) if found else -1
+        match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([kKmM]?)", value, re.ASCII)
+        rate = int(Fraction(match[1]) * _SIZES[match[2].casefold()]) if match else -1
         return str(rate) if least <= rate <= most else None
 
     return check
@@ -124,7 +125,7 @@ def _switch(value: str) -> str | None:
 
 
 def _fraction(least: float, most: float) -> Check:
-    """A number, or a fraction as in `48/25`."""
+    """Return a check for a number, or a fraction as in `48/25`."""
 
     def check(value: str) -> str | None:
         if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?|\d{1,6}/[1-9]\d{0,5}", value, re.ASCII):

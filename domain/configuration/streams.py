@@ -1,4 +1,4 @@
-"""The protocols of streams, and which addresses a stream can have."""
+"""The protocols of streams, and the addresses that a stream can have."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class StreamProtocol(IntEnum):
 
     @classmethod
     def read(cls, value: object) -> StreamProtocol | None:
-        """By name in any case or by number. None for anything else, so that a bad entry does not hide the others."""
+        """Return the protocol by its name in any case or by its number. Return None for anything else, so that a bad entry does
+        not hide the others."""
         text = str(value).casefold()
         return next((protocol for protocol in cls if text in (protocol.name.casefold(), str(protocol.value))), None)
 
 
 class StreamPlace(IntEnum):
-    """Which address of a stream."""
+    """The kinds of addresses of a stream."""
 
     CDN_PRIMARY = 0
     CDN_SECONDARY = 1

@@ -1,6 +1,6 @@
-"""ContentKey: a key that media is encrypted with, its purpose and its usage: docs/reference/api/key-provider.md#keys.
+"""ContentKey: a key that encrypts media, its purpose and its usage: docs/reference/api/key-provider.md#keys.
 
-An issued key never changes. Its usage is kept as totals, so the aggregate does not grow.
+An issued key never changes. Its usage is stored as totals, so the aggregate does not grow.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LONGEST_ID = 256
 
 
 class KidTaken(Conflict):
-    """The kid belongs to another content id of the same client. The same key would decrypt both contents, and one kid must not
-    have two keys."""
+    """Raised when the kid belongs to another content id of the same client. The same key would decrypt both contents, and one
+    kid must not have two keys."""
 
     def __init__(self, kid: UUID) -> None:
         super().__init__(f"the kid {kid} belongs to another content id")
@@ -32,14 +32,14 @@ class KidTaken(Conflict):
 
 
 class TooManyKeys(Refused):
-    """The client has as many keys as it may have. Keys that it has are given as before."""
+    """Raised when the client has reached its limit of keys. Existing keys are still provided."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"the client has {most} content keys, which is its limit")
 
 
 class KeyMismatch(Conflict):
-    """A key was imported for a kid that has another key. An issued key is never replaced."""
+    """Raised when a key is imported for a kid that has another key. An issued key is never replaced."""
 
     def __init__(self, kid: UUID) -> None:
         super().__init__(f"the kid {kid} has another key")
@@ -48,7 +48,7 @@ class KeyMismatch(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a key is for. The period is that of the first request: the same kid in another period gets the same key."""
+    """The purpose of a key. The period is that of the first request: the same kid in another period gets the same key."""
 
     client: str
     content_id: str
@@ -58,7 +58,7 @@ class Purpose:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How often, when and for what a key was used: totals of an interval, or of all time."""
+    """The uses of a key: their number, times, DRM systems and SPEKE versions, as totals of an interval or of all time."""
 
     count: int
     first_at: datetime
@@ -88,7 +88,7 @@ class ContentKey(AggregateRoot):
     imported: bool
     usage: Usage | None
     counted: int
-    """How many of the uses were counted beside the log."""
+    """The number of uses that were counted outside the log."""
 
     def begin(self) -> None:
         self.usage = None
@@ -112,12 +112,13 @@ class ContentKey(AggregateRoot):
             imported=imported,
         )
 
-    def must_be_of(self, content_id: str) -> None:
+    def check_content_id(self, content_id: str) -> None:
         if content_id != self.purpose.content_id:
             raise KidTaken(self.purpose.kid)
 
     def record_counted_usage(self, usage: Usage, *, at: datetime) -> None:
-        """The count of `usage` is of all counted uses; those that are recorded already are left out."""
+        """Record counted uses. The count of `usage` includes all counted uses ever; those that are recorded already are left
+        out."""
         count = usage.count - self.counted
         if count > 0:
             self.record_usage(replace(usage, count=count), at=at, total=usage.count)
@@ -189,7 +190,7 @@ class ContentKey(AggregateRoot):
 
 
 def check(purpose: Purpose, *, iv: bytes) -> None:
-    """A content id is any text of 1 to 256 characters."""
+    """Check the purpose and the IV of a key. A content id is any text of 1 to 256 characters."""
     if not 1 <= len(purpose.content_id) <= LONGEST_ID or "\0" in purpose.content_id:
         raise Malformed.at("contentId", f"1 to {LONGEST_ID} characters")
     if len(purpose.period) > LONGEST_ID or "\0" in purpose.period:
@@ -198,8 +199,8 @@ def check(purpose: Purpose, *, iv: bytes) -> None:
         raise Malformed.at("explicitIV", f"{IV_BYTES} bytes are required")
 
 
-def _merged(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({*one, *other}))
+def _merged(names: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*names, *other}))
 
 
 events.Issued.AGGREGATE = ContentKey

@@ -22,9 +22,10 @@ class _ContentKeyCommand(Command[ContentKey]):
 
 @dataclass(frozen=True)
 class IssueContentKey(_ContentKeyCommand):
-    """Issue a key, or import one. Where the key exists already, it stays as it is.
+    """Issue a key, or import one. An existing key stays as it is.
 
-    With a `speke_version` the first use, for `systems`, is recorded too."""
+    With a `speke_version` the first use, for `systems`, is recorded too.
+    """
 
     purpose: Purpose
     iv: bytes
@@ -35,7 +36,7 @@ class IssueContentKey(_ContentKeyCommand):
 
     @property
     def creates(self) -> bool:
-        """The handler has not found it. Where it was issued since, the append fails and the key is loaded."""
+        """True because the handler has not found the key. If it was issued since, the append fails and the key is loaded."""
         return True
 
     @property
@@ -48,13 +49,13 @@ class IssueContentKey(_ContentKeyCommand):
             if self.speke_version:
                 issued.record_usage(Usage(1, at, at, self.systems, (self.speke_version,)), at=at)
             return issued
-        root.must_be_of(self.purpose.content_id)
+        root.check_content_id(self.purpose.content_id)
         return root
 
 
 @dataclass(frozen=True)
 class RecordUsage(_ContentKeyCommand):
-    """Record uses of a key that nobody counts."""
+    """Record uses of a key that are not counted elsewhere."""
 
     usage: Usage
 
@@ -64,8 +65,8 @@ class RecordUsage(_ContentKeyCommand):
 
 @dataclass(frozen=True)
 class RecordCountedUsage(_ContentKeyCommand):
-    """Record the counted uses of a key that no event tells yet. The count of `usage` is of all counted uses ever, so a repeat
-    changes nothing."""
+    """Record the counted uses of a key that no event contains yet. The count of `usage` includes all counted uses ever, so a
+    repeat changes nothing."""
 
     usage: Usage
 

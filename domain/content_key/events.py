@@ -25,8 +25,8 @@ class Issued(FirstEvent):
 
 
 class Delivered(DomainEvent):
-    """The key was given out `count` times since the last such event, for these DRM systems, by these versions of SPEKE. `total` is
-    the number of all counted uses up to this event; 0 where these were not counted: the first use, and an export."""
+    """The key was delivered `count` times since the last such event, for these DRM systems, by these versions of SPEKE. `total`
+    is the number of all counted uses up to this event; it is 0 for uses that are not counted: the first one, and an export."""
 
     TOPIC: ClassVar[str] = "content_key.delivered"
 

@@ -1,7 +1,7 @@
-"""Use cases on content keys: issue them on request, import them.
+"""Use cases on content keys: issue them on request, and import them.
 
-The same request gets the same key for ever. A known key costs one look-up and no append. New keys of a document are issued in one
-append, all or nothing. When two processes issue the same key, the log accepts one of them; the other process looks the key up.
+The same request always gets the same key. A known key costs one look-up and no append. New keys of a document are issued in one
+append, all or nothing. If two processes issue the same key, the log accepts one of them, and the other process looks the key up.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from domain.kernel.ports import Executor, Invocation, Plan, Vault
 class KeyRequest:
     """A request for one key.
 
-    `period` is the key period, "" for none. `kid` is None where the packager leaves it to us; `slot` then distinguishes several
-    such keys of one document. `iv` is the one that the packager sent. With a `speke_version` the event of a new key also records
-    its first use, for `systems`."""
+    `period` is the key period, "" for none. `kid` is None if the packager leaves it to the product; `slot` then distinguishes
+    several such keys of one document. `iv` is the IV that the packager sent. With a `speke_version` the event of a new key also
+    records its first use, for `systems`.
+    """
 
     client: str
     content_id: str
@@ -55,8 +56,9 @@ class ImportedKey:
 class PlainKey:
     """A key in plain text.
 
-    `iv` is the one of the request; without one, that of the issued key, which is the first request's or random. `is_new`: this
-    request issued it. `id` is the key of the aggregate and reveals nothing of the key."""
+    `iv` is the IV of the request; without one, that of the issued key, which is the first request's or random. `is_new` says that
+    this request issued the key. `id` is the key of the aggregate and reveals nothing about the key.
+    """
 
     id: UUID
     kid: UUID
@@ -71,7 +73,7 @@ class ContentKeyHandlers:
     def __init__(
         self, executor: Executor, keys: KeyLookup, *, vault: Vault, random: RandomBytes, ceiling: KeyCeiling | None = None
     ) -> None:
-        """Without a ceiling each client may have any number."""
+        """Without a `ceiling` each client may have any number of keys."""
         self._executor = executor
         self._keys = keys
         self._vault = vault
@@ -79,7 +81,7 @@ class ContentKeyHandlers:
         self._ceiling = ceiling
 
     async def issue(self, requests: Sequence[KeyRequest], *, invocation: Invocation) -> list[PlainKey]:
-        """The keys, in the order of the requests. Raises `KidTaken` and `TooManyKeys` before any key is issued."""
+        """Return the keys, in the order of the requests. Raises `KidTaken` and `TooManyKeys` before any key is issued."""
         purposes = [request.purpose for request in requests]
         ids = _ids(purposes)
         stored = await self._stored(ids, purposes)
@@ -103,10 +105,11 @@ class ContentKeyHandlers:
         ]
 
     async def import_keys(self, keys: Sequence[ImportedKey], *, invocation: Invocation) -> int:
-        """Import keys in one append; gives how many are new.
+        """Import keys in one append, and return the number of new ones.
 
-        Raises `KeyMismatch` where a kid has another key. When another process imports a different key for the same kid at the same
-        moment, the other keys of this import are kept."""
+        Raises `KeyMismatch` if a kid has another key. If another process imports a different key for the same kid at the same
+        moment, the other keys of this import are kept.
+        """
         purposes = [key.purpose for key in keys]
         ids = _ids(purposes)
         stored = await self._stored(ids, purposes)
@@ -123,7 +126,7 @@ class ContentKeyHandlers:
         return len(issued)
 
     async def _execute(self, commands: Mapping[UUID, IssueContentKey], *, invocation: Invocation) -> frozenset[UUID]:
-        """Issue in one append the keys that do not exist by now; gives those whose key comes from its command."""
+        """Issue the keys that do not exist yet in one append. Return those whose key comes from its command."""
 
         async def plan() -> Plan:
             return Plan(list(commands.values()))
@@ -143,7 +146,7 @@ class ContentKeyHandlers:
         return IssueContentKey(key, purpose, iv or self._random(IV_BYTES), secret, imported)
 
     async def _stored(self, ids: Sequence[UUID], purposes: Sequence[Purpose]) -> dict[UUID, StoredKey]:
-        """The stored keys among these. Raises `KidTaken` where one belongs to another content id."""
+        """Return the stored keys among these. Raises `KidTaken` if one belongs to another content id."""
         stored = dict(await self._keys.stored(list(dict.fromkeys(ids))))
         for key, purpose in zip(ids, purposes, strict=True):
             if key in stored and stored[key].content_id != purpose.content_id:
@@ -157,13 +160,13 @@ class ContentKeyHandlers:
             raise type(error)(f"the key {stored.kid} of the content {stored.content_id}") from None
 
     def _check_equal(self, stored: Mapping[UUID, StoredKey], ids: Sequence[UUID], imported: Sequence[ImportedKey]) -> None:
-        """Each imported key must equal the stored key of its kid and every other key imported for it."""
-        keys = {key: self._decrypted(key_to_import) for key, key_to_import in stored.items()}
-        for key, key_to_import in zip(ids, imported, strict=True):
-            if len(key_to_import.key) != KEY_BYTES:
+        """Check that each imported key equals the stored key of its kid and every other key imported for it."""
+        keys = {key: self._decrypted(stored_key) for key, stored_key in stored.items()}
+        for key, imported_key in zip(ids, imported, strict=True):
+            if len(imported_key.key) != KEY_BYTES:
                 raise Malformed.at("key", f"{KEY_BYTES} bytes are required")
-            if keys.setdefault(key, key_to_import.key) != key_to_import.key:
-                raise KeyMismatch(key_to_import.purpose.kid)
+            if keys.setdefault(key, imported_key.key) != imported_key.key:
+                raise KeyMismatch(imported_key.purpose.kid)
 
 
 def _ids(purposes: Sequence[Purpose]) -> list[UUID]:

@@ -24,15 +24,15 @@ class KeyLookup(Protocol):
     """Finds stored content keys. Adapter: `ContentKeyQueries`."""
 
     async def stored(self, ids: Sequence[UUID]) -> Mapping[UUID, StoredKey]:
-        """By the ids of the aggregates; unknown ids are absent."""
+        """Return the keys by the ids of their aggregates. Unknown ids are absent."""
         ...
 
 
 class KeyCeiling(Protocol):
-    """How many keys a client may have. Adapter: `ContentKeyCeiling`."""
+    """The limit of keys per client. Adapter: `ContentKeyCeiling`."""
 
     async def admit(self, client: str, new: int) -> None:
-        """Raises `TooManyKeys`."""
+        """Raise `TooManyKeys` if the client may not have this number of new keys."""
         ...
 
 

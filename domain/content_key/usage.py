@@ -1,4 +1,4 @@
-"""Usage of content keys, totalled in memory: one write for many uses of a key."""
+"""Usage of content keys, totalled in memory, so that many uses of a key are written once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UsageTotal:
 
 
 class UsageTotals:
-    """Totals by key, of at most `most` keys. Uses of further keys are only counted, in `dropped`."""
+    """Totals of at most `most` keys. Uses of further keys are only counted, in `dropped`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -52,6 +52,6 @@ class UsageTotals:
         self._totals[use.key] = total if before is None else before + total
 
     def take(self) -> dict[UUID, UsageTotal]:
-        """All totals; none are left."""
+        """Return all totals and reset them."""
         totals, self._totals = self._totals, {}
         return totals

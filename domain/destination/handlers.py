@@ -28,8 +28,8 @@ _OWNER: Final = "destinationId"
 
 
 class DestinationHandlers:
-    """Add, change, try and delete destinations. A configuration is checked as its target wants it; its secrets are encrypted and
-    stored apart."""
+    """Adds, changes, tests and deletes destinations. A configuration is checked against the schema of its target; its secrets
+    are encrypted and stored apart."""
 
     def __init__(
         self, executor: Executor, records: RecordLookup, *, vault: Vault, trial: TargetTrial, deletions: RecordHandlers
@@ -41,7 +41,7 @@ class DestinationHandlers:
         self._deletions = deletions
 
     async def add(self, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
-        """A new destination is not active, whatever the values say."""
+        """Add a destination. It is not active, whatever the values say."""
         key = new_id()
         stored, secrets = self._checked({"configuration_json": "{}", **_not_activated(values)}, values["target"], key=key)
         return await self._executor.execute(
@@ -53,7 +53,7 @@ class DestinationHandlers:
         self._check(values, values.get("target"))
 
         async def plan() -> Plan:
-            before = await self._known(key)
+            before = await self._existing(key)
             target = values.get("target", before.details.target)
             stored, secrets = self._checked(_not_activated(values), target, key=key)
             still = {"target": before.details.target}
@@ -62,13 +62,13 @@ class DestinationHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def set_active(self, key: UUID, active: bool, *, invocation: Invocation) -> Outcome[Record]:
-        """Repair or reset the flag; nothing is tried."""
+        """Repair or reset the flag without testing the target."""
         return await self._executor.execute(AmendRecord(key, Destination, {"active": active}), invocation=invocation)
 
     async def activate(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
-        """Try the target. The destination is active if that succeeds, and stays as it is if not. The result has `fault`, None when
-        all is well. `Conflict` if the destination is changed meanwhile."""
-        tried = await self._known(key)
+        """Test the target. The destination becomes active if that succeeds, and stays as it is if not. The result has `fault`,
+        which is None on success. Raises `Conflict` if the destination is changed meanwhile."""
+        tried = await self._existing(key)
         invocation.check_version(tried.version)
         fault = await self._trial.fault(tried.details.target, await self.configuration(tried))
 
@@ -81,7 +81,7 @@ class DestinationHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def configuration(self, row: RecordRow) -> dict[str, Any]:
-        """The configuration with its secrets."""
+        """Return the configuration with its secrets."""
         details: DestinationDetails = row.details
         owner = Destination.stream(row.id)
         read = {place: await self._vault.read(ref.reference, owner=owner) for place, ref in details.secrets.items()}
@@ -90,7 +90,8 @@ class DestinationHandlers:
         return document if isinstance(document, dict) else {}
 
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
-        """The destination and its properties: the outcome has these first. Raises `InUse` where a publication is running."""
+        """Delete the destination and its properties, which come first in the outcome. Raises `InUse` while a publication is
+        running."""
         return await self._deletions.delete_with_properties(Destination, key, properties=DestinationProperty, invocation=invocation)
 
     def _checked(
@@ -104,7 +105,7 @@ class DestinationHandlers:
         return {**stored, "configuration_json": replace(stored["configuration_json"], required=required)}, secrets
 
     def _check(self, values: Mapping[str, Any], target: Target | None) -> None:
-        """All that needs no look-up. Without a target the configuration must be one of any target."""
+        """Check everything that needs no look-up. Without a target the configuration must be valid for any target."""
         if target is not None and (refusal := self._trial.refusal(target)) is not None:
             raise Malformed.at("target", refusal)
         text = values.get("configuration_json")
@@ -112,7 +113,7 @@ class DestinationHandlers:
             parse_config(target, text)
             Destination.split(text)
 
-    async def _known(self, key: UUID) -> RecordRow:
+    async def _existing(self, key: UUID) -> RecordRow:
         row = await self._records.find(Destination.KIND, key)
         if row is None:
             raise NotFound(Destination.KIND, str(key))
@@ -124,7 +125,7 @@ def _not_activated(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class DestinationPropertyHandlers:
-    """A property notes the client that wrote it last."""
+    """Adds, changes and deletes properties of destinations. A property records the client that wrote it last."""
 
     def __init__(
         self, executor: Executor, records: RecordLookup, *, properties: PropertyLookup, handlers: PropertyHandlers
@@ -152,7 +153,7 @@ class DestinationPropertyHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete_matching(self, wanted: PropertyFilter, *, invocation: Invocation) -> Outcome[Record]:
-        """Of one destination. An unknown destination is `NotFound`."""
+        """Delete the matching properties of one destination. Raises `NotFound` for an unknown destination."""
         if await self._records.find(Destination.KIND, wanted.owner_id) is None:
             raise NotFound(Destination.KIND, str(wanted.owner_id))
         return await self._handlers.delete_matching(DestinationProperty, wanted, owner_field=_OWNER, invocation=invocation)

@@ -9,13 +9,13 @@ from domain.destination.targets import Target
 
 
 class TargetTrial(Protocol):
-    """Tries targets."""
+    """Tests targets."""
 
     async def fault(self, target: Target, config: Mapping[str, Any]) -> str | None:
-        """Reaches the target as publishing would, and leaves nothing there. None when all is well, else one sentence: what is
-        wrong and what is to be done, without secrets. `config` has the secrets. Ends within a bound."""
+        """Reach the target as publishing would, and leave nothing there. Return None on success, else one sentence about the
+        error and its remedy, without secrets. `config` contains the secrets. The test ends within a time limit."""
         ...
 
     def refusal(self, target: Target) -> str | None:
-        """Why there can be no destination of this target here; None where there can."""
+        """Return the reason for which this installation cannot have destinations of this target; None if it can."""
         ...

@@ -1,7 +1,8 @@
 """Targets of destinations, and the configuration of each: docs/reference/api/destinations.md.
 
-The configuration is the text of a destination. Members that are not named here are allowed; they stay in the text. What a target
-needs to be reached is required; secrets may be null, for they are stored apart."""
+The configuration is the text of a destination. Members that are not listed here are allowed and stay in the text. Members that are
+needed to reach a target are required; secrets may be null, because they are stored apart.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from domain.kernel.json_document import Section, WriteOnly, checked
 from domain.kernel.urls import url_fault
 
 FIELD: Final = "destinationJson"
-"""Where the configuration stands in a request."""
+"""The path of the configuration in a request."""
 
 LONGEST_PATH: Final = 1024
 _STREAMS: Final = ("rtmp", "rtmps", "srt")
@@ -28,7 +29,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 
 
 class Target(IntEnum):
-    """The platform or protocol that a destination stands for."""
+    """The platform or protocol of a destination."""
 
     FACEBOOK = 0
     TWITTER = 1
@@ -75,13 +76,13 @@ def _web_url(value: str) -> str:
 def _stream_url(value: str) -> str:
     try:
         split = urlsplit(value)
-        known = split.scheme in _STREAMS and bool(split.hostname) and split.port != 0
+        is_stream = split.scheme in _STREAMS and bool(split.hostname) and split.port != 0
     except ValueError:
-        known = False
-    if not known or not _VISIBLE.fullmatch(value):
+        is_stream = False
+    if not is_stream or not _VISIBLE.fullmatch(value):
         raise PydanticCustomError("stream_url", "must be an rtmp, rtmps or srt URL")
     if "@" in split.netloc:
-        raise PydanticCustomError("stream_url", "may not hold a user name")
+        raise PydanticCustomError("stream_url", "may not contain a user name")
     return value
 
 
@@ -92,11 +93,11 @@ def _host(value: str) -> str:
 
 
 def _path(value: str) -> str:
-    """Of a folder, with `/` between its parts."""
+    """Check the path of a folder, with `/` between its parts."""
     if "\0" in value or "\\" in value or len(value) > LONGEST_PATH:
         raise PydanticCustomError("path", "must be a path of at most {longest} characters", {"longest": LONGEST_PATH})
     if ".." in value.split("/"):
-        raise PydanticCustomError("path", "may not lead upwards")
+        raise PydanticCustomError("path", "may not contain `..`")
     return value
 
 
@@ -105,20 +106,21 @@ _Path = Annotated[StrictStr, AfterValidator(_path)]
 
 
 class DestinationConfig(Section):
-    """Of any target. `REQUIRED` are the secrets that a new destination must have, by their names at the top of the text."""
+    """The configuration of any target. `REQUIRED` are the secrets that a new destination must have, by their names at the top
+    level."""
 
     REQUIRED: ClassVar[Sequence[str]] = ()
 
 
 class FacebookConfig(DestinationConfig):
-    """What is missing is named by the activation."""
+    """The configuration for Facebook. Missing members are reported by the activation."""
 
     resource_id: StrictStr | None = Field(None, alias="fb_resourceId")
     access_token: WriteOnly = Field(None, alias="fb_accessToken")
 
 
 class YouTubeConfig(DestinationConfig):
-    """What is missing is named by the activation."""
+    """The configuration for YouTube. Missing members are reported by the activation."""
 
     client_id: StrictStr | None = Field(None, alias="yt_clientId")
     client_secret: WriteOnly = Field(None, alias="yt_clientSecret")
@@ -126,7 +128,7 @@ class YouTubeConfig(DestinationConfig):
 
 
 class CustomConfig(DestinationConfig):
-    """A server that takes a live stream. The name of the stream is its key."""
+    """A server that receives a live stream. The name of the stream is its key."""
 
     stream_url: Annotated[StrictStr, AfterValidator(_stream_url)] = Field(alias="cstm_streamUrl")
     stream_name: WriteOnly = Field(None, alias="cstm_streamName")
@@ -143,7 +145,7 @@ class S3Config(DestinationConfig):
 
 
 class SftpConfig(DestinationConfig):
-    """`host_key` is the public key of the server; activation tells it where it is missing or another."""
+    """An SFTP server. `host_key` is its public key; the activation reports it if it is missing or different."""
 
     REQUIRED: ClassVar[Sequence[str]] = ("password",)
 
@@ -156,14 +158,14 @@ class SftpConfig(DestinationConfig):
 
 
 class HttpHeader(Section):
-    """The value of one whose name hints at a credential is write-only."""
+    """A header of a request. Its value is write-only if its name hints at a credential."""
 
     name: Annotated[StrictStr, AfterValidator(_filled)]
     value: StrictStr | None = Field(None, repr=False)
 
 
 class HttpConfig(DestinationConfig):
-    """`{contentId}` in the address becomes the content id of each publication."""
+    """An HTTP server. `{contentId}` in the address becomes the content id of each publication."""
 
     url: Annotated[StrictStr, AfterValidator(_web_url)]
     method: Literal["PUT", "POST"] | None = None
@@ -194,5 +196,6 @@ def config_model(target: Target) -> type[DestinationConfig]:
 
 
 def parse_config(target: Target | None, text: str, *, field: str = FIELD) -> DestinationConfig:
-    """Of any target where it is None. Raises `Malformed` with the path of every member that is missing or wrong."""
+    """Parse the configuration of a target; None stands for any target. Raises `Malformed` with the path of every member that is
+    missing or wrong."""
     return checked(DestinationConfig if target is None else config_model(target), text, field=field)

@@ -8,7 +8,7 @@ from base64 import b64encode
 
 
 def xml(box: bytes, *, playready_object: bytes | None = None) -> bytes:
-    """The pssh element; for PlayReady also the PlayReady Object, which older players need."""
+    """Return the pssh element; for PlayReady also the PlayReady Object, which older players need."""
     pssh = b'<pssh xmlns="urn:mpeg:cenc:2013">' + b64encode(box) + b"</pssh>"
     if playready_object is None:
         return pssh

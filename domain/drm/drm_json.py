@@ -1,4 +1,4 @@
-"""What `drmJson` of an Event says of its encryption: docs/reference/api/job-engine.md#packages. It holds no key."""
+"""The description of an Event's encryption for `drmJson`: docs/reference/api/job-engine.md#packages. It contains no key."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from domain.drm.systems import KeyMaterial, Scheme
 
 
 def described(material: KeyMaterial, settings: DrmSettings, *, content_id: str, fairplay_uri: str) -> dict[str, Any]:
-    """What is not known here, such as the address of a Widevine licence server, is the empty text. In counter mode each sample has
-    an IV of its own; that of FairPlay also stands in the media."""
+    """Return the description. Unknown values, such as the address of a Widevine licence server, are empty texts. In counter mode
+    each sample has its own IV; the IV of FairPlay is also in the media."""
     assert material.iv is not None
     data = widevine.payload([material.kid], Scheme.CENC, settings=settings, content_id=content_id)
     cenc = {

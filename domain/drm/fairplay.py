@@ -1,6 +1,6 @@
-"""FairPlay: the key URI, by which a player requests its licence: docs/reference/api/key-provider.md#systems.
+"""FairPlay: the key URI, with which a player requests its licence: docs/reference/api/key-provider.md#systems.
 
-FairPlay has no pssh box. The licence carries the key and the IV, so the URI only has to name the key as the client's licence server
+FairPlay has no pssh box. The licence carries the key and the IV, so the URI only names the key as the client's licence server
 expects.
 """
 
@@ -19,7 +19,8 @@ _PLACEHOLDER: Final = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 def uri(material: KeyMaterial, settings: DrmSettings, *, client: str, content_id: str, host: str) -> str:
-    """The client's template with its placeholders replaced. Values are percent-encoded, so none can end a part of the URI."""
+    """Return the client's template with its placeholders replaced. Values are percent-encoded, so none can end a part of the
+    URI."""
     if material.iv is None:
         raise ValueError("a FairPlay key has an IV")
     values = {
@@ -29,4 +30,4 @@ def uri(material: KeyMaterial, settings: DrmSettings, *, client: str, content_id
         "kid": str(material.kid),
         "iv": material.iv.hex(),
     }
-    return _PLACEHOLDER.sub(lambda found: values[found[1]], settings.fairplay_uri_template)
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], settings.fairplay_uri_template)

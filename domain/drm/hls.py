@@ -25,7 +25,7 @@ def key_line(system: DrmSystem, scheme: Scheme, *, uri: str, kid: UUID, versions
 
 
 def session_key_line(system: DrmSystem, scheme: Scheme, *, uri: str, kid: UUID, versions: str = "1") -> str:
-    """Its attributes equal those of the media playlists, so that a player recognizes the key."""
+    """Return an EXT-X-SESSION-KEY. Its attributes equal those of the media playlists, so that a player recognises the key."""
     return f"#EXT-X-SESSION-KEY:{_attributes(system, scheme, uri, kid, versions)}"
 
 

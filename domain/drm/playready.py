@@ -1,7 +1,7 @@
 """PlayReady: the PlayReady Object and its header: Microsoft, "PlayReady Header Specification" and "PlayReady Object".
 
-Counter mode uses header 4.0, which the oldest players understand; block chaining needs 4.3. A header names one key. Only here the
-kid is a GUID, with its first three parts in little-endian order.
+Counter mode uses header 4.0, which the oldest players understand; block chaining needs 4.3. A header names one key. In PlayReady
+only, the kid is a GUID with its first three parts in little-endian order.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _CHECKSUM_BYTES: Final = 8
 
 
 def header(material: KeyMaterial, scheme: Scheme, *, la_url: str | None) -> str:
-    """WRMHEADER: canonical XML, tags closed explicitly, attributes in alphabetical order after the namespace."""
+    """Return the WRMHEADER: canonical XML, tags closed explicitly, attributes in alphabetical order after the namespace."""
     version, described = _described_4_0(material) if scheme.counts else _described_4_3(material)
     address = f"<LA_URL>{escape(la_url, quote=False)}</LA_URL>" if la_url is not None else ""
     return f'<WRMHEADER xmlns="{_NAMESPACE}" version="{version}"><DATA>{described}{address}</DATA></WRMHEADER>'
 
 
 def object_of(header: str) -> bytes:
-    """The PlayReady Object: one record, the header in UTF-16LE."""
+    """Return the PlayReady Object: one record, which is the header in UTF-16LE."""
     record = header.encode("utf-16-le")
     return _OBJECT.pack(_OBJECT.size + len(record), 1, _HEADER_RECORD, len(record)) + record
 
 
 def box(playready_object: bytes) -> bytes:
-    """The whole pssh box."""
+    """Return the complete pssh box."""
     return pssh.box(DrmSystem.PLAYREADY.system_id, playready_object)
 
 
@@ -52,7 +52,7 @@ def kid_text(kid: UUID) -> str:
 
 
 def checksum(material: KeyMaterial) -> str:
-    """The kid encrypted with the key. A player checks with it whether it has the right key."""
+    """Return the kid encrypted with the key. A player uses it to check that it has the right key."""
     first_block = Cipher(AES(material.key), CBC(bytes(16))).encryptor()  # for one block, CBC with a zero IV equals the required ECB
     return b64encode(first_block.update(material.kid.bytes_le)[:_CHECKSUM_BYTES]).decode()
 
@@ -63,6 +63,6 @@ def _described_4_0(material: KeyMaterial) -> tuple[str, str]:
 
 
 def _described_4_3(material: KeyMaterial) -> tuple[str, str]:
-    """Without a checksum: it must be absent for AESCBC."""
+    """Describe the key without a checksum, which must be absent for AESCBC."""
     kid = f'<KID ALGID="AESCBC" VALUE="{kid_text(material.kid)}"></KID>'
     return "4.3.0.0", f"<PROTECTINFO><KIDS>{kid}</KIDS></PROTECTINFO>"

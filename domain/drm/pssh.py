@@ -35,39 +35,39 @@ def box(system_id: UUID, data: bytes, *, version: int = 0, kids: Sequence[UUID] 
     return _HEAD.pack(_HEAD.size + len(body), b"pssh", version << _FLAG_BITS, system_id.bytes) + body
 
 
-def parsed(given: bytes) -> Pssh:
-    """Parses exactly one box. A wrong size is an error: with half a box playback would fail without a message."""
-    if len(given) < _HEAD.size:
+def parsed(box_bytes: bytes) -> Pssh:
+    """Parse exactly one box. A wrong size is an error, because playback would fail without a message with half a box."""
+    if len(box_bytes) < _HEAD.size:
         raise ValueError("shorter than a pssh box")
-    size, kind, word, system_id = _HEAD.unpack_from(given)
+    size, kind, word, system_id = _HEAD.unpack_from(box_bytes)
     if kind != b"pssh":
         raise ValueError("no pssh box")
-    if size != len(given):
+    if size != len(box_bytes):
         raise ValueError("the size of the pssh box is wrong")
     if word not in (0, 1 << _FLAG_BITS):
         raise ValueError("a pssh box has version 0 or 1, and no flags")
     version = word >> _FLAG_BITS
-    at, kids = _listed(given) if version else (_HEAD.size, ())
-    return Pssh(UUID(bytes=system_id), _data(given, at), version, kids)
+    at, kids = _read_kids(box_bytes) if version else (_HEAD.size, ())
+    return Pssh(UUID(bytes=system_id), _read_data(box_bytes, at), version, kids)
 
 
-def _listed(given: bytes) -> tuple[int, Sequence[UUID]]:
+def _read_kids(box_bytes: bytes) -> tuple[int, Sequence[UUID]]:
     first = _HEAD.size + _COUNT.size
-    end = first + _KID_BYTES * _counted(given, _HEAD.size)
-    if end > len(given):
+    end = first + _KID_BYTES * _read_count(box_bytes, _HEAD.size)
+    if end > len(box_bytes):
         raise ValueError("the pssh box ends within its kids")
-    return end, tuple(UUID(bytes=given[at : at + _KID_BYTES]) for at in range(first, end, _KID_BYTES))
+    return end, tuple(UUID(bytes=box_bytes[at : at + _KID_BYTES]) for at in range(first, end, _KID_BYTES))
 
 
-def _data(given: bytes, at: int) -> bytes:
-    data = given[at + _COUNT.size :]
-    if _counted(given, at) != len(data):
+def _read_data(box_bytes: bytes, at: int) -> bytes:
+    data = box_bytes[at + _COUNT.size :]
+    if _read_count(box_bytes, at) != len(data):
         raise ValueError("the data size of the pssh box is wrong")
     return data
 
 
-def _counted(given: bytes, at: int) -> int:
-    if at + _COUNT.size > len(given):
+def _read_count(box_bytes: bytes, at: int) -> int:
+    if at + _COUNT.size > len(box_bytes):
         raise ValueError("the pssh box ends within a number")
-    count: int = _COUNT.unpack_from(given, at)[0]
+    count: int = _COUNT.unpack_from(box_bytes, at)[0]
     return count

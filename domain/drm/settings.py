@@ -11,7 +11,7 @@ from domain.kernel.urls import url_fault
 
 PLACEHOLDERS: Final = ("host", "client", "content_id", "kid", "iv")
 LONGEST_LA_URL: Final = 512
-"""A player skips the licence request when the address is too long, and a header should be under 1 KB."""
+"""In characters. A player skips the licence request if the address is too long, and a header should be under 1 KB."""
 LONGEST_TEMPLATE: Final = 512
 LONGEST_PROVIDER: Final = 128
 
@@ -24,8 +24,9 @@ _VERSIONS: Final = re.compile(r"[1-9][0-9]{0,3}(?:/[1-9][0-9]{0,3}){0,7}")
 class DrmSettings:
     """DRM settings with their defaults.
 
-    `fairplay_direct_plain_value`: a FairPlay key is also written directly below its ContentKey. `fairplay_hex_form`: for a FairPlay
-    key and its IV the 32 hexadecimal characters are encoded, not the 16 bytes. Both are for packagers that need them."""
+    With `fairplay_direct_plain_value` a FairPlay key is also written directly below its ContentKey. With `fairplay_hex_form` the 32
+    hexadecimal characters of a FairPlay key and its IV are encoded instead of the 16 bytes. Both are for packagers that need them.
+    """
 
     playready_la_url: str | None = None
     widevine_provider: str | None = None
@@ -37,14 +38,14 @@ class DrmSettings:
 
 
 def checked(settings: DrmSettings) -> DrmSettings:
-    """The settings, when they are valid. Raises `Malformed` with all errors."""
-    found = (
+    """Return the settings if they are valid. Raises `Malformed` with all errors."""
+    checks = (
         ("playreadyLaUrl", _la_url_fault(settings.playready_la_url)),
         ("widevineProvider", _provider_fault(settings.widevine_provider)),
         ("fairplayUriTemplate", _template_fault(settings.fairplay_uri_template)),
         ("fairplayKeyFormatVersions", _versions_fault(settings.fairplay_key_format_versions)),
     )
-    faults = [FieldError(field, fault) for field, fault in found if fault is not None]
+    faults = [FieldError(field, fault) for field, fault in checks if fault is not None]
     if faults:
         raise Malformed(*faults)
     return settings
@@ -56,7 +57,7 @@ def _la_url_fault(url: str | None) -> str | None:
     if len(url) > LONGEST_LA_URL:
         return f"must have at most {LONGEST_LA_URL} characters"
     if "&amp;" in url:
-        return "is escaped for XML already; it is escaped when it is written"
+        return "is already escaped for XML; send it unescaped"
     return url_fault(url)
 
 

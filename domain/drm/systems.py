@@ -1,4 +1,4 @@
-"""DRM systems, encryption schemes and the key that both use: docs/reference/api/key-provider.md#systems."""
+"""DRM systems, encryption schemes and the key material for both: docs/reference/api/key-provider.md#systems."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Scheme(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """AES in counter mode; the others chain blocks."""
+        """True for AES in counter mode; the other schemes chain blocks."""
         return self in (Scheme.CENC, Scheme.CENS)
 
 

@@ -1,7 +1,7 @@
 """Widevine: WidevinePsshData, a protocol buffer: widevine_pssh_data.proto of Shaka Packager.
 
-Four of its fields are written, in ascending order as protocol buffer libraries do, so that our boxes equal theirs byte by byte.
-The protection scheme is always written: for a player its absence means cenc.
+Four of its fields are written, in ascending order as protocol buffer libraries do, so that the boxes equal theirs byte by byte. The
+protection scheme is always written, because a player takes its absence for cenc.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LENGTH_DELIMITED: Final = 2
 
 
 def box(kids: Sequence[UUID], scheme: Scheme, *, settings: DrmSettings, content_id: str) -> bytes:
-    """The whole pssh box."""
+    """Return the complete pssh box."""
     return pssh.box(DrmSystem.WIDEVINE.system_id, payload(kids, scheme, settings=settings, content_id=content_id))
 
 
@@ -38,12 +38,12 @@ def payload(kids: Sequence[UUID], scheme: Scheme, *, settings: DrmSettings, cont
 
 
 def scheme_field(scheme: Scheme) -> bytes:
-    """The four characters as a big-endian number."""
+    """Return the four characters of the scheme as a big-endian number."""
     return _tag(_PROTECTION_SCHEME, _VARINT) + _varint(int.from_bytes(scheme.encode()))
 
 
 def hls_uri(box: bytes) -> str:
-    """What EXT-X-KEY says of a box: "Widevine DRM HLS", section "EXT-X-KEY"."""
+    """Return the URI of a box for EXT-X-KEY: "Widevine DRM HLS", section "EXT-X-KEY"."""
     return f"data:text/plain;base64,{b64encode(box).decode()}"
 
 
@@ -56,7 +56,7 @@ def _tag(number: int, wire_type: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits at a time, the lowest first; the eighth says that more follow."""
+    """Encode seven bits at a time, the lowest first; the eighth bit says that more follow."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -1,7 +1,7 @@
 """Job: work that a client submits, and its tasks. States and transitions: docs/reference/api/job-engine.md#states; ADR 0021.
 
 The aggregate and the append decide what may start: a job starts once, in a slot that no other job holds, and only the current run
-of a task may report how it ended.
+of a task may report its end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from domain.job.values import (
 from domain.kernel.errors import Refused
 
 MOST_LOST: Final = 2
-"""After so many lost workers in a row the task is given up: it seems to kill them."""
+"""The number of consecutive lost workers after which a task is given up, because it seems to kill them."""
 
 NO_WORKERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -37,7 +37,7 @@ _OPEN = frozenset({JobState.QUEUED, JobState.PENDING, JobState.SCHEDULED, JobSta
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a failed task is tried again, and after which delay: the settings `retry_limit` and `retry_delay`."""
+    """The number of retries of a failed task, and their delay: the settings `retry_limit` and `retry_delay`."""
 
     limit: int
     delay: timedelta
@@ -68,15 +68,15 @@ class Job(JobBase):
         check_graph(submission.tasks)
         facts: dict[str, Any] = {"run_at": run_at, "semaphore": semaphore, "rerun_of": rerun_of, "headers": headers}
         facts["transaction_id"] = transaction_id
-        given = {name: value for name, value in facts.items() if value}
-        return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **given)
+        optional_facts = {name: value for name, value in facts.items() if value}
+        return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **optional_facts)
 
     def prioritise(self, priority: int, *, at: datetime) -> None:
         if priority != self.priority:
             self._trigger(events.PriorityChanged, at=at, previous=self.priority, priority=priority)
 
     def reschedule(self, run_at: datetime, *, at: datetime) -> None:
-        """A queued or paused job that is told the time that it has waits for it again."""
+        """Change the time of the job. A queued or paused job that gets its present time again waits for it again."""
         if run_at == self.run_at and not (self.state in (JobState.QUEUED, JobState.PAUSED) and run_at > at):
             return
         self._must_be_open("run_at")
@@ -104,16 +104,17 @@ class Job(JobBase):
     # --- decisions: commands of the engine
 
     def queue(self, *, run_at: datetime | None, semaphore: Semaphore | None, at: datetime) -> None:
-        """`run_at` and `semaphore` are those that the scheduler checked. If they changed since, nothing happens."""
+        """Queue the job. `run_at` and `semaphore` are the values that the scheduler checked. If they changed since, nothing
+        happens."""
         if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, semaphore) == (self.run_at, self.semaphore):
             self._trigger(events.Queued, at=at)
 
     def start(
         self, *, priority: int, slot: int, low_slot: int | None, at: datetime, workers: Mapping[str, str] = NO_WORKERS
     ) -> None:
-        """`priority` is the one that the slots were chosen for. If it was changed since, nothing happens: the controller chooses
-        again. A job that was resumed while one of its steps still ran has its slot already; one that has nothing left to do needs
-        none. `workers`, by their queues, have a place for the first task."""
+        """Start the job. `priority` is the one that the slots were chosen for; if it changed since, nothing happens and the
+        controller chooses again. A job that was resumed while one of its steps still ran keeps its slot, and a job with no
+        remaining work needs none. `workers`, by their queues, have capacity for the first task."""
         if self.state is not JobState.QUEUED or priority != self.priority:
             return
         self._complete_if_done(at)
@@ -125,7 +126,7 @@ class Job(JobBase):
         self._start_ready(workers, at)
 
     def start_task(self, task_id: int, *, run: int, worker: str, at: datetime) -> None:
-        """The same worker may repeat it, after an answer that was lost."""
+        """Start a task. The same worker may repeat this after a lost response."""
         task = self._task(task_id, run)
         if (task.state, task.run, task.worker) == (TaskState.RUNNING, run, worker):
             return
@@ -143,14 +144,14 @@ class Job(JobBase):
     def complete_task(
         self, task_id: int, *, run: int, result: Result | None = None, at: datetime, workers: Mapping[str, str] = NO_WORKERS
     ) -> None:
-        """A task with outputs is completed when all are in their places. A repeat changes nothing. `workers`, by their queues, go
-        on with the next task."""
+        """Complete a task. A task with outputs is completed when all of them are in their places. A repeat changes nothing.
+        `workers`, by their queues, start the next task."""
         task = self._task(task_id, run)
         if task.state is TaskState.COMPLETED and task.run == run:
             return
         task = self._present(task_id, run)
-        given = {} if result is None else {"result": result}
-        self._trigger(events.TaskCompleted, at=at, task=task_id, name=task.plan.name, run=run, **given)
+        optional_facts = {} if result is None else {"result": result}
+        self._trigger(events.TaskCompleted, at=at, task=task_id, name=task.plan.name, run=run, **optional_facts)
         self._complete_if_done(at)
         self._start_ready(workers, at)
 
@@ -174,7 +175,7 @@ class Job(JobBase):
             self._abandon(f"the task {task.plan.name} failed{tries}: {error}", at, cause=cause)
 
     def expire_lease(self, task_id: int, *, run: int, retries: Retries, at: datetime) -> None:
-        """The run's worker has not renewed its lease. A repeat changes nothing."""
+        """Record that the run's worker has not renewed its lease. A repeat changes nothing."""
         task = self._task(task_id, run)
         if task.state is not TaskState.RUNNING or task.run != run:
             return
@@ -211,7 +212,7 @@ class Job(JobBase):
         return at + retries.delay if task.attempts <= retries.limit else None
 
     def _start_ready(self, workers: Mapping[str, str], at: datetime) -> None:
-        """Each of these workers starts the first task of its queue that is ready."""
+        """Let each of these workers start the first task of its queue that is ready."""
         for queue, worker in workers.items():
             task = self.first_ready(queue, at)
             if task is not None:

@@ -1,4 +1,4 @@
-"""The callbacks of a new job: for the URLs in its parameters, and those in the flow of its Event."""
+"""The callbacks of a new job: for the URLs in its parameters, and for those in the flow of its Event."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOW_FIELD: Final = "callbackUrls"
 
 
 class JobCallbacks:
-    """`new_signing_secret` draws the secret of a callback that does not exist yet."""
+    """Finds and names the callbacks of jobs. `new_signing_secret` draws the secret of a callback that does not exist yet."""
 
     def __init__(
         self,
@@ -41,10 +41,11 @@ class JobCallbacks:
     async def of(
         self, client: str, urls: Sequence[tuple[str, str]], *, content_id: str, flow_id: UUID | None = None
     ) -> dict[UUID, CallbackUrl]:
-        """The addresses by the ids of their callbacks.
+        """Return the addresses by the ids of their callbacks.
 
-        `urls` are those of the parameters, each after the path of its field. Raises `Malformed` with every one that is invalid.
-        Without a `flow_id` the flow of the Event counts."""
+        `urls` are those of the parameters, each after the path of its field. Raises `Malformed` with every invalid one. Without a
+        `flow_id` the flow of the Event is used.
+        """
         addresses = self._naming.checked(client, urls)
         for url in await self._of_flow(flow_id or await self._flow_of(content_id)):
             if len(addresses) < MOST_CALLBACKS:
@@ -52,7 +53,7 @@ class JobCallbacks:
         return addresses
 
     async def named(self, client: str, urls: Mapping[UUID, str]) -> Sequence[NameCallback]:
-        """The commands for the append of a job that names these callbacks."""
+        """Return the commands for the append of a job that names these callbacks."""
         return await self._naming.named(client, urls)
 
     async def _flow_of(self, content_id: str) -> UUID | None:
@@ -63,7 +64,8 @@ class JobCallbacks:
         return None if event is None else event.details.flow_id
 
     async def _of_flow(self, flow_id: UUID | None) -> list[CallbackUrl]:
-        """An invalid URL of the flow is left out: whoever submits the job cannot correct the flow."""
+        """Return the callback URLs of a flow. An invalid one is left out, because the submitter of the job cannot correct the
+        flow."""
         flow = None if flow_id is None else await self._records.find(Flow.KIND, flow_id)
         urls: list[CallbackUrl] = []
         for text in callback_urls(flow.details.configuration_json) if flow is not None else ():

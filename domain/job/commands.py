@@ -1,4 +1,4 @@
-"""Commands to a job, from its client, the controller, the scheduler and the workers."""
+"""Commands to a job from its client, the controller, the scheduler and the workers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class UpdateJob(JobCommand):
 
 @dataclass(frozen=True)
 class BreakJob(JobCommand):
-    """Break a job off. `rerun_as` is the job that repeats it."""
+    """Cancel a job. `rerun_as` is the job that repeats it."""
 
     rerun_as: int | None = None
 
@@ -94,7 +94,7 @@ class BreakJob(JobCommand):
 
 @dataclass(frozen=True)
 class EndJob(JobCommand):
-    """Nobody waits for the job any more: break it off, unless it has ended."""
+    """Cancel a job that is no longer needed, unless it has ended."""
 
     def act(self, root: Job, *, at: datetime) -> None:
         if not root.ended:
@@ -103,7 +103,7 @@ class EndJob(JobCommand):
 
 @dataclass(frozen=True)
 class QueueJob(JobCommand):
-    """The job's time has come and its semaphore is open. `run_at` and `semaphore` are those that were checked."""
+    """Queue a job whose time has come and whose semaphore is open. `run_at` and `semaphore` are the values that were checked."""
 
     run_at: datetime | None
     semaphore: Semaphore | None
@@ -114,8 +114,8 @@ class QueueJob(JobCommand):
 
 @dataclass(frozen=True)
 class StartJob(JobCommand):
-    """The controller has a slot for the job. `priority` is the one that the slot was chosen for. `workers`, by their queues, start
-    the first task in the same append."""
+    """Start a job in a slot that the controller has chosen. `priority` is the one that the slot was chosen for. `workers`, by
+    their queues, start the first task in the same append."""
 
     slot: int
     low_slot: int | None
@@ -128,7 +128,7 @@ class StartJob(JobCommand):
 
 @dataclass(frozen=True)
 class _TaskCommand(JobCommand):
-    """About a run of a task; `Fenced` when it is not the current one."""
+    """A command about a run of a task. Raises `Fenced` if the run is not the current one."""
 
     task: int
     run: int
@@ -144,7 +144,7 @@ class StartTask(_TaskCommand):
 
 @dataclass(frozen=True)
 class CommitOutputs(_TaskCommand):
-    """The step has ended: these files of this run are published."""
+    """Record that the step has ended, and that these files of this run are published."""
 
     outputs: tuple[Output, ...]
     result: Result
@@ -155,8 +155,8 @@ class CommitOutputs(_TaskCommand):
 
 @dataclass(frozen=True)
 class CompleteTask(_TaskCommand):
-    """`result` is None for a task with outputs: `CommitOutputs` had it, and the files have been published. `workers`, by their
-    queues, start the next task in the same append."""
+    """Complete a task. `result` is None for a task with outputs: `CommitOutputs` had it, and the files have been published.
+    `workers`, by their queues, start the next task in the same append."""
 
     result: Result | None = None
     workers: Mapping[str, str] = field(default_factory=dict)
@@ -167,7 +167,8 @@ class CompleteTask(_TaskCommand):
 
 @dataclass(frozen=True)
 class FailTask(_TaskCommand):
-    """`final`: the step reports that another try would fail too. `cause` is its word for the owner of the job."""
+    """Record a failed run. `final` says that another try would fail too, as reported by the step. `cause` is its word for the
+    owner of the job."""
 
     error: str
     retries: Retries
@@ -180,7 +181,7 @@ class FailTask(_TaskCommand):
 
 @dataclass(frozen=True)
 class ExpireLease(_TaskCommand):
-    """The run's worker has not renewed its lease."""
+    """Record that the run's worker has not renewed its lease."""
 
     retries: Retries
 
@@ -190,7 +191,7 @@ class ExpireLease(_TaskCommand):
 
 @dataclass(frozen=True)
 class InterruptTask(_TaskCommand):
-    """The worker stops and gives the task back."""
+    """Record that the worker stops and returns the task."""
 
     def act(self, root: Job, *, at: datetime) -> None:
         root.interrupt_task(self.task, run=self.run, at=at)

@@ -1,6 +1,6 @@
 """Domain events of a job and its tasks.
 
-Heartbeats and progress are not among them: they are of no interest a minute later.
+Heartbeats and progress are not among them, because they are of no interest a minute later.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from domain.kernel.event import DomainEvent, FirstEvent
 
 
 class Accepted(FirstEvent):
-    """`run_at`: not before then. `rerun_of` is the job that this one repeats. `headers` are those of the request, without
-    credentials; `transaction_id` is that of the request, and of everything that the engine does for the job."""
+    """A job was accepted. It does not start before `run_at`. `rerun_of` is the job that this one repeats. `headers` are those of
+    the request, without credentials; `transaction_id` is that of the request, and of everything that the engine does for the
+    job."""
 
     TOPIC: ClassVar[str] = "job.accepted"
 
@@ -67,7 +68,7 @@ class Queued(DomainEvent):
 
 
 class Started(DomainEvent):
-    """The controller gave the job a slot, and a `low_slot` too where its priority is not below the threshold."""
+    """The controller gave the job a slot, and a `low_slot` too if its priority is not below the threshold."""
 
     TOPIC: ClassVar[str] = "job.started"
 
@@ -76,13 +77,13 @@ class Started(DomainEvent):
 
 
 class Paused(DomainEvent):
-    """A running step may end; no other starts."""
+    """The job was paused. A running step may end, but no other starts."""
 
     TOPIC: ClassVar[str] = "job.paused"
 
 
 class Broken(DomainEvent):
-    """Running steps are stopped at once. `rerun_as` is the job that repeats it, after a rerun."""
+    """The job was cancelled. Running steps are stopped at once. After a rerun, `rerun_as` is the job that repeats it."""
 
     TOPIC: ClassVar[str] = "job.broken"
 
@@ -90,7 +91,7 @@ class Broken(DomainEvent):
 
 
 class Completed(DomainEvent):
-    """`failed`: the job was abandoned, for this `reason`. `cause` is a word of its workflow for the owner."""
+    """The job ended. `failed` says that it was abandoned, for this `reason`. `cause` is a word of its workflow for the owner."""
 
     TOPIC: ClassVar[str] = "job.completed"
     STANDS_EMPTY: ClassVar[bool] = True
@@ -113,7 +114,7 @@ class TaskStarted(DomainEvent):
 
 
 class OutputsCommitted(DomainEvent):
-    """The step has ended. Of all runs of the task, the files of this one are published."""
+    """The step ended. Of all runs of the task, the files of this run are published."""
 
     TOPIC: ClassVar[str] = "job.outputs_committed"
 
@@ -125,7 +126,7 @@ class OutputsCommitted(DomainEvent):
 
 
 class TaskCompleted(DomainEvent):
-    """`result` is None for a task with outputs: it is in `outputs_committed`."""
+    """A task was completed. `result` is None for a task with outputs: it is in `outputs_committed`."""
 
     TOPIC: ClassVar[str] = "job.task_completed"
 
@@ -136,7 +137,7 @@ class TaskCompleted(DomainEvent):
 
 
 class TaskFailed(DomainEvent):
-    """A run failed. `retry_at` is when the next run may start; None: the task is given up."""
+    """A run failed. `retry_at` is the time from which the next run may start; None if the task is given up."""
 
     TOPIC: ClassVar[str] = "job.task_failed"
 
@@ -149,7 +150,7 @@ class TaskFailed(DomainEvent):
 
 
 class TaskLeaseExpired(DomainEvent):
-    """The worker of a run did not renew its lease. Counts as a failed attempt."""
+    """The worker of a run did not renew its lease. This counts as a failed attempt."""
 
     TOPIC: ClassVar[str] = "job.task_lease_expired"
 
@@ -161,7 +162,7 @@ class TaskLeaseExpired(DomainEvent):
 
 
 class TaskInterrupted(DomainEvent):
-    """The worker stopped and gave the task back. Does not count as an attempt."""
+    """The worker stopped and returned the task. This does not count as an attempt."""
 
     TOPIC: ClassVar[str] = "job.task_interrupted"
 

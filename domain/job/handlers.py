@@ -1,6 +1,7 @@
 """Use cases of jobs: submit, change and rerun.
 
-The event log stores a masked request. What masking removes is encrypted; the append that accepts the job puts it into the vault.
+The event log stores a masked request. What masking removes is encrypted, and stored in the vault by the append that accepts the
+job.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from domain.webhook.commands import NameCallback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """What a client submits, as it was sent: with secrets, and not yet checked.
+    """A job as a client submits it: with secrets, and not yet checked.
 
-    `run_at`: not before this time. `semaphore_url` must answer 2xx or 3xx before the job is queued; None or an empty text: no
-    semaphore. `headers` are those of the HTTP request, for the job's log; they are masked before they are stored. `owner` is the
-    stream of the aggregate that the job works for, whose command the submitter adds to the plan; None: `JobOwners` finds it.
-    `flow_id` is the flow whose callbacks are told of the job, where the same append makes the Event of the content; None: that of
-    the Event."""
+    The job does not start before `run_at`. `semaphore_url` must answer 2xx or 3xx before the job is queued; None or an empty text
+    means no semaphore. `headers` are those of the HTTP request, for the job's log; they are masked before they are stored. `owner`
+    is the stream of the aggregate that the job works for, whose command the submitter adds to the plan; with None, `JobOwners`
+    finds it. `flow_id` is the flow whose callbacks are notified of the job, for an append that also makes the Event of the content;
+    None stands for the flow of the Event.
+    """
 
     client: str
     workflow: str
@@ -52,8 +54,8 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class PreparedJob:
-    """A job that is checked and has a number. `commands` accept it in the append of whoever submits it: they are made anew for each
-    try of a plan, and the last one is `AcceptJob`."""
+    """A job that is checked and has a number. `commands` accept it in the append of the submitter. They are made anew for each
+    attempt of a plan, and the last one is `AcceptJob`."""
 
     number: int
     commands: Callable[[], Awaitable[Sequence[Command[Any]]]]
@@ -61,7 +63,8 @@ class PreparedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobChanges:
-    """None leaves a field as it is; `remove_semaphore` removes the one that is set. `state`: QUEUED to resume, BROKEN, PAUSED."""
+    """Changes of a job. None leaves a field as it is; `remove_semaphore` removes the present one. `state` is QUEUED to resume,
+    BROKEN or PAUSED."""
 
     priority: int | None = None
     run_at: datetime | None = None
@@ -71,7 +74,7 @@ class JobChanges:
 
 
 class JobHandlers:
-    """All ways to make or change a job on behalf of a client, for the API, the command line and workers."""
+    """Makes and changes jobs on behalf of clients, for the API, the command line and workers."""
 
     def __init__(
         self,
@@ -97,7 +100,7 @@ class JobHandlers:
         self._clock = clock
 
     async def submit_job(self, job: NewJob, *, invocation: Invocation) -> Outcome[Job]:
-        """The job is in its queue when this returns. Callbacks that do not exist are made in the same append."""
+        """Submit a job. When this returns, the job is queued. Callbacks that do not exist are made in the same append."""
         prepared = await self.prepare_job(job, transaction_id=invocation.cause.correlation_id)
 
         async def plan() -> Plan:
@@ -106,13 +109,13 @@ class JobHandlers:
         return await self._noted(prepared.number, await self._executor.execute(plan, invocation=invocation))
 
     async def _noted(self, number: int, outcome: Outcome[Job]) -> Outcome[Job]:
-        """The outcome, after its new job has got the notes of its owner."""
+        """Write the owner's notes to the log of the new job, and return the outcome."""
         if self._notes is not None:
             await self._notes.note(number, outcome.aggregates)
         return outcome
 
     async def prepare_job(self, job: NewJob, *, transaction_id: str) -> PreparedJob:
-        """For a job that is accepted in one append with its owner. Raises `Malformed` as `submit_job` does."""
+        """Prepare a job that is accepted in one append with its owner. Raises `Malformed` as `submit_job` does."""
         checked = self._workflows.checked_job(job.workflow, job.parameters)
         owned = None if job.owner is not None else await self._owners.of(checked, run_at=job.run_at)
         if owned is not None:
@@ -144,7 +147,7 @@ class JobHandlers:
         return PreparedJob(number, commands)
 
     async def update_job(self, number: int, changes: JobChanges, *, invocation: Invocation) -> Outcome[Job]:
-        """All changes or none."""
+        """Apply all changes or none."""
         job_secrets = JobSecrets(self._vault, number)
         given: dict[str, object] = {"priority": changes.priority, "run_at": changes.run_at, "queue_state": changes.state}
         values = {name: value for name, value in given.items() if value is not None}
@@ -157,18 +160,18 @@ class JobHandlers:
             return await self._executor.execute(command, invocation=invocation)
 
         async def plan() -> Plan:
-            """A job that ended long ago may go on: its callbacks are told of it, and may have been removed, and its owner may have
-            another job by now."""
+            """A job that ended long ago may continue. Its callbacks are notified of that and may have been removed, and its
+            owner may have another job by now."""
             job = await self._load(Job.stream(number))
             if not isinstance(job, Job):
                 return Plan((command,))
-            resumed = self._goes_on(changes) and job.state is JobState.PAUSED
+            resumed = self._continues(changes) and job.state is JobState.PAUSED
             return Plan((*await self._named_again(job.submission), *(self._resumed(job) if resumed else ()), command))
 
         return await self._executor.execute(plan, invocation=invocation)
 
     async def rerun_job(self, number: int, *, invocation: Invocation, headers: Mapping[str, str] | None = None) -> Outcome[Job]:
-        """Break the job off and submit it again under a new number, to start as soon as possible: its time and its semaphore are
+        """Cancel the job and submit it again under a new number, to start as soon as possible: its time and its semaphore are
         dropped. The first aggregate of the outcome is the new job, the last one the old job."""
         new_number = await self._numbers.draw()
 
@@ -195,44 +198,46 @@ class JobHandlers:
 
         return await self._noted(new_number, await self._executor.execute(plan, invocation=invocation))
 
-    def _goes_on(self, changes: JobChanges) -> bool:
-        """Whether a paused job is not paused any more: it is resumed, or scheduled for later."""
+    def _continues(self, changes: JobChanges) -> bool:
+        """Return True if a paused job will no longer be paused, because it is resumed or scheduled for later."""
         later = changes.run_at is not None and changes.run_at > self._clock()
         return changes.state is JobState.QUEUED or (later and changes.state is None)
 
     def _resumed(self, job: Job) -> Sequence[Command[Any]]:
-        """The commands of its owner."""
-        of = job.submission
-        if of.owner is None:
+        """Return the commands for the owner of a resumed job."""
+        submission = job.submission
+        if submission.owner is None:
             return ()
-        checked = CheckedJob(of.workflow, of.content_id, of.parameters, (), of.tasks)
-        return self._owners.accepted(checked, job.number, owner=of.owner, version=job.version + 1)
+        checked = CheckedJob(submission.workflow, submission.content_id, submission.parameters, (), submission.tasks)
+        return self._owners.accepted(checked, job.number, owner=submission.owner, version=job.version + 1)
 
     async def _parameters(self, number: int, submission: Submission) -> Any:
-        """As they were submitted, with secrets."""
+        """Return the parameters as they were submitted, with secrets."""
         if submission.sealed_parameters is None:
             return submission.parameters
         return from_json(await self._decrypted(number, submission.sealed_parameters))
 
     async def _addresses(self, number: int, submission: Submission) -> dict[UUID, CallbackUrl]:
-        """The addresses of the job's callbacks, with secrets."""
+        """Return the addresses of the job's callbacks, with secrets."""
         return {
-            one.id: CallbackUrl(one.url, one.url if one.sealed_url is None else await self._decrypted(number, one.sealed_url))
-            for one in submission.callbacks
+            callback.id: CallbackUrl(
+                callback.url, callback.url if callback.sealed_url is None else await self._decrypted(number, callback.sealed_url)
+            )
+            for callback in submission.callbacks
         }
 
     async def _named_again(self, submission: Submission) -> Sequence[NameCallback]:
-        return await self._callbacks.named(submission.client, {one.id: one.url for one in submission.callbacks})
+        return await self._callbacks.named(submission.client, {callback.id: callback.url for callback in submission.callbacks})
 
     async def _decrypted(self, number: int, secret: SecretRef) -> str:
         decrypted = await self._vault.read(secret.reference, owner=Job.stream(number))
         if decrypted is None:
-            raise Refused("the parameters of the job are not kept any more")
+            raise Refused("the parameters of the job are no longer stored")
         return decrypted
 
 
 def semaphore_address(url: str | None, *, field: str) -> CallbackUrl | None:
-    """None and the empty text are no address. Raises `Malformed` at `field`."""
+    """Parse the address of a semaphore. None and the empty text are no address. Raises `Malformed` at `field`."""
     return parse_callback_url(url, field=field) if url else None
 
 

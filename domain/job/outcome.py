@@ -1,7 +1,7 @@
-"""Outcomes: what the owner of a job is told of it. Pure.
+"""Outcomes: notifications of a job's owner. The functions are pure.
 
-The owner is told of each end, of a resumption after an end, and of a rerun, which makes the new job its present one. It is told at
-least once and in the log's order, and keeps quiet about a job that is not its present one.
+The owner is notified of each end, of a resumption after an end, and of a rerun, which makes the new job its present one. It is
+notified at least once and in the log's order, and ignores a job that is not its present one.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ class OutcomeKind(StrEnum):
 
 
 class JobOutcome(Value):
-    """`job` is the number of the job; of a rerun that of the new one, and `rerun_of` the old one. `files` are published files,
-    `metadata` is that of all steps together: of one name, that of the last step.
-    `version` is that of the job at this outcome: an owner that has followed a later one keeps quiet. `content_id` is the content of
-    the job."""
+    """An outcome of a job. `job` is the number of the job; for a rerun it is the new job, and `rerun_of` the old one. `files` are
+    published files. `metadata` merges the metadata of all steps; a later step overrides an earlier one.
+
+    `version` is the version of the job at this outcome; an owner that has followed a later one ignores it. `content_id` is the
+    content of the job.
+    """
 
     kind: OutcomeKind
     job: int
@@ -37,18 +39,18 @@ class JobOutcome(Value):
     content_id: str = ""
     reason: str = ""
     cause: str = ""
-    """Of a failure, a word of the workflow: whose fault it is."""
+    """The workflow's word for what is at fault, for a failure."""
     files: tuple[Output, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
     rerun_of: int | None = None
 
 
 TOPICS: Final = frozenset({events.Accepted.TOPIC, events.Completed.TOPIC, events.Broken.TOPIC, events.Queued.TOPIC})
-"""Only these events can be an outcome."""
+"""The topics of events that can be an outcome."""
 
 
 def outcome(event: DomainEvent, job: Job) -> JobOutcome | None:
-    """The outcome that a domain event of a job is, if it is one. `job` is the job after it, or later."""
+    """Return the outcome that a domain event of a job represents, or None. `job` is the job after the event, or later."""
     match event:
         case events.Accepted(rerun_of=int(old)):
             return JobOutcome(kind=OutcomeKind.RERUN, job=job.number, rerun_of=old)
@@ -64,7 +66,7 @@ def outcome(event: DomainEvent, job: Job) -> JobOutcome | None:
 
 
 def _completed(job: Job) -> JobOutcome:
-    """Without the files that steps kept for later steps."""
+    """Return the outcome of a completed job, without files that steps stored for later steps."""
     done = [task for task in job.tasks.values() if task.state is TaskState.COMPLETED and task.result is not None]
     files = tuple(output for task in done for output in task.outputs if task.result and output.name in task.result.files)
     metadata = {name: value for task in done if task.result for name, value in task.result.metadata.items()}

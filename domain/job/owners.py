@@ -1,4 +1,4 @@
-"""The owners of jobs of all rooms, as one."""
+"""The owners of jobs of all rooms, combined into one port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.kernel.command import Command
 
 
 class OwnersOfRooms:
-    """The port `JobOwners`. Each of the rooms knows its own workflows and its own owners."""
+    """The port `JobOwners`. Each room knows its own workflows and its own owners."""
 
     def __init__(self, *rooms: JobOwners) -> None:
         self._rooms = rooms
@@ -25,5 +25,5 @@ class OwnersOfRooms:
     def accepted(
         self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None, version: int = 0
     ) -> Sequence[Command[Any]]:
-        made = (room.accepted(job, number, owner=owner, rerun_of=rerun_of, version=version) for room in self._rooms)
-        return [command for commands in made for command in commands]
+        per_room = (room.accepted(job, number, owner=owner, rerun_of=rerun_of, version=version) for room in self._rooms)
+        return [command for commands in per_room for command in commands]

@@ -1,4 +1,4 @@
-"""What the use cases of jobs need from the outside."""
+"""Ports of the use cases of jobs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
 
 LoadAggregate = Callable[[str], Awaitable[AggregateRoot | None]]
-"""Gives the aggregate of a stream."""
+"""Loads the aggregate of a stream."""
 
 
 class JobNumbers(Protocol):
-    """Ids for new jobs, in ascending order. A number that is not used is lost, which does no harm."""
+    """Ids for new jobs, in ascending order. A number that is not used is lost, which is harmless."""
 
     async def draw(self) -> int: ...
 
 
 class JobNotes(Protocol):
-    """What the log of a job says beside its own events and the lines of its steps."""
+    """Notes in the log of a job, in addition to its own events and the lines of its steps."""
 
     async def note(self, number: int, accepted: Sequence[Any]) -> None:
-        """Write down what the owner says about a job, by the aggregates that its acceptance has changed."""
+        """Write the owner's remarks about a job, given the aggregates that its acceptance has changed."""
         ...
 
 
@@ -44,13 +44,14 @@ class Workflows(Protocol):
     """The workflows of this installation."""
 
     def checked_job(self, name: str, parameters: object) -> CheckedJob:
-        """Raises `Malformed` at `job.workflow`, or at the path of a parameter such as `parameters.url`; never with its value."""
+        """Check a job. Raises `Malformed` at `job.workflow`, or at the path of a parameter such as `parameters.url`; never with
+        its value."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedJob:
-    """A job with its owner, a stream. `parameters` and `run_at` are those that the owner makes of what was sent."""
+    """A job with its owner, a stream. `parameters` and `run_at` are the values that the owner derives from the request."""
 
     owner: str
     parameters: Mapping[str, Any] = field(repr=False)
@@ -58,16 +59,17 @@ class OwnedJob:
 
 
 class JobOwners(Protocol):
-    """Finds the aggregate that a job works for, where its submitter named none, and gives the commands on it. They are executed in
-    the append that accepts the job: an owner that refuses refuses the job."""
+    """Finds the aggregate that a job works for, if its submitter named none, and returns the commands for it. They are executed
+    in the append that accepts the job, so an owner that refuses also refuses the job."""
 
     async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
-        """None: the job has no owner. Raises `Malformed` where the owner, or what the job needs of it, does not exist."""
+        """Return the owner of a job, or None if it has none. Raises `Malformed` if the owner, or what the job needs of it, does
+        not exist."""
         ...
 
     def accepted(
         self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None, version: int = 0
     ) -> Sequence[Command[Any]]:
-        """The commands for a new job, or for one that is resumed: `version` is then that of the job afterwards. Empty for owners
-        that others make commands for."""
+        """Return the commands for a new job, or for one that is resumed: `version` is then the version of the job afterwards.
+        Empty for owners whose commands the submitter makes."""
         ...

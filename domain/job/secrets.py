@@ -1,4 +1,4 @@
-"""The secrets of a job's request: encrypted for the vault, masked in everything else."""
+"""The secrets of a job's request: encrypted for the vault, masked everywhere else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from domain.kernel.ports import Vault
 
 
 class JobSecrets:
-    """Encrypts what one job must not show. The command that stores the job brings `encrypted` along."""
+    """Encrypts the secrets of one job. The command that stores the job passes `encrypted` to the vault."""
 
     def __init__(self, vault: Vault, job: int) -> None:
         self._vault = vault
@@ -24,15 +24,15 @@ class JobSecrets:
         self.encrypted: list[EncryptedSecret] = []
 
     def semaphore(self, url: str, *, shown: str) -> Semaphore:
-        """`shown` is the URL without user info and query."""
+        """Return a semaphore. `shown` is the URL without user info and query."""
         return Semaphore(url=shown, sealed_url=None if shown == url else self._encrypt(url))
 
     def callback(self, key: UUID, url: str, *, shown: str) -> NamedCallback:
-        """`shown` is the URL without user info and query."""
+        """Return a callback. `shown` is the URL without user info and query."""
         return NamedCallback(id=key, url=shown, sealed_url=None if shown == url else self._encrypt(url))
 
     def submission(self, client: str, checked: CheckedJob, *, owner: str | None = None) -> Submission:
-        """What the event log stores of a request, without its callbacks."""
+        """Return the part of a request that the event log stores, without its callbacks."""
         shown = masked(checked.parameters)
         return Submission(
             client=client,

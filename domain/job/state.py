@@ -1,4 +1,4 @@
-"""State of a job: how events are applied, which slots it holds, and its snapshot. ADR 0021.
+"""The state of a job: the application of its events, the slots that it holds, and its snapshot. ADR 0021.
 
 Decisions are in `aggregate.py`.
 """
@@ -15,21 +15,21 @@ from domain.job.task import Task
 from domain.job.values import TERMINAL, JobState, Semaphore, Submission, TaskState
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.event import DomainEvent
-from domain.kernel.named_callback import held_callback
+from domain.kernel.named_callback import callback_scope
 
 
 def slots_of(client: str) -> str:
-    """The scope in which each started job of a client claims a number."""
+    """Return the scope in which each started job of a client claims a number."""
     return f"job.slot.{client}"
 
 
 def low_slots_of(client: str) -> str:
-    """The same for jobs that may not take the slots reserved for urgent ones."""
+    """Return the scope of `slots_of` for jobs that may not take the slots reserved for urgent ones."""
     return f"job.low_slot.{client}"
 
 
 class JobBase(AggregateRoot):
-    """Base of the aggregate: state, without decisions."""
+    """Base of the aggregate: its state, without decisions."""
 
     KIND: ClassVar[str] = "job"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -62,25 +62,25 @@ class JobBase(AggregateRoot):
         return self.state in TERMINAL
 
     def state_of(self, task: Task) -> TaskState:
-        """A waiting task is `READY` while its job is started and all tasks before it are completed."""
+        """Return the state of a task. A waiting task is `READY` while its job is started and all tasks before it are completed."""
         if task.state is not TaskState.WAITING or self.state is not JobState.STARTED:
             return task.state
         return TaskState.READY if self._is_next(task) else task.state
 
     @property
     def next_queue(self) -> str:
-        """The queue of the task that is ready first when the job starts; empty when no task waits for that."""
+        """The queue of the task that is ready first when the job starts; empty if no task waits for that."""
         return next((task.plan.queue for task in self.tasks.values() if self._is_next(task)), "")
 
     def first_ready(self, queue: str, at: datetime) -> Task | None:
-        """The first task of this queue that is ready and due."""
+        """Return the first task of this queue that is ready and due."""
         if self.state is not JobState.STARTED:
             return None
         ready = (task for task in self.tasks.values() if task.plan.queue == queue and self._is_next(task))
         return next((task for task in ready if task.due_at is None or task.due_at <= at), None)
 
     def _is_next(self, task: Task) -> bool:
-        """Whether the task waits for no other task."""
+        """Return True if the task waits for no other task."""
         return task.state is TaskState.WAITING and all(
             self.tasks[before].state is TaskState.COMPLETED for before in task.plan.after
         )
@@ -125,7 +125,7 @@ class JobBase(AggregateRoot):
     # --- events of commands of the engine
 
     def _when_queued(self, event: events.Queued) -> None:
-        """After a resume, failed and cancelled tasks are tried again."""
+        """Queue the job. After a resumption, failed and cancelled tasks are tried again."""
         self.state = JobState.QUEUED
         self.failed, self.reason = False, ""
         for task in self.tasks.values():
@@ -193,7 +193,7 @@ class JobBase(AggregateRoot):
 
     @property
     def holds_slot(self) -> bool:
-        """A paused job keeps its slot until its running step has ended."""
+        """True if the job has a slot. A paused job keeps its slot until its running step has ended."""
         if self.slot is None or self.state in TERMINAL:
             return False
         return self.state is JobState.STARTED or any(task.under_way for task in self.tasks.values())
@@ -201,12 +201,12 @@ class JobBase(AggregateRoot):
     def claims(self) -> frozenset[Claim]:
         if self.ended:
             return NO_CLAIMS
-        held = {Claim(held_callback(callback.id), self.key, self.id) for callback in self.submission.callbacks}
+        job_claims = {Claim(callback_scope(callback.id), self.key, self.id) for callback in self.submission.callbacks}
         if self.holds_slot:
-            held.add(Claim(slots_of(self.submission.client), str(self.slot), self.id))
+            job_claims.add(Claim(slots_of(self.submission.client), str(self.slot), self.id))
             if self.low_slot is not None:
-                held.add(Claim(low_slots_of(self.submission.client), str(self.low_slot), self.id))
-        return frozenset(held) if held else NO_CLAIMS
+                job_claims.add(Claim(low_slots_of(self.submission.client), str(self.low_slot), self.id))
+        return frozenset(job_claims) if job_claims else NO_CLAIMS
 
     def secrets(self) -> frozenset[UUID]:
         refs = [self.submission.sealed_parameters, None if self.semaphore is None else self.semaphore.sealed_url]
@@ -237,4 +237,4 @@ class JobBase(AggregateRoot):
         self.transaction_id = details["transaction_id"]
         self.failed, self.reason = details["ended"]
         self.slot, self.low_slot = details["slots"]
-        self.tasks = {kept["plan"]["id"]: Task.from_snapshot(kept) for kept in details["tasks"]}
+        self.tasks = {task["plan"]["id"]: Task.from_snapshot(task) for task in details["tasks"]}

@@ -11,8 +11,8 @@ from domain.job.values import Output, Result, TaskPlan, TaskState
 
 @dataclass(slots=True)
 class Task:
-    """`run` is the number of the current run; reports of other runs are refused. `attempts` counts the runs that were not
-    interrupted; `lost` how many of the latest runs were lost with their worker."""
+    """A task with its current run. `run` is the number of the current run; reports of other runs are refused. `attempts` counts
+    the runs that were not interrupted; `lost` counts the latest consecutive runs whose worker was lost."""
 
     plan: TaskPlan
     state: TaskState = TaskState.WAITING
@@ -35,7 +35,7 @@ class Task:
         self.state, self.due_at = TaskState.WAITING, due_at
 
     def reset(self) -> None:
-        """For a failed or cancelled task that is tried again."""
+        """Reset a failed or cancelled task that is tried again."""
         self.wait()
         self.attempts = self.lost = 0
         self.error = ""
@@ -53,20 +53,20 @@ class Task:
         }
 
     @classmethod
-    def from_snapshot(cls, kept: dict[str, Any]) -> Task:
-        run, attempts, lost = kept["counts"]
-        due, started, ended = (moment and datetime.fromisoformat(moment) for moment in kept["times"])
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Task:
+        run, attempts, lost = snapshot["counts"]
+        due, started, ended = (moment and datetime.fromisoformat(moment) for moment in snapshot["times"])
         return cls(
-            TaskPlan.model_validate(kept["plan"]),
-            TaskState(kept["state"]),
+            TaskPlan.model_validate(snapshot["plan"]),
+            TaskState(snapshot["state"]),
             run,
             attempts,
             lost,
-            kept["worker"],
+            snapshot["worker"],
             due,
             started,
             ended,
-            kept["error"],
-            tuple(map(Output.model_validate, kept["outputs"])),
-            kept["result"] and Result.model_validate(kept["result"]),
+            snapshot["error"],
+            tuple(map(Output.model_validate, snapshot["outputs"])),
+            snapshot["result"] and Result.model_validate(snapshot["result"]),
         )

@@ -43,7 +43,7 @@ class Severity(IntEnum):
 
 
 class TaskState(IntEnum):
-    """`PUBLISHING`: the step has ended, and its files are being moved to their places."""
+    """The states of a task. `PUBLISHING`: the step has ended, and its files are being moved to their places."""
 
     WAITING = 0
     READY = 1
@@ -58,7 +58,7 @@ UNDER_WAY: Final = frozenset({TaskState.RUNNING, TaskState.PUBLISHING})
 
 
 class Value(BaseModel):
-    """Part of an event."""
+    """Base of the values that are part of an event."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -90,8 +90,8 @@ class Result(Value):
 
 
 class Submission(Value):
-    """The request of a client. All of it may be shown: secrets are masked here and encrypted in the vault. `owner` is the stream of
-    the aggregate that the job works for: how the job ends becomes a command on it."""
+    """The request of a client. All of it may be shown: secrets are masked here and encrypted in the vault. `owner` is the stream
+    of the aggregate that the job works for; the end of the job becomes a command to it."""
 
     client: str
     workflow: str
@@ -104,29 +104,31 @@ class Submission(Value):
 
 
 class Semaphore(Value):
-    """The precondition of a job: an address that must answer 2xx or 3xx before the job is queued. It is called as in the HTTP API
-    (`sempahore_url`). `url` is shown; `sealed_url` is the secret of the whole URL, if that has more."""
+    """The precondition of a job: an address that must answer 2xx or 3xx before the job is queued. The HTTP API spells it
+    `sempahore_url`. `url` is shown; `sealed_url` is the secret of the whole URL, if that has more."""
 
     url: str
     sealed_url: SecretRef | None = None
 
     @property
     def mark(self) -> tuple[str, str]:
-        """Equal for equal addresses: a secret that is encrypted again has another reference and the same fingerprint."""
+        """A value that is equal for equal addresses: a secret that is encrypted again has another reference and the same
+        fingerprint."""
         return self.url, "" if self.sealed_url is None else self.sealed_url.fingerprint
 
 
 class Fenced(Conflict):
-    """A command about a run of a task that is not the current run: that was lost, given to another worker, or has ended."""
+    """Raised for a command about a run of a task that is not the current one: it was lost, given to another worker, or has
+    ended."""
 
     def __init__(self, job: str, task: int, run: int) -> None:
         super().__init__(f"run {run} of task {task} of job {job} is not the current one")
 
 
 def check_graph(tasks: Iterable[TaskPlan]) -> None:
-    """Each task depends on earlier tasks only, so there is no cycle and at least one task can start."""
-    known: set[int] = set()
+    """Check that each task depends on earlier tasks only, so that there is no cycle and at least one task can start."""
+    ids: set[int] = set()
     for task in tasks:
-        assert known.issuperset(task.after), f"task {task.name} comes after one that is not before it"
-        assert task.id not in known, f"task {task.id} is there twice"
-        known.add(task.id)
+        assert ids.issuperset(task.after), f"task {task.name} depends on a task that does not come before it"
+        assert task.id not in ids, f"task {task.id} exists twice"
+        ids.add(task.id)

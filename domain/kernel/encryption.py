@@ -33,7 +33,7 @@ class SecretRef(BaseModel):
     fingerprint: str
 
 
-def kept_or_new(stored: SecretRef | None, sent: SecretRef | None) -> SecretRef | None:
+def stored_or_new(stored: SecretRef | None, sent: SecretRef | None) -> SecretRef | None:
     """Return the reference to store after a write: the stored one if the same secret was sent again, else the new one."""
     return stored if stored is not None and sent is not None and stored.fingerprint == sent.fingerprint else sent
 

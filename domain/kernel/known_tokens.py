@@ -41,10 +41,10 @@ _FORMS: Final = (
 )
 _WEB_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9])eyJ[\w-]{8,512}\.[\w-]+(?:\.[\w-]*){0,3}")
 """A JSON web token. Its first part is an object of three or four short members."""
-SCHEME: Final = re.compile(r"\b(?P<kept>(?:Basic|Bearer|Digest)[ ]{1,8})(?P<secret>[\w.~+/=-]{12,})", re.IGNORECASE)
+SCHEME: Final = re.compile(r"\b(?P<prefix>(?:Basic|Bearer|Digest)[ ]{1,8})(?P<secret>[\w.~+/=-]{12,})", re.IGNORECASE)
 TOKEN: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})")
 
 
 def without_tokens(text: str) -> str:
     """Return the text with `****` in place of each recognised credential."""
-    return SCHEME.sub(rf"\g<kept>{MASK}", _WEB_TOKEN.sub(MASK, TOKEN.sub(MASK, text)))
+    return SCHEME.sub(rf"\g<prefix>{MASK}", _WEB_TOKEN.sub(MASK, TOKEN.sub(MASK, text)))

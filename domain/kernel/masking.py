@@ -54,7 +54,7 @@ _QUERY: Final = re.compile(r"[?#]")
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
 )
-_TOKEN: Final = re.compile(r"(?<![\w-])(?P<kept>(?:(?!\beyJ[\w-]{8})[\w-])*+)(?P<secret>eyJ[\w-]++(?:\.[\w-]*+){1,4}+)")
+_TOKEN: Final = re.compile(r"(?<![\w-])(?P<prefix>(?:(?!\beyJ[\w-]{8})[\w-])*+)(?P<secret>eyJ[\w-]++(?:\.[\w-]*+){1,4}+)")
 """A JSON web token, with the part of its word before it. A word is therefore scanned once, however often a token seems to begin in
 it."""
 _NAMED: Final = tuple(
@@ -97,24 +97,24 @@ def secret_texts(value: object) -> frozenset[str]:
 def clean_line(text: str, secrets: Set[str] = frozenset()) -> str:
     """Return a line of a log without the secrets that `secret_texts` found, and without credentials that are recognised by their
     form."""
-    return without_tokens(blotted(text, secrets))
+    return without_tokens(mask_secrets(text, secrets))
 
 
-def blotted(text: str, secrets: Set[str]) -> str:
+def mask_secrets(text: str, secrets: Set[str]) -> str:
     """Return the text without the secrets that `secret_texts` found."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
 
 
-def blotted_leaves(value: Any, secrets: Set[str]) -> Any:
-    """Return a JSON document whose texts are blotted. It stays a document, although a secret may be any text, such as `{"`."""
+def mask_secrets_in_texts(value: Any, secrets: Set[str]) -> Any:
+    """Return a JSON document whose texts are mask_secrets. It stays a document, although a secret may be any text, such as `{"`."""
     if isinstance(value, str):
-        return blotted(value, secrets)
+        return mask_secrets(value, secrets)
     if isinstance(value, list | tuple):
-        return [blotted_leaves(entry, secrets) for entry in value]
+        return [mask_secrets_in_texts(entry, secrets) for entry in value]
     if isinstance(value, Mapping):
-        return {blotted(name, secrets): blotted_leaves(inner, secrets) for name, inner in value.items()}
+        return {mask_secrets(name, secrets): mask_secrets_in_texts(inner, secrets) for name, inner in value.items()}
     return value
 
 
@@ -235,7 +235,7 @@ class _Masking:
         secret = match["secret"]
         for text in (secret, secret.strip(" \t\"'")):
             self._note(text)
-        return f"{match['kept']}{MASK}"
+        return f"{match['prefix']}{MASK}"
 
     def _values(self, text: str, name: re.Pattern[str], value: re.Pattern[str]) -> str:
         """Return the text without the values of names that denote a credential. Other values may contain names in turn."""

@@ -20,7 +20,7 @@ class NamedCallback(BaseModel):
     sealed_url: SecretRef | None = None
 
 
-def held_callback(callback: object) -> str:
+def callback_scope(callback: object) -> str:
     """Return the scope in which each aggregate claims its key while it may have more to report to this callback. The claim prevents
     the callback's removal. Jobs were the first to use the scope, hence its name."""
     return f"job.of_callback.{callback}"

@@ -47,7 +47,7 @@ def redacted_class(kind: str) -> type[Redacted]:
     return type("Redacted", (Redacted,), {"TOPIC": f"{kind}{_VERB}", "__doc__": Redacted.__doc__, "__module__": __name__})
 
 
-def tells_redaction(topic: str) -> bool:
+def records_redaction(topic: str) -> bool:
     """Return True if events of this topic record that a stream lost content."""
     return topic.endswith(_VERB)
 

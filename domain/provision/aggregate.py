@@ -11,7 +11,7 @@ from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.errors import Refused
 from domain.kernel.event import DomainEvent
 from domain.kernel.ids import hashed
-from domain.kernel.named_callback import NamedCallback, held_callback
+from domain.kernel.named_callback import NamedCallback, callback_scope
 from domain.provision import events
 from domain.provision.values import UP, ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd, Work, name_of, type_of
 
@@ -209,7 +209,7 @@ class ProvisionInfo(AggregateRoot):
         """A callback stays as long as there may be an end to tell it of."""
         if not self.exists:
             return NO_CLAIMS
-        return frozenset(Claim(held_callback(callback.id), self.key, self.id) for callback in self.callbacks)
+        return frozenset(Claim(callback_scope(callback.id), self.key, self.id) for callback in self.callbacks)
 
     def secrets(self) -> frozenset[UUID]:
         return frozenset(callback.sealed_url.reference for callback in self.callbacks if callback.sealed_url is not None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from domain.kernel.encryption import EncryptedSecret, kept_or_new
+from domain.kernel.encryption import EncryptedSecret, stored_or_new
 from domain.kernel.errors import Malformed, Refused
 from domain.kernel.named_callback import NamedCallback
 from domain.kernel.ports import Vault
@@ -54,5 +54,5 @@ def _named(
 ) -> NamedCallback:
     """With the secret of before where it is the same: deliveries that are pending refer to it."""
     secret, before = sealed.get(key), known.get(key)
-    ref = None if secret is None else kept_or_new(before.sealed_url if before is not None else None, secret.ref)
+    ref = None if secret is None else stored_or_new(before.sealed_url if before is not None else None, secret.ref)
     return NamedCallback(id=key, url=url.shown, sealed_url=ref)

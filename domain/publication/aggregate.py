@@ -10,7 +10,7 @@ from domain.destination.targets import Target
 from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, NO_SECRETS, Claim
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
-from domain.kernel.named_callback import held_callback
+from domain.kernel.named_callback import callback_scope
 from domain.publication import events
 from domain.publication.streaming import StreamedPublication
 from domain.publication.values import RUNNING, PublicationKind, PublicationState, PublicationText
@@ -196,7 +196,7 @@ class Publication(StreamedPublication):
         """A callback stays as long as there may be a change to tell it of."""
         if self.withdrawn:
             return NO_CLAIMS
-        return frozenset(Claim(held_callback(callback.id), str(self.key), self.id) for callback in self.text.callbacks)
+        return frozenset(Claim(callback_scope(callback.id), str(self.key), self.id) for callback in self.text.callbacks)
 
     def secrets(self) -> frozenset[UUID]:
         if self.withdrawn and not (self.target_left or self.open):

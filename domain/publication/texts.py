@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from domain.configuration.secrets import Split, opened, settled, split
 from domain.destination.targets import SECRETS
-from domain.kernel.encryption import EncryptedSecret, SecretRef, kept_or_new
+from domain.kernel.encryption import EncryptedSecret, SecretRef, stored_or_new
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.json_document import json_object
 from domain.kernel.ports import Vault
@@ -78,11 +78,13 @@ class TextSecrets:
 
     def of_options(self, sent: Split, *, stored: Mapping[str, SecretRef]) -> dict[str, SecretRef]:
         """The secrets after a write: a secret that is null or absent stays as it is while its object is there, and "" clears it."""
-        refs = {path: kept_or_new(stored.get(path), self.sealed(secret)) if secret else None for path, secret in sent.sent.items()}
+        refs = {
+            path: stored_or_new(stored.get(path), self.sealed(secret)) if secret else None for path, secret in sent.sent.items()
+        }
         return settled(stored, refs, holders=sent.holders)
 
 
-async def opened_options(text: PublicationText, vault: Vault, *, owner: str) -> dict[str, Any]:
+async def options_with_secrets(text: PublicationText, vault: Vault, *, owner: str) -> dict[str, Any]:
     """The options with their secrets."""
     read = {place: await vault.read(ref.reference, owner=owner) for place, ref in text.secrets.items()}
     secrets = {place: secret for place, secret in read.items() if secret is not None}

@@ -23,7 +23,7 @@ from domain.configuration.secrets import (
     split,
 )
 from domain.kernel.aggregate import NO_SECRETS
-from domain.kernel.encryption import SecretRef, kept_or_new
+from domain.kernel.encryption import SecretRef, stored_or_new
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.json_document import Section
 from domain.kernel.strict_json import path_inside
@@ -79,7 +79,7 @@ class ConfiguredRecord(Record):
         assert isinstance(sent_text, SentConfiguration)
         places = cls._places(stored, sent_text)
         stored_secrets = {place: stored.secrets[before] for place, before in places.items()}
-        sent = {place: kept_or_new(stored_secrets.get(place), ref) for place, ref in sent_text.sent.items()}
+        sent = {place: stored_or_new(stored_secrets.get(place), ref) for place, ref in sent_text.sent.items()}
         kept = settled(stored_secrets, sent, holders=sent_text.holders)
         cls._check_origins({place: places[place] for place in kept if place not in sent}, sent_text, stored=stored)
         missing = [place for place in sent_text.required if place not in kept and place not in sent]

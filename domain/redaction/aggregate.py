@@ -1,4 +1,4 @@
-"""A redaction of the log: which events lost what, and why."""
+"""A redaction of the log: the events that lost content, and the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.redaction.events import LogRedacted, Part
 
 
 class Redaction(AggregateRoot):
-    """One append that erased something. It never changes."""
+    """One append that erased content. It never changes."""
 
     KIND: ClassVar[str] = "log"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -31,7 +31,7 @@ class Redaction(AggregateRoot):
         self.reason, self.parts, self.positions = event.reason, event.parts, event.positions
 
     def _to_snapshot(self) -> dict[str, Any]:
-        return {"reason": self.reason, "parts": list(self.parts), "positions": [list(one) for one in self.positions]}
+        return {"reason": self.reason, "parts": list(self.parts), "positions": [list(bounds) for bounds in self.positions]}
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:
         self.reason, self.parts = details["reason"], tuple(map(Part, details["parts"]))
@@ -42,11 +42,11 @@ LogRedacted.AGGREGATE = Redaction
 
 
 def ranges(positions: Iterable[int]) -> list[tuple[int, int]]:
-    """Positions as ranges without gaps, each with its first and last one."""
-    found: list[tuple[int, int]] = []
+    """Return the positions as ranges without gaps, each with its first and last position."""
+    merged: list[tuple[int, int]] = []
     for position in sorted(set(positions)):
-        if found and found[-1][1] == position - 1:
-            found[-1] = (found[-1][0], position)
+        if merged and merged[-1][1] == position - 1:
+            merged[-1] = (merged[-1][0], position)
         else:
-            found.append((position, position))
-    return found
+            merged.append((position, position))
+    return merged

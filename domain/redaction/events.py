@@ -9,14 +9,14 @@ from domain.kernel.event import DomainEvent, FirstEvent
 
 
 class Part(StrEnum):
-    """What of an event can be erased: its own fields, or who caused it and in which request."""
+    """A part of an event that can be erased: its own fields, or its actor and request."""
 
     CONTENT = "content"
     CAUSE = "cause"
 
 
 class LogRedacted(FirstEvent):
-    """Parts of earlier events were erased, in the same append. Read by `log_redact()` and by every verifier of the log."""
+    """Parts of earlier events were erased, in the same append. `log_redact()` and every verifier of the log read this event."""
 
     TOPIC: ClassVar[str] = "log.redacted"
 

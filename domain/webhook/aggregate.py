@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.kernel.encryption import SecretRef, kept_or_new
+from domain.kernel.encryption import SecretRef, stored_or_new
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.urls import check_url, origin
 from domain.webhook.basic_auth import check_username
@@ -127,7 +127,7 @@ def _origin_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldErro
 
 def _kept_secrets(values: Mapping[str, Any], stored: Any) -> dict[str, SecretRef]:
     before = _stored_secrets(stored)
-    after = {**before, **{name: kept_or_new(before.get(name), ref) for name, ref in values.get("secrets", {}).items()}}
+    after = {**before, **{name: stored_or_new(before.get(name), ref) for name, ref in values.get("secrets", {}).items()}}
     text = _after(_HEADERS, values, stored)
     used = {*_WITHOUT_HEADER, *(secret_name(header.name) for header in headers_in(text) if header.value is None)}
     return {name: ref for name, ref in after.items() if ref is not None and name in used}

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Final
 from uuid import UUID
 
-from domain.kernel.named_callback import held_callback
+from domain.kernel.named_callback import callback_scope
 from domain.webhook.callback import Callback
 from projections.kernel.arrays import texts, uuids
 from projections.kernel.database import Database
@@ -26,7 +26,7 @@ AT_ONCE = 500
 _WITHOUT_JOBS = f"""
 SELECT ({HEAD}), r.label, r.id::uuid FROM record_view r
 WHERE r.kind = '{Callback.KIND}' AND NOT r.deleted AND r.label < %(before)s AND (r.label, r.id) > (%(label)s, %(id)s)
-  AND (SELECT true FROM unique_claims c WHERE c.scope = '{held_callback("")}' || r.id ORDER BY c.value LIMIT 1) IS NULL
+  AND (SELECT true FROM unique_claims c WHERE c.scope = '{callback_scope("")}' || r.id ORDER BY c.value LIMIT 1) IS NULL
 ORDER BY r.label, r.id LIMIT {AT_ONCE}
 """
 _READ_TO = "SELECT coalesce(min(position), 0) FROM consumer_shards WHERE consumer = %s"

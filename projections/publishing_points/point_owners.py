@@ -22,7 +22,7 @@ class PointOwners:
         self._channels = channels
         self._name = name
 
-    async def taken(self, text: str, *, channel: object) -> Sequence[str]:
+    async def taken_points(self, text: str, *, channel: object) -> Sequence[str]:
         """Return the points in a channel's configuration to which other channels send, except those to which it already sends."""
         configured = {name for point in watched_points(text) if (name := self._name(point.url)) is not None}
         if not configured:

@@ -101,7 +101,7 @@ class Rotation:
 
         `waiting` is called with the processes that have not done so, whenever they change.
         """
-        await self._until(lambda process: set(self._ring.held) <= set(process.master_keys or ()), waiting)
+        await self._until(lambda process: set(self._ring.fingerprints) <= set(process.master_keys or ()), waiting)
         await self._database.execute(_SWITCH)
         await self._until(lambda process: (process.master_keys or [""])[0] == self._fingerprints.new, waiting)
 

@@ -23,7 +23,7 @@ _UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
 def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith(("#", "["))]
     values = dict(line.split("=", 1) for line in lines)
-    assert len(values) == len(lines), "a name is there twice"
+    assert len(values) == len(lines), "a name exists twice"
     found = re.fullmatch(r"/opt/medialedger/bin/medialedger (\w+)( \$ROLES)?", values["ExecStart"])
     assert found is not None
     assert COMMANDS[found[1]].serves

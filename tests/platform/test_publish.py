@@ -110,7 +110,7 @@ async def test_what_cannot_be_a_destination_is_said(inner: Core, call: Call, mon
     for target, config, reason in (
         ("S3", "{}", "destinationJson.bucket: "),
         ("S3", "[]", "destinationJson: "),
-        ("SFTP", '{"path": "../up"}', "destinationJson.path: may not lead upwards"),
+        ("SFTP", '{"path": "../up"}', "destinationJson.path: may not contain `..`"),
     ):
         code, said, error = await call("destination", "add", "Archive", "--target", target, "--config", "-", typed=config)
         assert (code, said) == (1, "")

@@ -154,12 +154,12 @@ async def test_the_point_of_another_channel_is_taken_for_all_but_admins(studio: 
     """The encoder of the second channel got a token with which it could write in place of the first."""
     owners = PointOwners(studio.core.database, known[ChannelPointsReader], named)
     first = await studio.channel(f"{OWN}news", f"{OWN}news-b")
-    assert await owners.taken(sending_to(f"{OWN}news-b", f"{OWN}mine"), channel=UUID(int=1)) == ["news-b"]
-    assert await owners.taken(sending_to(f"{OWN}mine", "http://other.test/origin/live/news"), channel=UUID(int=1)) == []
-    assert await owners.taken(sending_to(f"{OWN}news", f"{OWN}news-b"), channel=first) == []
+    assert await owners.taken_points(sending_to(f"{OWN}news-b", f"{OWN}mine"), channel=UUID(int=1)) == ["news-b"]
+    assert await owners.taken_points(sending_to(f"{OWN}mine", "http://other.test/origin/live/news"), channel=UUID(int=1)) == []
+    assert await owners.taken_points(sending_to(f"{OWN}news", f"{OWN}news-b"), channel=first) == []
     second = await studio.channel(f"{OWN}news")
-    assert await owners.taken(sending_to(f"{OWN}news"), channel=second) == [], "an admin has let it send there"
+    assert await owners.taken_points(sending_to(f"{OWN}news"), channel=second) == [], "an admin has let it send there"
     escaped = sending_to(f"{OWN}news-b").replace("/", "\\/")
-    assert await owners.taken(escaped, channel=second) == ["news-b"], "however it is written"
+    assert await owners.taken_points(escaped, channel=second) == ["news-b"], "however it is written"
     (await studio.http.delete(f"/api/channel/{first}")).raise_for_status()
-    assert await owners.taken(sending_to(f"{OWN}news-b"), channel=second) == []
+    assert await owners.taken_points(sending_to(f"{OWN}news-b"), channel=second) == []

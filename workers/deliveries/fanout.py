@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from domain.kernel.redaction import tells_redaction
+from domain.kernel.redaction import records_redaction
 from projections.deliveries.fanout import NewDelivery, insert
 from projections.deliveries.keys import Source
 from projections.log.reader import LoggedEvent
@@ -57,7 +57,7 @@ class DeliveryFanout(Generic[M]):
         memory = await self._as_of(start) if late else self._memory
         memory.position = records[-1].position
         for record in records:
-            if tells_redaction(record.topic):
+            if records_redaction(record.topic):
                 self._forget(memory, record)
         deliveries = await self._deliveries(memory, records, start=start)
         if late and self._outdates(records):

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from domain.job.values import Result, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
-from domain.kernel.masking import blotted, blotted_leaves, clean_line
+from domain.kernel.masking import clean_line, mask_secrets, mask_secrets_in_texts
 from projections.job.log_lines import Line, Progress, write
 from projections.job.queue import Run
 from projections.kernel.background_task import BackgroundTask, start_task
@@ -103,8 +103,8 @@ class StepReporter:
         """
         files, metadata = result.files, result.metadata
         if self._secrets:
-            files = tuple(blotted(name, self._secrets) for name in files)
-            metadata = blotted_leaves(metadata, self._secrets)
+            files = tuple(mask_secrets(name, self._secrets) for name in files)
+            metadata = mask_secrets_in_texts(metadata, self._secrets)
         return Result(message=self.clean(result.message), files=files, metadata=metadata)
 
     async def flush(self) -> None:

@@ -12,7 +12,7 @@ from domain.kernel.ports import Vault
 from domain.publication.aggregate import Publication
 from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.texts import opened_options
+from domain.publication.texts import options_with_secrets
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
 from workers.live_ports import LIVE, live_face
@@ -67,7 +67,7 @@ class TargetContents:
             await closed(target)
 
     async def _order(self, publication: PublicationRow) -> PublicationOrder:
-        options = await opened_options(publication.text, self._vault, owner=Publication.stream(publication.id))
+        options = await options_with_secrets(publication.text, self._vault, owner=Publication.stream(publication.id))
         text = publication.text
         return PublicationOrder(publication.name_at_target, publication.content_id, text.title, text.description, options)
 

@@ -8,7 +8,7 @@ from domain.destination.handlers import DestinationHandlers
 from domain.kernel.ports import Vault
 from domain.publication.aggregate import Publication
 from domain.publication.ports import PublicationLookup
-from domain.publication.texts import opened_options
+from domain.publication.texts import options_with_secrets
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
 from workers.target_ports import OpenedDestination, PublicationOrder, TargetFailed
@@ -41,6 +41,6 @@ class UploadOpening:
             raise TargetFailed("destination", "The destination is not active: activate it, and run the job again.")
         if destination.details.target is not row.target:
             raise TargetFailed("destination", "The destination has another target now: create the publication again.")
-        options = await opened_options(row.text, self._vault, owner=Publication.stream(publication))
+        options = await options_with_secrets(row.text, self._vault, owner=Publication.stream(publication))
         order = PublicationOrder(row.id, row.content_id, row.text.title, row.text.description, options)
         return OpenedDestination(int(row.target), await self._destinations.configuration(destination), order)

@@ -139,7 +139,7 @@ async def test_what_is_refused(memory: Memory, files: MemoryMediaFiles, captions
 
 async def test_a_caption_is_not_renamed(memory: Memory, files: MemoryMediaFiles) -> None:
     await memory.given(requested())
-    with pytest.raises(Refused, match="keeps its name"):
+    with pytest.raises(Refused, match="cannot be renamed"):
         await handlers(memory, files).rename(KEY, "x", invocation=ME)
 
 

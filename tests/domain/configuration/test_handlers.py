@@ -29,7 +29,7 @@ REGISTERED, AMENDED = "channel.registered", "channel.amended"
 class Owners:
     """Another channel sends to the point `news`."""
 
-    async def taken(self, text: str, *, channel: object) -> Sequence[str]:
+    async def taken_points(self, text: str, *, channel: object) -> Sequence[str]:
         return ["news"] if "/news" in text else []
 
 

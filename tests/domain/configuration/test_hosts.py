@@ -1,10 +1,10 @@
-"""What provisioning tells of hosts, and how addresses are filled with it."""
+"""What provisioning tells of hosts, and how addresses are fill_placeholders with it."""
 
 from __future__ import annotations
 
 import pytest
 
-from domain.configuration.hosts import LISTED, filled, hosts_in, is_listed, is_open, with_told
+from domain.configuration.hosts import LISTED, fill_placeholders, has_placeholder, hosts_in, is_listed, merge_reported
 
 
 def test_the_hosts_of_resources_are_found_in_any_case() -> None:
@@ -33,10 +33,10 @@ def test_what_is_no_host_fills_nothing(value: object) -> None:
 
 def test_what_a_profile_alone_says_of_a_host_is_marked() -> None:
     listed = {"name": "o", "DNS": "evil.example", "dns": "evil.example", "IPAddress": "192.0.2.7", "internalDns": None}
-    some = with_told(listed, {"name": "o", "dns": "o.example"})
+    some = merge_reported(listed, {"name": "o", "dns": "o.example"})
     assert some == {"name": "o", "dns": "o.example", "IPAddress": "192.0.2.7", "internalDns": None, LISTED: ["ipAddress"]}
-    assert with_told({"name": "o"}, {"dns": "o.example"}) == {"name": "o", "dns": "o.example"}
-    forged = with_told({**listed, LISTED: []}, {})
+    assert merge_reported({"name": "o"}, {"dns": "o.example"}) == {"name": "o", "dns": "o.example"}
+    forged = merge_reported({**listed, LISTED: []}, {})
     for resource, static, of_profile in (
         (some, False, ["http://{ipaddress}/"]),
         (some, True, ["http://{DNS}/", "http://{ipaddress}/"]),
@@ -60,5 +60,5 @@ def test_what_a_profile_alone_says_of_a_host_is_marked() -> None:
 )
 def test_addresses_are_filled_with_what_is_known(url: str, told: str) -> None:
     [host] = hosts_in([{"name": "o", "dns": "o.example", "ipAddress": "2001:db8::7"}]).values()
-    assert filled(url, host) == told
-    assert is_open(told) == ("{" in told)
+    assert fill_placeholders(url, host) == told
+    assert has_placeholder(told) == ("{" in told)

@@ -15,9 +15,9 @@ from domain.kernel.credentials import hints_at_credential, speaks_of_credential
 from domain.kernel.inside import Inside
 from domain.kernel.known_tokens import MASK
 from domain.kernel.masking import (
-    blotted,
-    blotted_leaves,
     clean_line,
+    mask_secrets,
+    mask_secrets_in_texts,
     masked,
     masked_for_strangers,
     masked_headers,
@@ -256,10 +256,10 @@ def test_what_was_taken_is_blotted_out_of_a_line() -> None:
         "said say%20%22when%22",
         "pin 123456",
     ):
-        shown = blotted(line, secrets)
+        shown = mask_secrets(line, secrets)
         assert MASK in shown
         assert not any(secret in shown for secret in secrets)
-    assert blotted("me, the main profile, abc, True", secrets) == "me, the main profile, abc, True"
+    assert mask_secrets("me, the main profile, abc, True", secrets) == "me, the main profile, abc, True"
     assert secret_texts({"password": MASK, "token": None}) == frozenset()
 
 
@@ -267,7 +267,7 @@ def test_a_document_keeps_its_shape_when_it_is_blotted() -> None:
     """As JSON text it would be no JSON any more: these secrets are parts of its syntax."""
     secrets = secret_texts({"password": 1000, "token": '{"size"', "apiKey": "true", "pin": "null"})
     document = {"size": 1000, "said": ["1000 true", {"null": None}], "ok": True}
-    assert blotted_leaves(document, secrets) == {"size": 1000, "said": [f"{MASK} {MASK}", {MASK: None}], "ok": True}
+    assert mask_secrets_in_texts(document, secrets) == {"size": 1000, "said": [f"{MASK} {MASK}", {MASK: None}], "ok": True}
 
 
 _plain_names = st.sampled_from(["title", "size", "keyframes", "list", "author"])
@@ -331,7 +331,7 @@ def test_no_secret_is_left_and_masking_twice_is_masking_once(value: Any) -> None
     assert "s3cr3t" not in json.dumps(shown)
     assert masked(shown) == shown
     assert secret_texts(shown) == frozenset()
-    assert "s3cr3t" not in blotted(json.dumps(value), secret_texts(value))
+    assert "s3cr3t" not in mask_secrets(json.dumps(value), secret_texts(value))
 
 
 @given(_plain)

@@ -14,7 +14,7 @@ from api.media.webhook.delivery_responses import Delivery
 from api.wiring.core import Core
 from domain.kernel.clock import iso
 from domain.kernel.errors import Refused
-from domain.kernel.named_callback import NamedCallback, held_callback
+from domain.kernel.named_callback import NamedCallback, callback_scope
 from domain.provision import events
 from domain.provision.aggregate import ProvisionInfo
 from domain.provision.values import ENDED, ProvisionState
@@ -74,7 +74,7 @@ def test_a_callback_is_held_as_long_as_there_may_be_an_end() -> None:
         assert root is not None
         scopes = {claim.scope for claim in root.claims()}
         assert ProvisionInfo.from_snapshot(stream=root.id, version=root.version, state=root.snapshot()).callbacks == (callback,)
-        assert scopes == ({held_callback(callback.id)} if held else set())
+        assert scopes == ({callback_scope(callback.id)} if held else set())
 
 
 def about(event: UUID) -> DeliveryFilter:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from domain.configuration.channel import StatusCheckStrategy
-from domain.configuration.hosts import is_open
+from domain.configuration.hosts import has_placeholder
 from domain.configuration.points import UNKNOWN, WatchedPoint
 from domain.kernel.clock import Clock, iso
 from domain.media_event.playback.stream import split_url, url_below
@@ -151,7 +151,7 @@ class _Timestamp:
 
 def _manifests(point: WatchedPoint) -> tuple[str, ...]:
     """What the channel says, else what the kind of the point's address suggests."""
-    if known := tuple(url for url in point.manifests if not is_open(url)):
+    if known := tuple(url for url in point.manifests if not has_placeholder(url)):
         return known
     path = split_url(point.url)[0].lower()
     if path.endswith((".m3u8", ".mpd")):

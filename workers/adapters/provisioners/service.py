@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, StrictInt, StrictStr
 
-from domain.configuration.hosts import with_told
+from domain.configuration.hosts import merge_reported
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, checked
 from domain.provision.desired import Desired, Provided
@@ -261,7 +261,7 @@ class _Run:
         settled = self._last.status == "ended" and self._last.run == self._desired.number
         there = {name_of(resource): resource for resource in self._last.resources}
         up = [
-            with_told(wanted, {name: value for name, value in there[name_of(wanted)].items() if name != "up"})
+            merge_reported(wanted, {name: value for name, value in there[name_of(wanted)].items() if name != "up"})
             for wanted in self._desired.resources
             if name_of(wanted) in there and there[name_of(wanted)].get("up", True) is True
         ]

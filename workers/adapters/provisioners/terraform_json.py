@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.configuration.hosts import with_told
+from domain.configuration.hosts import merge_reported
 from domain.provision.values import name_of
 
 _LOCK: Final = re.compile(r"Error acquiring the state lock")
@@ -98,7 +98,7 @@ class State:
             tainted = [taint for index, taint in self.objects.values() if index == name]
             is_up = name not in lacking and (not any(tainted) if tainted else complete)
             if is_up:
-                found.append(with_told(resource, told.get(name, {})))
+                found.append(merge_reported(resource, told.get(name, {})))
         return found
 
 
