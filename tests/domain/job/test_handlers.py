@@ -371,5 +371,5 @@ class TestRerun:
     async def test_without_its_secrets_a_job_cannot_be_rerun(self, memory: Memory, handlers: JobHandlers) -> None:
         await handlers.submit_job(new_job(parameters={"password": SECRET}), invocation=ME)
         memory.log.vault.clear()
-        with pytest.raises(Refused, match="not kept any more"):
+        with pytest.raises(Refused, match="no longer stored"):
             await handlers.rerun_job(17, invocation=ME)
