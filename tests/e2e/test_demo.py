@@ -122,4 +122,4 @@ def test_up_demo_puts_a_picture_on_the_air_and_makes_films_that_are_removed_agai
 
 
 def published_states(http: httpx.Client) -> set[str]:
-    return {one["publicationStateString"] for one in call(http, "GET", "/api/vodpublications/")["results"]}
+    return {result["publicationStateString"] for result in call(http, "GET", "/api/vodpublications/")["results"]}

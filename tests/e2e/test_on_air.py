@@ -122,7 +122,7 @@ def test_it_is_on_the_air_again_after_a_kill_and_leaves_nothing_behind(started: 
         until(lambda: len(news.pictures()) >= 2 and len(news.pictures("-b")) >= 2)
         encoders = children("ffmpeg", of=product.process.pid)
         product.kill()
-        until(lambda: not any(alive(one) for one in encoders))
+        until(lambda: not any(alive(encoder) for encoder in encoders))
 
         again = started.start(home, admin_api_key=KEY, port=product.address.rpartition(":")[2]).until_ready()
         until(lambda: len(news.sessions()) == 2)
@@ -132,4 +132,4 @@ def test_it_is_on_the_air_again_after_a_kill_and_leaves_nothing_behind(started: 
         assert encoders
         again.signal(signal.SIGINT)
         assert again.ended() == 0
-        assert not any(alive(one) for one in encoders)
+        assert not any(alive(encoder) for encoder in encoders)

@@ -74,4 +74,4 @@ def _sign(http: httpx.Client, event: str, job: int) -> tuple[int, list[str], str
     state = int(http.get(f"/api/event/{event}").raise_for_status().json()["state"])
     sessions = http.get(f"/api/health/live/session/event/{event}").raise_for_status().json()
     found = http.get(f"/engine/jobs/{job}", headers={"client": "admin"}).raise_for_status().json()
-    return state, [one["state"] for one in sessions], found["queue_state"]
+    return state, [session["state"] for session in sessions], found["queue_state"]

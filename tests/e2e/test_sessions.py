@@ -72,12 +72,12 @@ async def on_air(inner: Core, receiver: Receiver) -> UUID:
 
 def owner(workers: list[Product]) -> Product:
     """Whose child ffmpeg is."""
-    [found] = [one for one in workers if children("ffmpeg", of=one.process.pid)]
+    [found] = [worker for worker in workers if children("ffmpeg", of=worker.process.pid)]
     return found
 
 
 def numbers(receiver: Receiver) -> list[int]:
-    return [one.session for one in receiver.media("a")]
+    return [medium.session for medium in receiver.media("a")]
 
 
 async def taken_over(receiver: Receiver) -> float:
@@ -88,7 +88,7 @@ async def taken_over(receiver: Receiver) -> float:
 
 async def off_air(inner: Core, key: UUID, workers: list[Product]) -> None:
     await do(inner, ChangeEventState(key, STOPPED))
-    await until(lambda: not any(children("ffmpeg", of=one.process.pid) for one in workers), seconds=60)
+    await until(lambda: not any(children("ffmpeg", of=worker.process.pid) for worker in workers), seconds=60)
 
 
 @pytest.mark.long
@@ -120,7 +120,7 @@ async def test_a_killed_worker_leaves_no_encoder_and_is_replaced(
     killed.kill()
     await until(lambda: not Path(f"/proc/{child}").exists(), seconds=30)
     await taken_over(receiver)
-    [left] = [one for one in workers if one is not killed]
+    [left] = [worker for worker in workers if worker is not killed]
     await off_air(inner, key, [left])
     assert numbers(receiver) == sorted(numbers(receiver))
 
@@ -134,6 +134,6 @@ async def test_a_worker_that_is_asked_to_stop_hands_over_at_once(
     stopped.signal(signal.SIGTERM)
     await taken_over(receiver)
     assert await asyncio.to_thread(stopped.ended) == 0
-    [left] = [one for one in workers if one is not stopped]
+    [left] = [worker for worker in workers if worker is not stopped]
     await off_air(inner, key, [left])
     assert numbers(receiver) == sorted(numbers(receiver))

@@ -79,8 +79,8 @@ class Live:
         """The same of DASH, which the ffmpeg of the tests does not read: all segments of the highest video, joined."""
         url = f"{self.url}/{manifest}"
         listed = dash.parse(self.fetched(url).content, url, now=time()).tracks["main"]
-        resources = [one.init for one in listed[:1] if one.init is not None] + [one.resource for one in listed]
-        to.write_bytes(b"".join(self.fetched(one.url).raise_for_status().content for one in resources))
+        resources = [entry.init for entry in listed[:1] if entry.init is not None] + [entry.resource for entry in listed]
+        to.write_bytes(b"".join(self.fetched(resource.url).raise_for_status().content for resource in resources))
         return numbers(to)
 
 

@@ -156,7 +156,7 @@ def test_on_a_full_disk_nothing_half_written_is_played_and_it_goes_on_with_room(
         status = live.put(f"s{number}.m4s", sent[number]).status_code
         if status == 201:
             taken.append(number)
-            listed = "".join(f"#EXTINF:1,\ns{one}.m4s\n" for one in taken)
+            listed = "".join(f"#EXTINF:1,\ns{name}.m4s\n" for name in taken)
             status = live.put("i.m3u8", f'#EXTM3U\n#EXT-X-MAP:URI="init.mp4"\n{listed}'.encode()).status_code
         return status
 
@@ -300,12 +300,12 @@ def test_many_read_while_one_writes(origin: Product, start: Callable[..., Produc
     live, other = Live(origin, "read"), Live(start(), "read")
     encoder = Encoder(film, [*copied("0:v"), *FMP4, f"{live.url}/index.m3u8"], token=live.token(1), rate=1)
 
-    def read(one: Live) -> int:
+    def read(live: Live) -> int:
         count = 0
         with closing(httpx.Client(timeout=60, verify=False)) as client:
-            while "#EXT-X-ENDLIST" not in (text := client.get(f"{one.url}/tracks/index.m3u8").text):
+            while "#EXT-X-ENDLIST" not in (text := client.get(f"{live.url}/tracks/index.m3u8").text):
                 for line in [line for line in text.splitlines() if line.endswith((".m4s", ".mp4"))][-2:]:
-                    got = client.get(f"{one.url}/tracks/{line}")
+                    got = client.get(f"{live.url}/tracks/{line}")
                     assert got.status_code == 200
                     assert got.content[4:8] in (b"styp", b"moof", b"ftyp")
                     count += 1

@@ -35,7 +35,7 @@ def test_hls_in_fragments_of_two_sizes_with_separate_sound(origin: Product, film
     assert "RESOLUTION=128x96" in master.text
     assert "RESOLUTION=64x48" in master.text
     found = probed(live.playable("master.m3u8"))["streams"]
-    assert {(one["codec_type"], one.get("width")) for one in found} == {("video", 128), ("video", 64), ("audio", None)}
+    assert {(match["codec_type"], match.get("width")) for match in found} == {("video", 128), ("video", 64), ("audio", None)}
     for playlist in ("tracks/high-index.m3u8", "tracks/low-index.m3u8", "archive/master.m3u8"):
         assert live.shown(playlist) == ALL, playlist
     for manifest in ("manifest.mpd", "archive/manifest.mpd"):
@@ -62,7 +62,7 @@ def test_streams_of_fragments(origin: Product, film: Path, tmp_path: Path) -> No
         assert live.shown(playlist) == ALL, playlist
     for manifest in ("manifest.mpd", "archive/manifest.mpd"):
         assert live.listed(manifest, tmp_path / "film.mp4") == ALL, manifest
-    assert {one["codec_type"] for one in probed(live.playable("master.m3u8"))["streams"]} == {"video", "audio"}
+    assert {stream["codec_type"] for stream in probed(live.playable("master.m3u8"))["streams"]} == {"video", "audio"}
 
 
 def test_state_pages_tell_of_the_stream(origin: Product, film: Path) -> None:

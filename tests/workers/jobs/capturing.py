@@ -21,7 +21,7 @@ from workers.kernel.forked import ForkServer
 
 @dataclass
 class Studio:
-    """One media root, a pool of step processes, and streams that are made once."""
+    """A media root, a pool of step processes, and streams that are made once."""
 
     hosts: StepProcessPool
     root: Path
@@ -52,26 +52,26 @@ class Studio:
         return await self.hosts.run(ordered, self.listener)
 
     async def captured(self, sources: Sequence[str], start: str, end: str, **given: Any) -> Path:
-        """The file that was made, in its workspace."""
+        """Capture a stream, and return the new file, in its workspace."""
         ended = await self.ended(sources, start, end, **given)
-        assert isinstance(ended, Finished), (ended, self.told)
+        assert isinstance(ended, Finished), (ended, self.log_text)
         self.gaps = ended.result.metadata["gaps"]
         places = MediaPaths(self.root, 17)
         for output in ended.outputs:
-            kept = self.root / output.name
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            (places.workspace(2, given.get("run", 1)) / output.path).replace(kept)
+            kept_file = self.root / output.name
+            kept_file.parent.mkdir(parents=True, exist_ok=True)
+            (places.workspace(2, given.get("run", 1)) / output.path).replace(kept_file)
         joining = replace(order("join", workflow="vod_capture", **self.given), task=3)
         made = await self.hosts.run(joining, self.listener)
-        assert isinstance(made, Finished), (made, self.told)
+        assert isinstance(made, Finished), (made, self.log_text)
         self.made = made.result.metadata
         folder = places.workspace(3, 1)
-        self.texts = {one["name"]: folder / one["file"] for one in self.made["texts"]}
-        [output] = [one for one in made.outputs if one.name.endswith(".mp4")]
+        self.texts = {text["name"]: folder / text["file"] for text in self.made["texts"]}
+        [output] = [output for output in made.outputs if output.name.endswith(".mp4")]
         return folder / output.path
 
     @property
-    def told(self) -> str:
+    def log_text(self) -> str:
         return "\n".join(message for _, message in self.listener.lines)
 
 

@@ -1,4 +1,4 @@
-"""A page in Chromium, of which pictures can be taken: by the DevTools protocol, which shows video that scripts may not read."""
+"""A page in Chromium of which pictures can be taken, by the DevTools protocol, which shows video that scripts may not read."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Page:
         await self._asked("Page.navigate", url=address)
 
     async def picture(self, *, width: int, height: int) -> bytes:
-        """The upper left corner, as JPEG."""
+        """Return the upper left corner of the page as JPEG."""
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         return b64decode((await self._asked("Page.captureScreenshot", format="jpeg", clip=clip))["data"])
 
     async def _asked(self, method: str, **parameters: Any) -> dict[str, Any]:
         async with self._session.get(f"http://127.0.0.1:{self._port}/json/list") as answer:
-            found: list[dict[str, Any]] = await answer.json()
-        [address] = [one["webSocketDebuggerUrl"] for one in found if one["type"] == "page"]
+            targets: list[dict[str, Any]] = await answer.json()
+        [address] = [match["webSocketDebuggerUrl"] for match in targets if match["type"] == "page"]
         async with self._session.ws_connect(address, max_msg_size=0) as channel:
             await channel.send_json({"id": 1, "method": method, "params": parameters})
             result: dict[str, Any] = (await channel.receive_json())["result"]

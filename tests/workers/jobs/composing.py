@@ -1,4 +1,4 @@
-"""Playlists for tests: sources whose frames say their numbers, and what is measured of a film that was made of them."""
+"""Playlists for tests: sources whose frames show their numbers, and measurements of a film that was made from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def event(number: int) -> str:
 def source(
     root: Path, number: int, *options: str, frames: int = FRAMES, fps: str = "25", decibels: float | None = -5.0, hertz: int = 440
 ) -> Path:
-    """The film of an Event. Without `decibels` it has no sound."""
+    """Make the film of an Event. Without `decibels` it has no sound."""
     path = root / event(number) / f"{event(number)}.mp4"
     path.parent.mkdir(parents=True)
     coded = options or H264
@@ -45,26 +45,26 @@ def playlist(*items: dict[str, Any]) -> dict[str, Any]:
 
 
 def lufs(path: Path, begin: float, seconds: float) -> float:
-    """The integrated loudness between two times, by EBU R 128."""
+    """Return the integrated loudness between two times, by EBU R 128."""
     asked = [tool("ffmpeg"), "-hide_banner", "-nostats", "-ss", str(begin), "-t", str(seconds), "-i", str(path)]
     asked += ["-vn", "-af", "ebur128=framelog=quiet", "-f", "null", "-"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stderr
-    return float(findall(r"I:\s+(-?[\d.]+) LUFS", told)[-1])
+    output = subprocess.run(asked, capture_output=True, text=True, check=True).stderr
+    return float(findall(r"I:\s+(-?[\d.]+) LUFS", output)[-1])
 
 
 def gaps(path: Path, stream: str) -> list[float]:
-    """How far the time stamps of a track are apart, each once, in order of size."""
+    """Return the distinct distances between the time stamps of a track, in order of size."""
     packets = probed(path, "-select_streams", stream, "-show_entries", "packet=pts_time")["packets"]
-    times = sorted(float(one["pts_time"]) for one in packets)
+    times = sorted(float(packet["pts_time"]) for packet in packets)
     return sorted({round(b - a, 4) for a, b in pairwise(times)})
 
 
 def digests(path: Path, stream: str) -> list[str]:
-    """Of what is coded in the packets of a track."""
+    """Return the digests of the packets of a track."""
     shown = ("-select_streams", stream, "-show_data_hash", "sha256", "-show_entries", "packet=data_hash")
-    return [one["data_hash"] for one in probed(path, *shown)["packets"]]
+    return [packet["data_hash"] for packet in probed(path, *shown)["packets"]]
 
 
 def keys(path: Path) -> list[float]:
     packets = probed(path, "-select_streams", "v:0", "-show_entries", "packet=pts_time,flags")["packets"]
-    return sorted(float(one["pts_time"]) for one in packets if "K" in one["flags"])
+    return sorted(float(packet["pts_time"]) for packet in packets if "K" in packet["flags"])

@@ -12,6 +12,7 @@ from workers.kernel.forked import ForkServer
 
 @pytest.fixture(scope="session")
 async def step_server() -> AsyncIterator[ForkServer]:
-    """It imports once what a step host needs. A module with workflows of its own has a `step_server` of its own."""
+    """Start a fork server that imports the modules of a step host once. A test module with its own workflows has its own
+    `step_server`."""
     async with step_fork_server() as server:
         yield server

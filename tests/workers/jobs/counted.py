@@ -1,5 +1,5 @@
-"""Films whose frames say their number: each is drawn as a raw picture by the test, with the bits of the number as black and white
-blocks that any encoding keeps, and piped into ffmpeg."""
+"""Films whose frames show their numbers: the test draws each as a raw picture, with the bits of the number as black and white
+blocks that any encoding keeps, and pipes it into ffmpeg."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _BLOCK = WIDTH // BITS
 
 
 def tool(name: str) -> str:
-    found = find(name)
-    assert found is not None
-    return str(found)
+    path = find(name)
+    assert path is not None
+    return str(path)
 
 
 def picture(number: int) -> bytes:
-    """Gray, with the bits of the number from left to right."""
+    """Return a grey picture with the bits of the number from left to right."""
     row = b"".join((b"\xf0" if number >> bit & 1 else b"\x10") * _BLOCK for bit in range(BITS))
     return row * HEIGHT
 
 
 def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: tuple[str, ...] = (), first: int = 0) -> None:
-    """The frames have the numbers from `first`."""
+    """Make a film whose frames have the numbers from `first`."""
     raw = ("-f", "rawvideo", "-pix_fmt", "gray", "-s", f"{WIDTH}x{HEIGHT}", "-r", fps, "-i", "pipe:0")
     command = [
         tool("ffmpeg"),
@@ -43,7 +43,7 @@ def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: 
 
 
 def numbers(path: Path | str, *, stream: str = "0:v:0", turned: str = "") -> list[int]:
-    """The numbers that the decoded frames show, of a file or a URL. `turned` are filters that turn them back."""
+    """Return the numbers that the decoded frames of a file or a URL show. `turned` are filters that turn them back."""
     shown = (
         "-map",
         stream,
@@ -62,8 +62,8 @@ def numbers(path: Path | str, *, stream: str = "0:v:0", turned: str = "") -> lis
 
 def probed(path: Path, *show: str) -> dict[str, Any]:
     asked = [tool("ffprobe"), "-v", "error", *(show or ("-show_format", "-show_streams")), "-of", "json", str(path)]
-    found: dict[str, Any] = json.loads(subprocess.run(asked, stdout=subprocess.PIPE, check=True).stdout)
-    return found
+    probe: dict[str, Any] = json.loads(subprocess.run(asked, stdout=subprocess.PIPE, check=True).stdout)
+    return probe
 
 
 def _number(frame: bytes) -> int:

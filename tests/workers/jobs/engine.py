@@ -1,4 +1,4 @@
-"""A small engine on a real PostgreSQL: its roles in this process, its steps in processes of their own."""
+"""A small engine on a real PostgreSQL: its roles in this process, its steps in separate processes."""
 
 from __future__ import annotations
 
@@ -49,31 +49,31 @@ ENGINE = ("controller", "work")
 
 
 async def once(ask: Callable[[], Awaitable[T | None]], *, seconds: float = SOON) -> T:
-    """Waits for a value and gives it."""
+    """Wait until the request gives a value, and return the value."""
     async with asyncio.timeout(seconds):
         for pause in pauses():
-            if found := await ask():
-                return found
+            if value := await ask():
+                return value
             await asyncio.sleep(pause)
     raise AssertionError
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Methods for tests."""
+    """An engine, with methods for tests."""
 
     inner: Core
     numbers: JobNumbers
 
     async def accept(self, workflow: str, *, client: str = "admin", priority: int = 5, **parameters: Any) -> int:
         number = await self.numbers.draw()
-        known, _ = installed().checked(workflow, {"content_id": "match", **parameters})
+        workflow_, _ = installed().checked(workflow, {"content_id": "match", **parameters})
         submission = Submission(
             client=client,
             workflow=workflow,
             content_id=parameters.get("content_id", "match"),
             parameters={"content_id": "match", **parameters},
-            tasks=known.graph(),
+            tasks=workflow_.graph(),
         )
         await self.do(AcceptJob(number, submission, priority))
         return number
@@ -89,12 +89,12 @@ class Engine:
         await self.inner.executor.execute(RegisterRecord(f"{client}:{name}", Setting, values), invocation=Invocation.by("admin"))
 
     async def job(self, number: int) -> Job:
-        found = await self.inner.streams.load(Job.stream(number))
-        assert isinstance(found, Job)
-        return found
+        aggregate = await self.inner.streams.load(Job.stream(number))
+        assert isinstance(aggregate, Job)
+        return aggregate
 
     async def until(self, number: int, condition: Callable[[Job], bool], *, seconds: float = SOON) -> Job:
-        """The job, once it is so."""
+        """Wait until the job fulfils the condition, and return the job."""
 
         async def ask() -> Job | None:
             job = await self.job(number)
@@ -106,15 +106,15 @@ class Engine:
         return await self.until(number, lambda job: job.ended, seconds=seconds)
 
     async def topics(self, number: int) -> list[str]:
-        found = await self.inner.database.rows(
+        rows_ = await self.inner.database.rows(
             "SELECT topic FROM events WHERE originator_id = %s ORDER BY position", (Job.stream(number),)
         )
-        return [topic.removeprefix("job.") for (topic,) in found]
+        return [topic.removeprefix("job.") for (topic,) in rows_]
 
 
 @contextmanager
 def plugins() -> Iterator[None]:
-    """The workflows of tests/plugins are installed meanwhile."""
+    """Install the workflows of tests/plugins while the context is open."""
     sys.path.append(PLUGINS)
     installed.cache_clear()
     try:
@@ -126,7 +126,8 @@ def plugins() -> Iterator[None]:
 
 @cache
 def _step_server(path: tuple[str, ...]) -> ForkServer:
-    """One for all processes with this module path: each would import the same. It ends with the process of the test run."""
+    """Return the fork server of all processes with this module path: each would import the same. It ends with the process of the
+    test run."""
     return step_fork_server()
 
 
@@ -146,7 +147,7 @@ async def process(
     filesystem_root: Path | None = None,
     services: ServiceAddresses | None = None,
 ) -> AsyncIterator[Core]:
-    """The parts of one process of the product, without its web server."""
+    """Run the parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
     outbound = GuardedClient(outbound_allow)
     settings = TargetSettings(filesystem_root, services or ServiceAddresses())

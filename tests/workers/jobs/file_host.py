@@ -1,4 +1,4 @@
-"""A file server that breaks off, ignores ranges, sends wrong ranges, or changes its file between two requests."""
+"""A file server that interrupts downloads, ignores ranges, sends wrong ranges, or changes its file between two requests."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ CHANGED = "Wed, 01 Jan 2025 00:00:00 GMT"
 
 @dataclass
 class FileHost:
-    """Serves `body` at every path. `breaks` are the numbers of bytes after which its next answers break off."""
+    """Serves `body` at every path. `breaks` are the numbers of bytes after which its next answers are interrupted."""
 
     body: bytes
     etag: str | None = '"one"'
     last_modified: str | None = None
     breaks: list[int] = field(default_factory=list)
     ranges: str = "honoured"
-    """Or: ignored, from another place, of another version, without a tag, for any version."""
+    """The treatment of ranges; the alternatives are: ignored, from another place, of another version, without a tag, for any
+    version."""
     statuses: list[int] = field(default_factory=list)
-    """Of its next answers, instead of the file."""
+    """The statuses of its next answers, which replace the file."""
     moved: dict[str, str] = field(default_factory=dict)
-    """Where paths lead."""
+    """The redirections, by path."""
     says_length: bool = True
     pauses: asyncio.Event | None = None
-    """Set, it lets answers go on that have sent their first part."""
+    """When set, answers continue that have sent their first part."""
     before: Callable[[], None] = lambda: None
     """Called before each answer."""
     asked: list[dict[str, str]] = field(default_factory=list)
@@ -64,11 +65,11 @@ class FileHost:
         headers = {"Content-Type": "video/mp4"}
         headers |= {"ETag": self.etag} if self.etag else {}
         headers |= {"Last-Modified": self.last_modified} if self.last_modified else {}
-        found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
+        match = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
         same = self.ranges == "for any version" or request.headers.get("If-Range") in (None, self.etag, self.last_modified)
-        if found is None or self.ranges == "ignored" or not same:
+        if match is None or self.ranges == "ignored" or not same:
             return web.StreamResponse(headers=headers), self.body
-        offset = int(found[1]) + (1 if self.ranges == "from another place" else 0)
+        offset = int(match[1]) + (1 if self.ranges == "from another place" else 0)
         if offset >= len(self.body):
             return web.StreamResponse(status=416, headers={"Content-Range": f"bytes */{len(self.body)}"}), b""
         headers["Content-Range"] = f"bytes {offset}-{len(self.body) - 1}/{len(self.body)}"

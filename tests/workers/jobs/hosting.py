@@ -18,7 +18,7 @@ TRIAL = "tests.workers.jobs.steps:TRIAL"
 
 @contextmanager
 def plugin(place: Path, **entries: str) -> Iterator[None]:
-    """Workflows of another package, by the names of their entry points."""
+    """Install workflows of another package, by the names of their entry points."""
     lines = "\n".join(f"{name} = {value}" for name, value in entries.items())
     place.chmod(0o755)  # for the account of steps
     metadata = place / "plugin-1.0.dist-info"

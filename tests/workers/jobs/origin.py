@@ -1,4 +1,4 @@
-"""An origin for tests: an HTTP server of files in memory that drops, stalls, redirects, and whose playlists move on."""
+"""An origin for tests: an HTTP server of files in memory that drops, stalls and redirects, and whose playlists move on."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Body = bytes | Callable[[], bytes]
 
 @dataclass
 class Origin:
-    """`files` by path. A body that is a function is called for each request."""
+    """Serves `files` by path. A body that is a function is called for each request."""
 
     files: dict[str, Body] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
-    """By path, instead of the file."""
+    """Statuses that replace files, by path."""
     moved: dict[str, str] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
-    """By path, the number of bytes after which the connection is closed."""
+    """The number of bytes after which the connection is closed, by path."""
     stalls: set[str] = field(default_factory=set)
     """Paths that send their first bytes and then nothing, until the origin is closed."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Origin:
         await self._runner.cleanup()
 
     def times(self, path: str) -> int:
-        """How often it was asked for."""
+        """Return the number of requests for this path."""
         return self.asked.count(path)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
@@ -53,10 +53,10 @@ class Origin:
         self.asked.append(path)
         if path in self.moved:
             return web.Response(status=302, headers={"Location": self.moved[path]})
-        found = self.files.get(path)
-        if path in self.statuses or found is None:
+        stored = self.files.get(path)
+        if path in self.statuses or stored is None:
             return web.Response(status=self.statuses.get(path, 404), text="not here")
-        body = found() if callable(found) else found
+        body = stored() if callable(stored) else stored
         part = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("Range", ""))
         answer = web.StreamResponse(headers=self.headers)
         if part is not None:

@@ -37,12 +37,15 @@ async def run(
     after: Mapping[str, Callable[[], object]] = NOTHING,
     **parameters: Any,
 ) -> Results | Failed:
-    """The metadata of all steps, or how the first one failed. `after` is done after the steps of these names."""
+    """Run a workflow, and return the metadata of all steps, or the outcome of the first one that failed.
+
+    `after` holds functions that are called after the steps of these names.
+    """
     workspaces, results = Workspaces(root), dict[str, Mapping[str, Any]]()
     given = {"content_id": content_id, **parameters}
-    found, _ = builtin().checked(workflow, given)
+    workflow_, _ = builtin().checked(workflow, given)
     try:
-        for task in found.graph():
+        for task in workflow_.graph():
             wanted = replace(
                 order(task.name, workflow=workflow, **given), task=task.id, content_id=content_id, results=dict(results)
             )

@@ -1,4 +1,4 @@
-"""Sources that nobody here made to fit: each is made by ffmpeg from a film that says its frames' numbers."""
+"""Sources as they come from elsewhere: ffmpeg makes each from a film whose frames show their numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRAP = 2**33 / 90_000
 
 @dataclass(frozen=True)
 class Foreign:
-    """What comes out of it: how many `sounds`, the `size` of its largest rendition, the numbers of its frames."""
+    """A source and its expected result: the number of `sounds`, the `size` of the largest rendition, and the frame numbers."""
 
     file: str
     make: Callable[[Path], None]
@@ -47,7 +47,7 @@ def _rotated(path: Path) -> None:
 
 
 def _variable(path: Path) -> None:
-    """Every third frame is missing."""
+    """Make a film in which every third frame is missing."""
     film(path, *BOTH, "-vf", "select=mod(n\\,3)", "-fps_mode", "vfr", *H264, "-c:a", "aac", frames=FRAMES, inputs=TONE)
 
 
@@ -56,7 +56,7 @@ def _wrapped(path: Path) -> None:
 
 
 def _trimmed(path: Path) -> None:
-    """An edit list that begins between key frames, in the middle of B-frames."""
+    """Make a film with an edit list that begins between key frames, in the middle of B-frames."""
     whole = path.with_name("whole.mp4")
     film(whole, *BOTH, *H264, "-c:a", "aac", frames=FRAMES, inputs=TONE)
     ffmpeg("-ss", "0.48", "-i", str(whole), "-c", "copy", str(path))
@@ -64,12 +64,12 @@ def _trimmed(path: Path) -> None:
 
 
 def _late(path: Path) -> None:
-    """The picture begins half a second after the sound."""
+    """Make a film whose picture begins half a second after the sound."""
     film(path, "-map", "1:a", "-map", "0:v", "-vf", "setpts=PTS+0.5/TB", *H264, "-c:a", "aac", frames=FRAMES, inputs=TONE)
 
 
 def _telephone(path: Path) -> None:
-    """Turned, of variable frame rate, trimmed, mono."""
+    """Make a film as from a telephone: turned, of variable frame rate, trimmed, mono."""
     whole = path.with_name("whole.mp4")
     varied = ("-vf", "select=mod(n\\,3)", "-fps_mode", "vfr")
     film(whole, *BOTH, *varied, *H264, "-c:a", "aac", "-ac", "1", frames=FRAMES, inputs=TONE)
@@ -78,7 +78,7 @@ def _telephone(path: Path) -> None:
 
 
 def _broadcast(path: Path) -> None:
-    """Interlaced, with surround sound, recorded while the clock began again."""
+    """Make a film as from a broadcast: interlaced, with surround sound, recorded while the clock began again."""
     coded = ("-c:v", "mpeg2video", "-q:v", "2", "-flags", "+ildct+ilme", "-c:a", "ac3", "-ac", "6")
     film(path, *BOTH, *coded, "-output_ts_offset", f"{WRAP - 1.4 - 1.5:.3f}", frames=FRAMES, inputs=TONE)
 
@@ -94,7 +94,7 @@ RISKY: Mapping[str, Foreign] = {
         size=(126, 94),
     ),
 }
-"""Several faults in each, for every run of the tests."""
+"""Sources with several faults each, for every run of the tests."""
 
 SOURCES: Mapping[str, Foreign] = {
     "variable frame rate": Foreign("variable.mp4", _variable, numbers=tuple(number for number in range(FRAMES) if number % 3)),

@@ -62,7 +62,7 @@ def surroundings(context: Context) -> StepResult:
 
 
 def _opened(descriptor: str) -> str:
-    """What it leads to, without the number of a pipe or socket; the listing's own is closed by now."""
+    """Return the target of a descriptor, without the number of a pipe or socket; the listing's own descriptor is closed by now."""
     try:
         return descriptor + " " + os.readlink(f"/proc/self/fd/{descriptor}").partition(":")[0]
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def _opened(descriptor: str) -> str:
 
 
 def inspects(context: Context) -> StepResult:
-    """What the step may do: `text` is a path, or an address."""
+    """Report what the step may do: `text` is a path, or an address."""
     host, _, port = context.parameters.text.rpartition(":")
     place = Path(context.parameters.text)
     trials: dict[str, Callable[[], object]] = {
@@ -153,14 +153,16 @@ def makes_files(context: Context) -> None:
 
 
 def asks_for_protection(context: Context) -> StepResult:
-    """Gives its key to a program, which tells what everybody may read about it."""
-    found = context.protection()
-    if found is None:
+    """Give the key to a program, which reports what every user may read about it."""
+    protection = context.protection()
+    if protection is None:
         return StepResult(metadata={"protected": False})
-    told = context.run("sh", "-c", "cat; tr '\\0' ' ' < /proc/$$/cmdline", seconds=60, given=found.key.encode()).output.decode()
-    key, arguments = told[: len(found.key)], told[len(found.key) :]
+    output = context.run(
+        "sh", "-c", "cat; tr '\\0' ' ' < /proc/$$/cmdline", seconds=60, given=protection.key.encode()
+    ).output.decode()
+    key, arguments = output[: len(protection.key)], output[len(protection.key) :]
     digest = sha256(key.encode()).hexdigest()
-    return StepResult(metadata={"kid": found.kid, "digest": digest, "arguments": arguments, "shown": repr(found)})
+    return StepResult(metadata={"kid": protection.kid, "digest": digest, "arguments": arguments, "shown": repr(protection)})
 
 
 def leaves_a_program(context: Context) -> StepResult:
@@ -168,8 +170,8 @@ def leaves_a_program(context: Context) -> StepResult:
 
 
 def leaves_an_orphan(context: Context) -> StepResult:
-    said = context.run("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!", seconds=60)
-    return StepResult(metadata={"pid": os.getpid(), "left": int(said.output)})
+    started = context.run("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!", seconds=60)
+    return StepResult(metadata={"pid": os.getpid(), "left": int(started.output)})
 
 
 def leaves_a_thread(context: Context) -> StepResult:

@@ -1,4 +1,4 @@
-"""Streams for tests, made by ffmpeg from a film whose frames say their number: HLS of both containers, and DASH."""
+"""Streams for tests, made by ffmpeg from a film whose frames show their numbers: HLS of both containers, and DASH."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tests.workers.jobs.counted import film, tool
 
 FRAMES = 200
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
-"""When the first frame was shown. A segment lasts a second, and has 25 frames."""
+"""The time of day of the first frame. A segment lasts a second, and has 25 frames."""
 _TONE = ("-f", "lavfi", "-i", "aevalsrc='0.5*mod(floor(t),2)*sin(2*PI*1000*t)':s=44100:d=8")
-"""It is heard in each second second."""
+"""A tone that sounds in every other second."""
 SYNC = 0.06
-"""Seconds by which sound may be apart from the picture: two packets of audio and the window in which a tone is looked for."""
+"""Seconds by which sound may deviate from the picture: two packets of audio, and the window in which a tone is searched for."""
 _RATE, _WINDOW = 8000, 80
 _CODED = ("-c:v", "libx264", "-g", "25", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest")
 _OTHER = ("-c:v", "libx264", "-g", "100", "-force_key_frames", "expr:eq(mod(n,25),13)", "-sc_threshold", "0", "-c:a", "aac")
-"""By another encoder, whose segments begin 13 frames later."""
+"""The options of another encoder, whose segments begin 13 frames later."""
 WRAPS = 2**33 / 90_000
 """Seconds after which time stamps of MPEG-TS begin again."""
 
 
 class Streamed:
-    """`film` in a folder, cut in segments in each way."""
+    """Holds `film` in a folder, cut into segments in several ways."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,8 +43,8 @@ class Streamed:
         subprocess.run(command, cwd=self.folder / name, check=True)
 
     def files(self, name: str) -> dict[str, bytes]:
-        """By their paths at an origin."""
-        return {f"{name}/{one.name}": one.read_bytes() for one in (self.folder / name).iterdir()}
+        """Return the files of one way of cutting, by their paths at an origin."""
+        return {f"{name}/{file.name}": file.read_bytes() for file in (self.folder / name).iterdir()}
 
 
 def _hls(extension: str) -> Sequence[str]:
@@ -62,7 +62,7 @@ def playlist(
     target: float = 1,
     tags: Mapping[int, str] | None = None,
 ) -> bytes:
-    """A media playlist of these segments of a second each. `tags` are lines before a segment."""
+    """Return a media playlist of these segments of a second each. `tags` are lines before a segment."""
     lines = ["#EXTM3U", f"#EXT-X-TARGETDURATION:{target:g}"]
     lines.append(f"#EXT-X-MEDIA-SEQUENCE:{segments[0] if sequence is None and segments else sequence or 0}")
     lines += [f'#EXT-X-MAP:URI="{init}"'] if init else []
@@ -75,8 +75,10 @@ def playlist(
 
 
 def heard(path: Path) -> list[float]:
-    """When the tone begins or ends, in seconds after the first frame is shown. Not at the end of the file, where audio may be
-    shorter than video by a packet."""
+    """Return the times at which the tone begins or ends, in seconds after the first frame is shown.
+
+    The end of the file does not count, since audio may be shorter than video by a packet there.
+    """
     even = ("-af", "aresample=async=8000:min_hard_comp=0.02:first_pts=0", "-ac", "1", "-ar", str(_RATE), "-f", "s16le", "-")
     raw = subprocess.run([tool("ffmpeg"), "-v", "error", "-i", str(path), *even], stdout=subprocess.PIPE, check=True).stdout
     samples = [abs(int.from_bytes(raw[at : at + 2], "little", signed=True)) for at in range(0, len(raw) - 1, 2)]
@@ -85,5 +87,5 @@ def heard(path: Path) -> list[float]:
 
 
 def moment(seconds: float) -> str:
-    """So long after the first frame."""
+    """Return the time of day so many seconds after the first frame."""
     return (BEGAN + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")

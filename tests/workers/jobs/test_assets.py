@@ -1,4 +1,4 @@
-"""The workflows of assets in a real step host with the real ffmpeg: proved by decoding what they made."""
+"""The workflows of assets in a real step host with the real ffmpeg, proved by decoding their output."""
 
 from __future__ import annotations
 
@@ -39,18 +39,25 @@ title={SECRET}
 
 
 def noted(path: Path) -> None:
-    """A film with all that cameras and editors note, in the file, in its tracks and in tracks of their own."""
+    """Make a film with all notes that cameras and editors write, in the file, in its tracks and in separate tracks."""
     notes = path.with_name("notes.txt")
     notes.write_text(NOTES)
     tags = ("-metadata:s:v", f"handler_name={SECRET}", "-metadata:s:a", f"title={SECRET}", "-metadata:s:a", "language=ger")
-    kept = ("-movflags", "use_metadata_tags", "-metadata", f"com.apple.quicktime.description={SECRET}", "-timecode", "10:00:00:00")
+    kept_tags = (
+        "-movflags",
+        "use_metadata_tags",
+        "-metadata",
+        f"com.apple.quicktime.description={SECRET}",
+        "-timecode",
+        "10:00:00:00",
+    )
     inputs = (*TONE, "-i", str(notes))
-    film(path, "-map_metadata", "2", "-map", "0", "-map", "1", *H264, "-c:a", "aac", *tags, *kept, inputs=inputs)
+    film(path, "-map_metadata", "2", "-map", "0", "-map", "1", *H264, "-c:a", "aac", *tags, *kept_tags, inputs=inputs)
     notes.unlink()
 
 
 def damaged(path: Path) -> None:
-    """Nothing of its second and third second can be decoded."""
+    """Make a film whose second and third second cannot be decoded."""
     film(path, *H264, "-g", "25", "-bf", "0")
     packets = probed(path, "-select_streams", "v", "-show_entries", "packet=pos,size")["packets"]
     whole = bytearray(path.read_bytes())
@@ -116,14 +123,14 @@ STILL = {"start": "00:00:00.480", "end": "00:00:00.900", "playback_speed": 0.0}
 
 
 def colour(path: Path) -> tuple[int, int, int]:
-    """Of the middle of a picture."""
+    """Return the colour in the middle of a picture."""
     cut = ("-vf", "scale=in_color_matrix=bt601,format=rgb24,crop=1:1", "-frames:v", "1", "-f", "rawvideo", "-")
     raw = subprocess.run([tool("ffmpeg"), "-v", "error", "-i", str(path), *cut], stdout=subprocess.PIPE, check=True).stdout
     return raw[0], raw[1], raw[2]
 
 
 async def made(hosts: StepProcessPool, root: Path, workflow: str, **wanted: Any) -> Path:
-    """The file that the step has made, in its workspace."""
+    """Run a workflow, and return the file that its step has made, in its workspace."""
     result = await ended(hosts, workflow, **wanted)
     assert isinstance(result, Finished), result
     [output] = result.outputs
@@ -148,7 +155,7 @@ async def test_frames_of_a_rate_that_no_clock_divides_are_found(hosts: StepProce
 @pytest.mark.parametrize("source", ["film.ts", "film.mkv", "film.avi"])
 @pytest.mark.parametrize("number", [0, 31, 99])
 async def test_frames_are_found_in_other_containers(hosts: StepProcessPool, root: Path, source: str, number: int) -> None:
-    """Also where the first time stamp is not 0, and where the last frame does not say how long it lasts."""
+    """Some sources have a first time stamp other than 0, or a last frame without a duration."""
     time = f"00:00:{number / 25 + 0.02:06.3f}"
     assert numbers(await made(hosts, root, "asset_image", source=source, time=time)) == [number]
     clip = await made(hosts, root, "asset_video", source=source, start="00:00:03.000", end="00:00:04.000", frame_accurate=True)
@@ -180,7 +187,7 @@ async def test_an_accurate_clip_has_the_frames_of_its_times_and_all_tracks(hosts
     clip = await made(hosts, root, "asset_video", **times, frame_accurate=True)
     assert numbers(clip) == list(range(25, 50))
     assert numbers(clip, stream="0:v:1") == list(range(25, 50))
-    kinds = [one["codec_type"] for one in probed(clip)["streams"]]
+    kinds = [stream["codec_type"] for stream in probed(clip)["streams"]]
     assert kinds == ["video", "video", "audio", "audio"]
     assert float(probed(clip)["format"]["duration"]) == pytest.approx(1.0, abs=0.05)
 
@@ -189,7 +196,7 @@ async def test_an_accurate_clip_has_the_frames_of_its_times_and_all_tracks(hosts
 async def test_an_accurate_clip_may_be_so_long_that_what_is_between_its_ends_is_not_looked_at(
     hosts: StepProcessPool, root: Path, source: str
 ) -> None:
-    """Where there is a single key frame, both ends are read from it."""
+    """The source has a single key frame, so both ends are read from it."""
     times = {"start": "00:00:05.700", "end": "00:00:32.000"}
     shown = numbers(await made(hosts, root, "asset_video", source=source, **times, frame_accurate=True))
     assert [number for number, _ in groupby(shown)] == list(range(17, 96)), "each is repeated, since it is there for long"
@@ -202,7 +209,7 @@ async def test_a_copied_clip_begins_at_the_key_frame_before_its_start(hosts: Ste
     assert shown[:20] == list(range(30, 50))
     assert shown[-1] <= 51, "the two frames that others were predicted from"
     streams = probed(clip)["streams"]
-    assert [(one["codec_type"], one["codec_name"]) for one in streams] == [("video", "h264"), ("audio", "aac")]
+    assert [(stream["codec_type"], stream["codec_name"]) for stream in streams] == [("video", "h264"), ("audio", "aac")]
     assert streams[0]["width"] == 128, "the highest"
 
 
@@ -221,15 +228,15 @@ async def test_a_filter_chooses_the_tracks(
     times = {"start": "00:00:01.000", "end": "00:00:02.000"}
     clip = await made(hosts, root, "asset_video", **times, frame_accurate=accurate, filter=expression)
     streams = probed(clip)["streams"]
-    assert [(one["codec_type"], one.get("height")) for one in streams] == [(kind, height) for kind, height, _ in tracks]
-    languages = [one["tags"]["language"] for one in streams if one["codec_type"] == "audio"]
+    assert [(stream["codec_type"], stream.get("height")) for stream in streams] == [(kind, height) for kind, height, _ in tracks]
+    languages = [stream["tags"]["language"] for stream in streams if stream["codec_type"] == "audio"]
     assert languages == [language for kind, _, language in tracks if kind == "audio"]
 
 
 async def test_a_filter_comes_before_the_choice_of_the_highest_and_lets_something_pass(hosts: StepProcessPool, root: Path) -> None:
     given: dict[str, Any] = {"start": "00:00:01.000", "end": "00:00:02.000", "mezzanine": True, "frame_accurate": True}
     clip = await made(hosts, root, "asset_video", **given, filter='type=="audio" || height<96')
-    assert [one.get("height") for one in probed(clip)["streams"]] == [48, None]
+    assert [stream.get("height") for stream in probed(clip)["streams"]] == [48, None]
     nothing = await ended(hosts, "asset_video", **given, filter="height>96")
     assert nothing == Failed("film/film.mp4 has no track that the filter lets pass.", final=True)
 
@@ -246,7 +253,7 @@ async def test_times_of_the_source_are_kept(hosts: StepProcessPool, root: Path, 
     times = {"start": "00:00:02.400", "end": "00:00:03.000"}
     clip = await made(hosts, root, "asset_video", **times, copy_ts=True, frame_accurate=accurate)
     packets = probed(clip, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
-    assert min(float(one["pts_time"]) for one in packets) == pytest.approx(2.4, abs=0.02)
+    assert min(float(packet["pts_time"]) for packet in packets) == pytest.approx(2.4, abs=0.02)
     assert numbers(clip)[0] == 60
 
 
@@ -293,7 +300,7 @@ async def test_a_gif_without_speed_is_one_frame(hosts: StepProcessPool, root: Pa
     ],
 )
 async def test_a_gif_has_at_least_one_frame(hosts: StepProcessPool, root: Path, end: str, speed: float, shown: list[int]) -> None:
-    """However short it is, and however fast."""
+    """The clip may be very short, and very fast."""
     assert numbers(await made(hosts, root, "asset_gif", start="00:00:01.000", end=end, playback_speed=speed)) == shown
 
 
@@ -318,17 +325,19 @@ async def test_a_picture_that_cannot_be_decoded_is_refused_in_a_sentence(hosts: 
 async def test_an_asset_carries_nothing_of_its_source_but_tracks(
     hosts: StepProcessPool, root: Path, workflow: str, wanted: dict[str, Any], tracks: list[str]
 ) -> None:
-    """Neither where it was filmed, nor comments, chapters or a timecode, which would not be true of a part."""
+    """A place of filming, comments, chapters and a timecode are removed, since they would not be true for a part."""
     assert SECRET.encode() in (root / "film/noted.mov").read_bytes()
     times = wanted if "time" in wanted else {"start": "00:00:02", "end": "00:00:03", **wanted}
     path = await made(hosts, root, workflow, source="noted.mov", **times)
     assert SECRET.encode() not in path.read_bytes()
-    found = probed(path, "-show_format", "-show_streams", "-show_chapters")
-    assert [one["codec_type"] for one in found["streams"]] == tracks
-    assert found["chapters"] == []
-    said = {name for one in (found["format"], *found["streams"]) for name in one.get("tags", {})}
-    assert not said & {"title", "comment", "location", "timecode", "com.apple.quicktime.description"}
-    assert [one["tags"]["language"] for one in found["streams"] if one["codec_type"] == "audio"] == ["ger"] * tracks.count("audio")
+    probe = probed(path, "-show_format", "-show_streams", "-show_chapters")
+    assert [stream["codec_type"] for stream in probe["streams"]] == tracks
+    assert probe["chapters"] == []
+    tag_names = {name for stream in (probe["format"], *probe["streams"]) for name in stream.get("tags", {})}
+    assert not tag_names & {"title", "comment", "location", "timecode", "com.apple.quicktime.description"}
+    assert [stream["tags"]["language"] for stream in probe["streams"] if stream["codec_type"] == "audio"] == ["ger"] * tracks.count(
+        "audio"
+    )
 
 
 @pytest.mark.parametrize(

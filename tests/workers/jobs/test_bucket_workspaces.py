@@ -1,4 +1,4 @@
-"""Workspaces whose files are published in a bucket: nothing is seen before the decision, and everything once."""
+"""Workspaces whose files are published in a bucket: invisible before the decision, and published once after it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Away(S3Bucket):
 
 @dataclass
 class Machine:
-    """One of several that have a bucket and no directory together."""
+    """A machine that shares a bucket, but no directory, with the others."""
 
     root: Path
     address: BucketAddress
@@ -107,7 +107,7 @@ def other(tmp_path: Path, address: BucketAddress) -> Machine:
 
 
 def objects(address: BucketAddress) -> dict[str, bytes]:
-    """All but the notes of who has published what."""
+    """Return all objects except the notes of the publishers."""
     bucket = client(address)
     keys = [each["Key"] for each in bucket.list_objects_v2(Bucket=address.bucket).get("Contents", ())]
     shown = {key.removeprefix(f"{address.prefix}/"): key for key in keys if "/.published/" not in key}
@@ -124,8 +124,8 @@ async def test_files_are_seen_when_they_are_published_and_not_before(machine: Ma
     await machine.files.stage(RUN, outputs)
     assert await published(machine) == []
     await machine.files.publish(RUN, outputs, client="admin")
-    found = objects(address)
-    assert found == {"match/a.mp4": large, "match/empty": b"", ".jobs/7/files/kept": b"k"}
+    stored = objects(address)
+    assert stored == {"match/a.mp4": large, "match/empty": b"", ".jobs/7/files/kept": b"k"}
     assert await published(machine) == ["match/a.mp4", "match/empty"]
 
 
@@ -176,11 +176,11 @@ async def test_nothing_of_another_client_is_replaced(machine: Machine, address: 
 async def test_of_clients_that_publish_at_the_same_time_one_does(machine: Machine, other: Machine, thorough: bool) -> None:
     for turn in range(8 if thorough else 3):
         tries = {}
-        for number, (one, name) in enumerate([(machine, "admin"), (other, "studio")]):
+        for number, (publisher, name) in enumerate([(machine, "admin"), (other, "studio")]):
             run = RUN._replace(job=20 + 2 * turn + number)
-            outputs = [one.make(path, name.encode(), run=run) for path in ("match/a.mp4", "match/b.mp4")[:: 1 - 2 * number]]
-            await one.files.stage(run, outputs)
-            tries[name] = one.files.publish(run, outputs, client=name)
+            outputs = [publisher.make(path, name.encode(), run=run) for path in ("match/a.mp4", "match/b.mp4")[:: 1 - 2 * number]]
+            await publisher.files.stage(run, outputs)
+            tries[name] = publisher.files.publish(run, outputs, client=name)
         ends = dict(zip(tries, await asyncio.gather(*tries.values(), return_exceptions=True), strict=True))
         (done,) = [name for name, end in ends.items() if end is None]
         (refused,) = [end for end in ends.values() if end is not None]
@@ -215,7 +215,7 @@ async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_
 
 
 async def test_an_upload_that_is_completed_late_replaces_nothing_of_others(tmp_path: Path, versity_endpoint: str) -> None:
-    """The server may complete it when nobody waits for it any more. moto takes no conditions for that."""
+    """The server may complete an upload after the client stopped waiting for it. moto does not support conditions for that."""
     address = new_bucket(versity_endpoint)
     machine, other = Machine(tmp_path / "one", address), Machine(tmp_path / "two", address)
     first, second, third = (RUN._replace(job=job) for job in (20, 21, 22))

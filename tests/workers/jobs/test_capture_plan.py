@@ -24,10 +24,10 @@ def line(source: int, *, at: Sequence[float], lasts: float = 2.0) -> list[Segmen
     return [Segment(source, "main", 0, number, Resource(f"{number}"), begin, lasts) for number, begin in enumerate(at)]
 
 
-def spans(found: Plan) -> list[tuple[int | None, float, float]]:
+def spans(recording_plan: Plan) -> list[tuple[int | None, float, float]]:
     return [
-        (one.segment.source, one.segment.at, one.until) if isinstance(one, Used) else (None, one.begin, one.end)
-        for one in found.items
+        (item.segment.source, item.segment.at, item.until) if isinstance(item, Used) else (None, item.begin, item.end)
+        for item in recording_plan.items
     ]
 
 
@@ -36,14 +36,14 @@ def spans(found: Plan) -> list[tuple[int | None, float, float]]:
 
 def test_a_source_is_used_until_it_lacks_something() -> None:
     first, second = line(1, at=[0, 2, 6, 8]), line(2, at=[0, 2, 4, 6])
-    found = plan({1: first, 2: second}, start=1, end=9)
-    assert spans(found) == [(1, 0, 2), (1, 2, 4), (2, 4, 6), (2, 6, 8), (1, 8, 10)]
-    assert found.complete
+    recording_plan = plan({1: first, 2: second}, start=1, end=9)
+    assert spans(recording_plan) == [(1, 0, 2), (1, 2, 4), (2, 4, 6), (2, 6, 8), (1, 8, 10)]
+    assert recording_plan.complete
 
 
 def test_a_segment_that_begins_earlier_ends_the_one_before() -> None:
-    found = plan({1: line(1, at=[0, 2]), 2: line(2, at=[1, 3, 5])}, start=0, end=6)
-    assert spans(found) == [(1, 0, 2), (1, 2, 3), (2, 3, 5), (2, 5, 7)]
+    recording_plan = plan({1: line(1, at=[0, 2]), 2: line(2, at=[1, 3, 5])}, start=0, end=6)
+    assert spans(recording_plan) == [(1, 0, 2), (1, 2, 3), (2, 3, 5), (2, 5, 7)]
 
 
 def test_what_nobody_has_is_a_gap() -> None:
@@ -52,7 +52,7 @@ def test_what_nobody_has_is_a_gap() -> None:
 
 
 def test_a_source_that_may_go_on_is_waited_for() -> None:
-    """Until then another one is not used, though it is ahead."""
+    """Another source is not used until then, although it is ahead."""
     sources = {1: line(1, at=[0, 2]), 2: line(2, at=[0, 2, 4, 6])}
     waits = plan(sources, start=0, end=8, waiting={1, 2})
     assert (spans(waits), waits.complete) == ([(1, 0, 2), (1, 2, 4)], False)
@@ -72,8 +72,8 @@ def test_a_segment_that_cannot_be_had_is_not_used() -> None:
 
 def test_the_segment_after_the_end_is_the_tail() -> None:
     segments = line(1, at=[0, 2, 4])
-    found = plan({1: segments}, start=0, end=4)
-    assert found.tail == segments[2]
+    recording_plan = plan({1: segments}, start=0, end=4)
+    assert recording_plan.tail == segments[2]
     assert plan({1: [*segments[:2], replace(segments[2], breaks=True)]}, start=0, end=4).tail is None
 
 
@@ -83,25 +83,25 @@ def test_the_segment_after_the_end_is_the_tail() -> None:
     st.floats(0.5, 20),
 )
 def test_a_plan_covers_its_time_in_order(sources: list[list[tuple[float, float]]], start: float, lasts: float) -> None:
-    """Whatever sources list (pauses, and how long segments last): no moment is left without a segment or a gap, and a gap is where
-    no source has anything."""
+    """The property holds for any list of sources, with pauses and durations of segments: every moment is in a segment or a gap, and
+    a gap is a span for which no source has a segment."""
     listed: dict[int, list[Segment]] = {}
     for source, segments in enumerate(sources, 1):
         cursor = 0.0
         for number, (pause, length) in enumerate(segments):
             listed.setdefault(source, []).append(Segment(source, "main", 0, number, Resource(""), cursor + pause, length))
             cursor += pause + length
-    found = plan(listed, start=start, end=start + lasts)
-    assert found.complete
+    recording_plan = plan(listed, start=start, end=start + lasts)
+    assert recording_plan.complete
     cursor = start
-    for one in found.items:
-        begin, end = (one.begin, one.end) if isinstance(one, Gap) else (one.segment.at, one.segment.end)
-        rounded = one.segment.lasts if isinstance(one, Used) else 0.0
+    for item in recording_plan.items:
+        begin, end = (item.begin, item.end) if isinstance(item, Gap) else (item.segment.at, item.segment.end)
+        rounded = item.segment.lasts if isinstance(item, Used) else 0.0
         assert begin <= cursor + max(TOLERANCE, rounded / 2)
         cursor = max(cursor, end)
     assert cursor >= start + lasts - 0.01
-    for gap in found.gaps:
-        has = [min(one.end, gap.end) - max(one.at, gap.begin) for line in listed.values() for one in line]
+    for gap in recording_plan.gaps:
+        has = [min(segment.end, gap.end) - max(segment.at, gap.begin) for line in listed.values() for segment in line]
         assert max([0.0, *has]) <= 2 * TOLERANCE
 
 
@@ -109,16 +109,16 @@ def test_a_plan_covers_its_time_in_order(sources: list[list[tuple[float, float]]
 
 
 def update(track: HlsTrack, body: bytes) -> bool:
-    found = hls.parse(body, URL)
-    assert isinstance(found, hls.MediaPlaylist)
-    return track.update(found)
+    parsed = hls.parse(body, URL)
+    assert isinstance(parsed, hls.MediaPlaylist)
+    return track.update(parsed)
 
 
 def test_times_hold_until_another_one_is_told_and_before_the_first_one() -> None:
     track = HlsTrack(1, "main")
     update(track, playlist([0, 1, 2, 3], began=None, tags={2: f"#EXT-X-PROGRAM-DATE-TIME:{BEGAN.isoformat()}"}))
     assert track.clocked
-    assert [one.at - NOON for one in track.segments] == [-2, -1, 0, 1]
+    assert [segment.at - NOON for segment in track.segments] == [-2, -1, 0, 1]
 
 
 def test_segments_that_were_missed_leave_their_time() -> None:
@@ -126,14 +126,13 @@ def test_segments_that_were_missed_leave_their_time() -> None:
     assert update(track, playlist([0, 1], began=None))
     assert not update(track, playlist([0, 1], began=None))
     assert update(track, playlist([5, 6], began=None))
-    assert [one.at for one in track.segments] == [0, 1, 5, 6]
+    assert [segment.at for segment in track.segments] == [0, 1, 5, 6]
     assert not track.segments[2].follows(track.segments[1])
 
 
 @pytest.mark.parametrize(("jump", "back"), [(3600.0, 0.0), (-3600.0, 0.0), (-1800.0, 1800.0), (-2.5, 2.5), (3601.0, -3601.0)])
 def test_time_is_counted_on_where_the_clock_of_a_playlist_jumps(jump: float, back: float) -> None:
-    """Within one playlist, from one to the next, and in a run that goes on from what another one knew. `back`: it is set right
-    later."""
+    """The clock jumps within a playlist, between two, and in a run that continues an earlier one. `back`: it is corrected later."""
 
     def dated(numbers: range) -> bytes:
         def clock(number: int) -> float:
@@ -150,28 +149,28 @@ def test_time_is_counted_on_where_the_clock_of_a_playlist_jumps(jump: float, bac
     later.restore(later.segments, clocked=True)
     update(later, dated(range(5, 10)))
     for track in (whole, live, later):
-        assert [one.at - NOON for one in track.segments] == pytest.approx(range(10), abs=0.001)
-    assert [round(one.seconds, 1) for one in whole.jumps] == [jump, *([back] if back else [])]
+        assert [segment.at - NOON for segment in track.segments] == pytest.approx(range(10), abs=0.001)
+    assert [round(jump.seconds, 1) for jump in whole.jumps] == [jump, *([back] if back else [])]
     assert len(live.jumps) == len(whole.jumps)
 
 
 def test_an_outage_is_no_jump_of_the_clock() -> None:
-    """Dates that go on later, and those behind a discontinuity."""
+    """The dates continue later, and dates after a discontinuity do too."""
     for tag, jump in (("", 600.0), ("#EXT-X-DISCONTINUITY\n", 3600.0)):
         track = HlsTrack(1, "main")
         later = f"{tag}#EXT-X-PROGRAM-DATE-TIME:{(BEGAN + timedelta(seconds=1 + jump)).isoformat()}"
         update(track, playlist([0, 1, 2], began=None, tags={0: f"#EXT-X-PROGRAM-DATE-TIME:{BEGAN.isoformat()}", 1: later}))
-        assert [one.at - NOON for one in track.segments] == [0, 1 + jump, 2 + jump]
+        assert [segment.at - NOON for segment in track.segments] == [0, 1 + jump, 2 + jump]
         assert not track.jumps
 
 
 def test_a_track_goes_on_from_what_an_earlier_run_knew() -> None:
-    """Of which one segment was not downloaded."""
+    """The earlier run did not download one of the segments."""
     before, after = HlsTrack(1, "main"), HlsTrack(1, "main")
     update(before, playlist([0, 1, 2]))
     after.restore([before.segments[0], before.segments[2]], clocked=True)
     update(after, playlist([1, 2, 3]))
-    assert [(one.sequence, one.at - NOON) for one in after.segments] == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert [(segment.sequence, segment.at - NOON) for segment in after.segments] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 @pytest.mark.parametrize(
@@ -197,18 +196,18 @@ def test_a_playlist_that_would_be_captured_wrongly_is_refused(lines: str, reason
 
 
 def test_a_url_that_cannot_be_read_is_refused() -> None:
-    found = hls.parse(b"#EXTM3U\n#EXTINF:1,\nhttp://[x/a.ts\n", URL)
-    assert isinstance(found, hls.MediaPlaylist)
+    parsed = hls.parse(b"#EXTM3U\n#EXTINF:1,\nhttp://[x/a.ts\n", URL)
+    assert isinstance(parsed, hls.MediaPlaylist)
     with pytest.raises(SourceFault, match="URL of the playlist"):
-        HlsTrack(1, "main").update(found)
+        HlsTrack(1, "main").update(parsed)
 
 
 @given(st.binary(max_size=300) | st.text(alphabet='#EXT-INFMAP:=",\n0123456789.@abc', max_size=300).map(str.encode))
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     for text in (body, b"#EXTM3U\n" + body):
         try:
-            found = hls.parse(text, URL)
-            if isinstance(found, hls.MediaPlaylist):
-                HlsTrack(1, "main").update(found)
+            parsed = hls.parse(text, URL)
+            if isinstance(parsed, hls.MediaPlaylist):
+                HlsTrack(1, "main").update(parsed)
         except SourceFault:
             pass

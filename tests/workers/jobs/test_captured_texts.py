@@ -1,4 +1,4 @@
-"""Subtitles of streams that `vod_capture` takes along: at the times of the pictures, whatever carries them."""
+"""Subtitles of streams that `vod_capture` records too, at the times of the pictures, in every container."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.media.captions.reading import read
 __all__ = ["studio"]
 
 EVERY: Final = [(number, f"second {number}") for number in range(8)]
-"""A cue in each second of the film, from its tenth part until its nine tenths."""
+"""A cue in each second of the film, from its first to its ninth tenth."""
 MASTER: Final = (
     '#EXTM3U\n#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",LANGUAGE="eng",NAME="English",URI="text/en.m3u8",'
     'CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog"\n'
@@ -34,8 +34,8 @@ def stamp(seconds: float) -> str:
 
 
 def segment(number: int, *, local: float = 0.0, mpegts: float | None = None) -> bytes:
-    """The cue of this second, and that of the one before, which a player is to take for the same."""
-    shown = [one for one in EVERY if one[0] in (number - 1, number)]
+    """Return a segment with the cue of this second and that of the one before, which a player must take for the same cue."""
+    shown = [cue for cue in EVERY if cue[0] in (number - 1, number)]
     cues = [f"{stamp(local + at + 0.1)} --> {stamp(local + at + 0.9)}\n{text}\n" for at, text in shown]
     mapped = "" if mpegts is None else f"X-TIMESTAMP-MAP=LOCAL:{stamp(local)},MPEGTS:{round(mpegts * 90_000)}\n"
     return "\n".join([f"WEBVTT\n{mapped}", *cues]).encode()
@@ -46,11 +46,11 @@ def texts(*, local: float = 0.0, mpegts: float | None = None, numbers: Sequence[
 
 
 def first(path: bytes, folder: Path) -> float:
-    """The time stamp of the first picture of a segment."""
+    """Return the time stamp of the first picture of a segment."""
     file = folder / "first.ts"
     file.write_bytes(path)
     packets = probed(file, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
-    return min(float(one["pts_time"]) for one in packets)
+    return min(float(packet["pts_time"]) for packet in packets)
 
 
 def cues(studio: Studio, name: str = "English") -> list[tuple[float, float, str]]:
@@ -66,7 +66,7 @@ def expected(begin: float, end: float) -> list[Any]:
 @pytest.mark.parametrize("mapped", [True, False])
 @pytest.mark.parametrize("accurate", [True, False])
 async def test_hls_texts_are_moved_with_the_pictures(studio: Studio, tmp_path: Path, mapped: bool, accurate: bool) -> None:
-    """Also where the texts do not say where they lie on the time line of the media."""
+    """Some texts do not state their place on the time line of the media."""
     files = studio.files("ts") | {"ts/i.m3u8": playlist(range(8)), "text/en.m3u8": playlist(range(8), extension="vtt")}
     files |= texts(local=10.0, mpegts=first(files["ts/s0.ts"], tmp_path)) if mapped else texts()
     files["master.m3u8"] = f"{MASTER}ts/i.m3u8\n".encode()
@@ -74,12 +74,12 @@ async def test_hls_texts_are_moved_with_the_pictures(studio: Studio, tmp_path: P
         made = await studio.captured([f"{origin.url}/master.m3u8"], moment(2.4), moment(5.2), frame_accurate=accurate)
     begin = numbers(made)[0] / 25
     assert cues(studio) == expected(begin, 5.2)
-    assert [(one["language"], one["kind"]) for one in studio.made["texts"]] == [("en", "captions")]
-    assert "The subtitles Gone of the stream are not followed" in studio.told
+    assert [(text["language"], text["kind"]) for text in studio.made["texts"]] == [("en", "captions")]
+    assert "The subtitles Gone of the stream are not followed" in studio.log_text
 
 
 async def test_time_stamps_that_wrap_and_gaps_move_texts_too(studio: Studio, tmp_path: Path) -> None:
-    """Nobody has the fourth second, so what follows is a second earlier."""
+    """No source has the fourth second, so what follows is a second earlier."""
     files: dict[str, Body] = studio.files("wrapped") | {"wrapped/i.m3u8": playlist(range(8), tags={3: "#EXT-X-GAP"})}
     files |= texts(mpegts=first(studio.files("wrapped")["wrapped/s0.ts"], tmp_path) % WRAPS)
     files |= {"text/en.m3u8": playlist(range(8), extension="vtt"), "master.m3u8": f"{MASTER}wrapped/i.m3u8\n".encode()}
@@ -90,7 +90,7 @@ async def test_time_stamps_that_wrap_and_gaps_move_texts_too(studio: Studio, tmp
 
 
 async def test_a_live_stream_has_its_texts_followed(studio: Studio, tmp_path: Path) -> None:
-    """Its window moves by a segment with each playlist that is asked for; what left it goes."""
+    """The window moves by a segment with each request for the playlist; segments that left it are gone."""
     files: dict[str, Body] = studio.files("ts") | texts(mpegts=first(studio.files("ts")["ts/s0.ts"], tmp_path))
     began = system_clock()
     asked = {"ts": 0, "text": 0}
@@ -111,7 +111,7 @@ async def test_a_live_stream_has_its_texts_followed(studio: Studio, tmp_path: Pa
 
 @pytest.mark.parametrize("form", ["file", "wvtt", "stpp"])
 async def test_texts_of_dash_are_taken_along(studio: Studio, tmp_path: Path, form: str) -> None:
-    """A whole file, and segments of MP4 with WebVTT or TTML."""
+    """The texts are a whole file, or segments of MP4 with WebVTT or TTML."""
     files: dict[str, Body] = studio.files("dash")
     mpd = studio.streamed.files("dash")["dash/i.mpd"].decode()
     whole = texts_of_second(range(8))
@@ -130,9 +130,9 @@ async def test_texts_of_dash_are_taken_along(studio: Studio, tmp_path: Path, for
     files["dash/i.mpd"] = mpd.replace("</Period>", f"{text}</Period>", 1).encode()
     async with Origin(files) as origin:
         await studio.captured([f"{origin.url}/dash/i.mpd"], "00:00:02.400", "00:00:05.200", frame_accurate=True)
-    assert "English" in studio.texts, studio.told
+    assert "English" in studio.texts, studio.log_text
     assert cues(studio) == expected(2.4, 5.2)
-    assert [(one["language"], one["kind"]) for one in studio.made["texts"]] == [("en", "captions")]
+    assert [(text["language"], text["kind"]) for text in studio.made["texts"]] == [("en", "captions")]
 
 
 def texts_of_second(numbers: Sequence[int]) -> bytes:
@@ -155,4 +155,4 @@ def segmented(folder: Path, whole: bytes, form: str) -> dict[str, Body]:
         begins = made.index(b"moof") - 4
         (folder / "text-i.mp4").write_bytes(made[:begins])
         (folder / "text-1.m4s").write_bytes(made[begins:])
-    return {f"dash/{one.name}": one.read_bytes() for one in folder.glob("text-*")}
+    return {f"dash/{file.name}": file.read_bytes() for file in folder.glob("text-*")}

@@ -1,4 +1,4 @@
-"""Clips, GIFs and pictures of sources that do not stay as they begin, that stand still, or that have several programmes."""
+"""Clips, GIFs and pictures of sources that change on their way, that stand still, or that have several programmes."""
 
 from __future__ import annotations
 
@@ -56,32 +56,32 @@ async def made(hosts: StepProcessPool, root: Path, workflow: str, *, listener: L
 async def test_a_clip_of_a_source_that_changes_is_whole_and_in_sync(
     hosts: StepProcessPool, root: Path, name: str, start: float, end: float
 ) -> None:
-    """It changes at 4 s and at 8 s: across both, across one, in between, before, and behind."""
+    """The source changes at 4 s and at 8 s. The clips are across both changes, across one, between, before, and after them."""
     source = picture(root / "film" / name)
-    times, white = ([one - source.times[0] for one in found] for found in (source.times, source.flashes))
-    begin, after = max(one for one in times if one <= start + 0.001), min(one for one in times if one >= end - 0.001)
+    times, white = ([match - source.times[0] for match in measured] for measured in (source.times, source.flashes))
+    begin, after = max(time for time in times if time <= start + 0.001), min(time for time in times if time >= end - 0.001)
     given: dict[str, Any] = {"source": name, "start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}", "frame_accurate": True}
     clip = await made(hosts, root, "asset_video", **given)
     shown, heard = picture(clip), sound(clip)
-    assert shown.flashes == pytest.approx([one - begin for one in white if begin - 0.001 < one < after - 0.001], abs=FRAME)
+    assert shown.flashes == pytest.approx([flash - begin for flash in white if begin - 0.001 < flash < after - 0.001], abs=FRAME)
     assert apart(shown.flashes, heard.beeps) < FRAME
     assert shown.sizes == ((320, 180),)
-    assert len(shown.times) == sum(begin - 0.001 < one < after - 0.001 for one in times)
+    assert len(shown.times) == sum(begin - 0.001 < time < after - 0.001 for time in times)
     assert heard.ends == pytest.approx(after - begin, abs=FRAME)
     assert heard.silences == ()
 
 
 @pytest.mark.parametrize("mezzanine", [False, True])
 async def test_a_clip_that_changes_is_not_copied(hosts: StepProcessPool, root: Path, mezzanine: bool) -> None:
-    """The log says from when on it is another picture. Where it is still the first one, it is copied."""
+    """The log states when the picture changes. A clip before the change is copied."""
     listener = Listener()
     given: dict[str, Any] = {"source": "changing.mp4", "mezzanine": mezzanine}
     clip = await made(hosts, root, "asset_video", **given, listener=listener, start="00:00:02.500", end="00:00:06.500")
     assert picture(clip).sizes == ((320, 180),)
     assert box(clip, 1.54) == pytest.approx((40, 0, 240, 180), abs=2), "bars, not stretched"
     assert apart(picture(clip).flashes, sound(clip).beeps) < FRAME
-    said = "The picture of film/changing.mp4 changes at 3.995 s, so the clip is encoded again."
-    assert (Severity.INFO, said) in listener.lines
+    message = "The picture of film/changing.mp4 changes at 3.995 s, so the clip is encoded again."
+    assert (Severity.INFO, message) in listener.lines
     listener = Listener()
     clip = await made(hosts, root, "asset_video", **given, listener=listener, start="00:00:00.500", end="00:00:03.500")
     assert listener.lines == []
@@ -105,7 +105,7 @@ async def test_pictures_and_gifs_have_the_shape_of_the_film(hosts: StepProcessPo
 async def test_a_clip_of_a_picture_that_stands_still_lasts_as_long_as_was_wanted(
     hosts: StepProcessPool, root: Path, start: float, end: float, flashes: int
 ) -> None:
-    """Its picture has no frame from 3 s to 13 s. The clip has one at least twice a second."""
+    """The picture has no frame from 3 s to 13 s. The clip has one at least twice a second."""
     times: dict[str, Any] = {"start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}"}
     clip = await made(hosts, root, "asset_video", source="still.mp4", **times, frame_accurate=True)
     shown, heard = picture(clip), sound(clip)
@@ -132,7 +132,7 @@ async def test_a_clip_of_a_picture_that_stands_still_lasts_as_long_as_was_wanted
 async def test_a_picture_may_stand_still_for_long_and_until_the_sound_ends(
     hosts: StepProcessPool, root: Path, name: str, start: float, end: float
 ) -> None:
-    """Its next frame is more than ten seconds away, or there is none."""
+    """The next frame is more than ten seconds away, or there is none."""
     times: dict[str, Any] = {"start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}"}
     clip = await made(hosts, root, "asset_video", source=name, **times, frame_accurate=True)
     shown, heard = picture(clip), sound(clip)
@@ -151,11 +151,11 @@ async def test_a_time_behind_a_jump_of_the_clock_is_refused_with_the_reason(host
 
 
 async def test_a_clip_is_of_one_programme(hosts: StepProcessPool, root: Path) -> None:
-    """It is the programme of the largest picture, with its own sound."""
+    """The clip has the programme of the largest picture, with its own sound."""
     for mezzanine in (False, True):
         times: dict[str, Any] = {"start": "00:00:01.000", "end": "00:00:05.000"}
         clip = await made(hosts, root, "asset_video", source="two.ts", **times, frame_accurate=True, mezzanine=mezzanine)
-        assert [one["codec_type"] for one in probed(clip)["streams"]] == ["video", "audio"]
+        assert [stream["codec_type"] for stream in probed(clip)["streams"]] == ["video", "audio"]
         assert picture(clip).flashes == pytest.approx([1.0, 3.0], abs=FRAME)
         assert sound(clip).beeps == pytest.approx([1.0, 3.0], abs=FRAME)
 

@@ -1,4 +1,4 @@
-"""Whole jobs keep colours: what they make of bars is looked at as viewers of pictures do, and in Chromium."""
+"""Whole jobs keep colours: their output of colour bars is compared as viewers of pictures show it, and in Chromium."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workers.kernel.forked import ForkServer
 
 CLIP: dict[str, Any] = {"start": "00:00:00.400", "end": "00:00:01.200"}
 CHROMIUM = 12
-"""Chromium without a graphics processor is so far off with BT.709, since it rounds the coefficients."""
+"""The deviation of Chromium without a graphics processor with BT.709, since it rounds the coefficients."""
 PAGE = """<!doctype html><script>
 async function read(name) {
   const video = document.createElement("video");
@@ -90,20 +90,20 @@ async def test_a_film_and_its_pictures_show_the_colours_of_the_source(
 
 
 def _decoded(film: Path) -> str:
-    """Return the filter that decodes a film as a player does. The film must name all that is needed for it."""
-    said = shown_stream(film)
-    assert {"unknown", None}.isdisjoint(said.get(f"color_{what}") for what in ("space", "primaries", "transfer", "range"))
-    return f"scale=in_color_matrix={said['color_space']}:in_range=tv"
+    """Return the filter that decodes a film as a player does. The film must state everything that is needed for it."""
+    stream = shown_stream(film)
+    assert {"unknown", None}.isdisjoint(stream.get(f"color_{what}") for what in ("space", "primaries", "transfer", "range"))
+    return f"scale=in_color_matrix={stream['color_space']}:in_range=tv"
 
 
 async def _in_chromium(film: Path, *, home: Path) -> Sequence[Rgb]:
-    told: asyncio.Queue[Sequence[Rgb]] = asyncio.Queue()
+    reports: asyncio.Queue[Sequence[Rgb]] = asyncio.Queue()
 
     async def give(_: web.Request) -> web.FileResponse:
         return web.FileResponse(film)
 
     async def tell(request: web.Request) -> web.Response:
-        await told.put(json.loads(await request.text()))
+        await reports.put(json.loads(await request.text()))
         return web.Response()
 
     app = web.Application()
@@ -115,7 +115,7 @@ async def _in_chromium(film: Path, *, home: Path) -> Sequence[Rgb]:
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         async with opened(program("chromium"), f"http://127.0.0.1:{runner.addresses[0][1]}/", home=home / "profile"):
-            return await asyncio.wait_for(told.get(), 120)
+            return await asyncio.wait_for(reports.get(), 120)
     finally:
         await runner.cleanup()
 

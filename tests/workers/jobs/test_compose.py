@@ -1,4 +1,4 @@
-"""The workflow `compose` in real step hosts, with the real ffmpeg and Shaka Packager: proved by decoding what it published."""
+"""The workflow `compose` in real step hosts, with the real ffmpeg and Shaka Packager, proved by decoding the published films."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ MIXED = playlist(
     item(SMALL, INSERT, REPLACE, start="00:00:00.500"),
 )
 LENGTHS = (100, 75, 25, 100, 100)
-"""In frames of the film. The last item begins at the key frame before its start."""
+"""The lengths of the items in frames of the film. The last item begins at the key frame before its start."""
 WIDE_SHOWN = [min(round(n * 30 / 25), 89) for n in range(75)]
 SHOWN = [*range(100), *WIDE_SHOWN, *range(25, 50), *range(100), *range(100)]
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bar and the equals sign mean something to programs."""
+    """Return a media root. Its path contains a bar and an equals sign, which have a meaning for programs."""
     root = tmp_path_factory.mktemp("composing") / "media|in=put"
     large = ("-vf", f"scale={WIDTH}:{HEIGHT}:flags=neighbor")
     source(root, SMALL, *large, *H264)
@@ -87,7 +87,7 @@ async def composed(
 
 
 async def refused(hosts: StepProcessPool, root: Path, *items: dict[str, Any], **given: Any) -> str:
-    """Nothing is published, and nothing is left."""
+    """Return the reason for which a playlist is refused. Nothing is published, and no file is left."""
     failed = await composed(hosts, root, *items, content_id="none", **given)
     assert isinstance(failed, Failed), failed
     assert failed.final
@@ -117,19 +117,19 @@ async def test_what_agrees_is_copied_to_the_byte(hosts: StepProcessPool, root: P
     made = await composed(hosts, root, item(SMALL), item(OTHER), item(SMALL))
     assert not isinstance(made, Failed), made
     assert (made["sources"]["copied"], made["sources"]["sound"]) == (3, "copied")
-    sources = [root / event(one) / f"{event(one)}.mp4" for one in (SMALL, OTHER, SMALL)]
+    sources = [root / event(number) / f"{event(number)}.mp4" for number in (SMALL, OTHER, SMALL)]
     film = root / "film/film.mp4"
     assert numbers(film) == [*range(FRAMES)] * 3
     video, sound = digests(film, "v:0"), digests(film, "a:0")
-    assert video == [digest for one in sources for digest in digests(one, "v:0")]
-    assert set(sound) <= {digest for one in sources for digest in digests(one, "a:0")}
+    assert video == [digest for source in sources for digest in digests(source, "v:0")]
+    assert set(sound) <= {digest for source in sources for digest in digests(source, "a:0")}
     assert gaps(film, "v:0") == [0.04]
     assert gaps(film, "a:0") == pytest.approx([1024 / 48_000], abs=0.0002)
-    for place, one in enumerate(sources):
-        assert lufs(film, 4.0 * place + 0.1, 3.8) == pytest.approx(lufs(one, 0.1, 3.8), abs=0.2)
+    for place, path in enumerate(sources):
+        assert lufs(film, 4.0 * place + 0.1, 3.8) == pytest.approx(lufs(path, 0.1, 3.8), abs=0.2)
     streams = probed(film)["streams"]
-    assert [(one["codec_tag_string"], float(one["start_time"])) for one in streams] == [("avc1", 0.0), ("mp4a", 0.0)]
-    assert all(float(one["duration"]) == pytest.approx(12.0, abs=0.022) for one in streams)
+    assert [(stream["codec_tag_string"], float(stream["start_time"])) for stream in streams] == [("avc1", 0.0), ("mp4a", 0.0)]
+    assert all(float(stream["duration"]) == pytest.approx(12.0, abs=0.022) for stream in streams)
 
 
 async def test_what_its_container_turns_is_made_upright(hosts: StepProcessPool, root: Path) -> None:
@@ -137,7 +137,7 @@ async def test_what_its_container_turns_is_made_upright(hosts: StepProcessPool, 
     assert not isinstance(made, Failed), made
     assert made["sources"]["copied"] == 0
     film = root / "film/film.mp4"
-    [video] = [one for one in probed(film)["streams"] if one["codec_type"] == "video"]
+    [video] = [stream for stream in probed(film)["streams"] if stream["codec_type"] == "video"]
     assert (video["width"], video["height"]) == (96, 128)
     assert numbers(film, turned="transpose=clock,") == [*range(FRAMES)] * 2
 
@@ -169,7 +169,9 @@ def test_items_follow_each_other_frame_by_frame(mixed: Results, root: Path) -> N
     for file in ("mixed.mp4", "clear/video-192.mp4", "clear/video-192.m3u8"):
         shown = numbers(root / "mixed" / file)
         wide = slice(LENGTHS[0], LENGTHS[0] + LENGTHS[1])
-        assert all(abs(one - other) <= 1 for one, other in zip(shown[wide], WIDE_SHOWN, strict=True)), "of 30 frames 25 are left"
+        assert all(abs(frame - other) <= 1 for frame, other in zip(shown[wide], WIDE_SHOWN, strict=True)), (
+            "of 30 frames 25 are left"
+        )
         assert shown[: wide.start] + shown[wide.stop :] == SHOWN[: wide.start] + SHOWN[wide.stop :], file
     assert mixed["package"]["duration"] == pytest.approx(sum(LENGTHS) / 25)
 
@@ -182,18 +184,19 @@ def test_time_stamps_go_on_at_every_border(mixed: Results, root: Path) -> None:
         assert float(stream["start_time"]) == 0.0
         assert float(stream["duration"]) == pytest.approx(16.0, abs=0.022)
     decoded = [
-        float(one["dts_time"]) for one in probed(film, "-select_streams", "v:0", "-show_entries", "packet=dts_time")["packets"]
+        float(packet["dts_time"])
+        for packet in probed(film, "-select_streams", "v:0", "-show_entries", "packet=dts_time")["packets"]
     ]
     assert decoded == sorted(set(decoded))
 
 
 def test_sound_that_is_encoded_again_has_the_same_loudness_everywhere(mixed: Results, root: Path) -> None:
     borders = [0.0, *accumulate(frames / 25 for frames in LENGTHS)]
-    found = [
+    levels = [
         lufs(root / "mixed/mixed.mp4", begin + 0.1, frames / 25 - 0.2) for begin, frames in zip(borders, LENGTHS, strict=False)
     ]
-    assert found[3] <= -69, "silence stays silent"
-    assert found[:3] + found[4:] == pytest.approx([-23.0] * 4, abs=1.0)
+    assert levels[3] <= -69, "silence stays silent"
+    assert levels[:3] + levels[4:] == pytest.approx([-23.0] * 4, abs=1.0)
 
 
 async def test_a_step_of_loudness_has_sound_encoded_again(hosts: StepProcessPool, root: Path) -> None:
@@ -214,32 +217,32 @@ async def test_the_sound_of_a_film_is_brought_to_the_loudness_of_its_playlist(ho
 
 
 def breaks_of(text: str) -> list[Any]:
-    found = [threefive.Cue(f"0x{code}") for code in findall(r"SCTE35-(?:OUT|IN)=0x(\w+)", text)]
-    assert all(one.decode() for one in found)
-    return found
+    cues = [threefive.Cue(f"0x{code}") for code in findall(r"SCTE35-(?:OUT|IN)=0x(\w+)", text)]
+    assert all(match.decode() for match in cues)
+    return cues
 
 
 def test_markers_are_splices_in_every_playlist(mixed: Results, root: Path) -> None:
-    """The first is at the nearest key frame; the second shifts what follows, the third does not."""
+    """The first marker is at the nearest key frame; the second shifts the rest of the film, the third does not."""
     folder = root / "mixed/clear"
     begins = sum(LENGTHS[:4]) / 25
-    assert [one["at"] for one in mixed["join"]["breaks"]] == pytest.approx([0.0, begins + 1.24, begins + 2.12])
+    assert [ad_break["at"] for ad_break in mixed["join"]["breaks"]] == pytest.approx([0.0, begins + 1.24, begins + 2.12])
     for name in ("video-192.m3u8", "video-192-iframes.m3u8", "video-96.m3u8", "audio-1.m3u8"):
         text = (folder / name).read_text()
-        found = breaks_of(text)
-        told = [(one.command.splice_event_id, one.command.out_of_network_indicator) for one in found]
-        assert told == [(number, out) for number in (1, 2, 3) for out in (True, False)], name
-        assert [one.command.pts_time for one in found] == pytest.approx(
+        splices = breaks_of(text)
+        parts = [(match.command.splice_event_id, match.command.out_of_network_indicator) for match in splices]
+        assert parts == [(number, out) for number in (1, 2, 3) for out in (True, False)], name
+        assert [match.command.pts_time for match in splices] == pytest.approx(
             [0.0, 10.0, begins + 11.24, begins + 41.24, begins + 42.12, begins + 43.12], abs=1e-4
         )
-        assert [one.command.break_duration for one in found[::2]] == [10.0, 30.0, 1.0]
+        assert [match.command.break_duration for match in splices[::2]] == [10.0, 30.0, 1.0]
         assert findall(r"#EXT-X-CUE-OUT:(\S+)", text) == ["10.000", "30.000", "1.000"]
         assert text.count("#EXT-X-CUE-IN\n") == 3
         assert "PLACEMENT-OPPORTUNITY" not in text
 
 
 def test_a_segment_begins_at_each_marker(mixed: Results, root: Path) -> None:
-    """At exactly its frame, in all sizes; key frames every two seconds stay where they are."""
+    """A segment begins exactly at the marker's frame, in all sizes; key frames every two seconds stay where they are."""
     begins = sum(LENGTHS[:4]) / 25
     usual = [2.0 * number for number in range(8)]
     for lines in (192, 96):
@@ -262,21 +265,21 @@ def test_the_manifest_has_the_same_splices(mixed: Results, root: Path) -> None:
     name = "{urn:mpeg:dash:schema:mpd:2011}"
     [period] = manifest.findall(f"{name}Period")
     events = list(period.iter(f"{name}Event"))
-    binary = [one.text or "" for one in period.iter("{http://www.scte.org/schemas/35/2016}Binary")]
+    binary = [cue.text or "" for cue in period.iter("{http://www.scte.org/schemas/35/2016}Binary")]
     read = [threefive.Cue(text) for text in binary]
-    assert all(one.decode() for one in read)
+    assert all(cue.decode() for cue in read)
     begins = sum(LENGTHS[:4]) / 25
-    at = [int(one.get("presentationTime", "")) / 90_000 for one in events]
+    at = [int(event.get("presentationTime", "")) / 90_000 for event in events]
     assert at == pytest.approx([0.0, 0.0, begins + 1.24, begins + 1.24, begins + 2.12, begins + 3.12])
-    assert [one.command.splice_event_id for one in read] == [1, 1, 2, 2, 3, 3]
+    assert [cue.command.splice_event_id for cue in read] == [1, 1, 2, 2, 3, 3]
 
 
 def test_all_of_a_package_is_published(mixed: Results, root: Path) -> None:
-    found = json.loads((root / "mixed/metadata.json").read_text())
-    assert {one["name"] for one in found["files"]} == published(root, "mixed") - {"metadata.json"}
+    metadata = json.loads((root / "mixed/metadata.json").read_text())
+    assert {file["name"] for file in metadata["files"]} == published(root, "mixed") - {"metadata.json"}
     assert {"mixed.mp4", "mixed.ism", "thumbnail.jpg", "sprites.vtt", "sprites-1.jpg"} <= published(root, "mixed")
     assert mixed["package"]["playlists"] == ["clear/master.m3u8", "clear/manifest.mpd"]
-    assert (found["duration"], mixed["package"]["thumbnail"]) == (mixed["package"]["duration"], "thumbnail.jpg")
+    assert (metadata["duration"], mixed["package"]["thumbnail"]) == (mixed["package"]["duration"], "thumbnail.jpg")
 
 
 @pytest.mark.parametrize("scheme", ["cenc", "cbcs"])
@@ -286,7 +289,7 @@ def test_a_protected_film_is_shown_with_its_key(secret: Results, root: Path, sch
     assert shown[: LENGTHS[0]] == SHOWN[: LENGTHS[0]]
     assert {name.rpartition("/")[0] for name in published(root, "secret")} == {"", "cenc", "cbcs"}
     assert secret["package"]["drm"] == PROTECTION.drm_json
-    assert [one.command.splice_event_id for one in breaks_of((root / "secret" / scheme / "video-192.m3u8").read_text())] == [
+    assert [cue.command.splice_event_id for cue in breaks_of((root / "secret" / scheme / "video-192.m3u8").read_text())] == [
         *(1, 1, 2, 2, 3, 3)
     ]
 
@@ -294,7 +297,8 @@ def test_a_protected_film_is_shown_with_its_key(secret: Results, root: Path, sch
 async def test_a_film_plays_across_its_borders(
     mixed: Results, secret: Results, root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Shaka Player in Chromium: a frame before and one after each border and each marker, in HLS and in DASH, in clear and not."""
+    """Shaka Player in Chromium shows a frame before and one after each border and each marker, in HLS and in DASH, encrypted or
+    not."""
     taken = tmp_path_factory.mktemp("pictures") / "picture.jpg"
 
     def read(given: bytes) -> int:
@@ -311,13 +315,13 @@ async def test_a_film_plays_across_its_borders(
             ("mixed/clear/manifest.mpd", {}),
             ("secret/cenc/manifest.mpd", {KID: KEY}),
         ):
-            seen, said = await theatre.play(f"/media/{manifest}", given, shown=shown, home=tmp_path_factory.mktemp("profile"))
-            assert seen == [number for number, _ in shown], (manifest, said)
-            assert said["duration"] == pytest.approx(16.0, abs=0.1)
+            seen, report = await theatre.play(f"/media/{manifest}", given, shown=shown, home=tmp_path_factory.mktemp("profile"))
+            assert seen == [number for number, _ in shown], (manifest, report)
+            assert report["duration"] == pytest.approx(16.0, abs=0.1)
 
 
 async def test_times_of_day_count_from_the_start_of_the_source(hosts: StepProcessPool, root: Path) -> None:
-    """What the packager noted comes before what the Event says."""
+    """The start that the packager noted takes precedence over that of the Event."""
 
     async def starts(key: str) -> str | None:
         return "2031-01-02T20:00:00.000Z" if key in (event(SMALL), event(OTHER)) else None
@@ -346,7 +350,7 @@ async def test_what_cannot_be_composed_is_refused_in_a_sentence(hosts: StepProce
 
 @pytest.mark.parametrize("how", ["replaced", "written to", "deleted"])
 async def test_a_source_that_changes_meanwhile_is_noticed(hosts: StepProcessPool, root: Path, how: str) -> None:
-    """After it was looked through, and before it is used."""
+    """The source changes after it was examined, and before it is used."""
     name = f"{event(50)}/{event(50)}.mp4"
     path = root / name
     path.parent.mkdir(exist_ok=True)
@@ -367,7 +371,7 @@ async def test_a_source_that_changes_meanwhile_is_noticed(hosts: StepProcessPool
 
 
 async def test_a_step_that_is_run_again_goes_on_where_it_was(hosts: StepProcessPool, root: Path) -> None:
-    """With what is whole of the run before: the last item was not noted, or its bytes are others."""
+    """The next run uses the complete items of the run before: the last item was not noted, or its bytes differ."""
     given: dict[str, Any] = {"generation": 1, "playlist": playlist(*[item(SMALL), item(OTHER)] * 4)}
     places, workspaces = MediaPaths(root, 17), Workspaces(root)
 
@@ -386,8 +390,8 @@ async def test_a_step_that_is_run_again_goes_on_where_it_was(hosts: StepProcessP
         lines = listed.read_text().splitlines()
         assert len(lines) == 2
         listed.write_text(f"{lines[0]}\n{lines[1][:40]}")
-        second, told = await made("items_1", 2, again=1)
-        assert [one[1] for one in told.lines] == ["Continuing after 1 items, which the previous run had."]
+        second, listener = await made("items_1", 2, again=1)
+        assert [line[1] for line in listener.lines] == ["Continuing after 1 items, which the previous run had."]
         assert second.outputs == first.outputs
         with (places.workspace(2, 2) / "film-1.ts").open("r+b") as film:
             film.write(b"other")

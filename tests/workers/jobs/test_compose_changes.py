@@ -1,4 +1,4 @@
-"""`compose` of sources that do not stay as they begin: flashes and beeps are measured in the film that it makes."""
+"""The workflow `compose` with sources that change on their way: flashes and beeps are measured in its film."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from workers.kernel.forked import ForkServer
 
 PLAIN, CHANGING, NARROW, EARLY_SOUND, LATE_PICTURE, LATE_SOUND, SHORT_SOUND, STILL, SLIDES = range(1, 10)
 GAIN: Final = 8.0
-"""The gain of the measure: films that are composed are much softer."""
+"""The gain of the measurement: composed films are much softer."""
 FRAME: Final = 0.045
-"""A frame at 25 frames in a second, and how times are rounded."""
+"""The duration of a frame at 25 frames per second, and the rounding of times."""
 
 
 def source(root: Path, number: int) -> Path:
@@ -60,7 +60,7 @@ async def composed(hosts: StepProcessPool, root: Path, name: str, *items: dict[s
 
 
 def in_sync(path: Path, flashes: Sequence[float], *, lasts: float) -> None:
-    """It flashes and beeps at these times, and lasts as long, in picture and in sound."""
+    """Check that a film flashes and beeps at these times, and lasts as long, in picture and in sound."""
     shown, heard = picture(path), sound(path, gain=GAIN)
     assert shown.flashes == pytest.approx(flashes, abs=FRAME)
     assert heard.beeps == pytest.approx(flashes, abs=FRAME)
@@ -81,15 +81,15 @@ async def test_a_source_that_changes_is_whole_and_in_sync(hosts: StepProcessPool
 
 
 async def test_it_can_be_cut_before_in_behind_and_at_its_changes(hosts: StepProcessPool, root: Path) -> None:
-    """It changes at 4 s and at 8 s. Between its parts stand others that are whole."""
+    """The source changes at 4 s and at 8 s. Its parts alternate with whole films of others."""
     cuts: list[tuple[float, float]] = [(1, 3.5), (3, 5), (5, 7.5), (4, 8), (0, 4), (8, 11.5), (1, 11)]
     changing = picture(root / event(CHANGING) / f"{event(CHANGING)}.mp4")
-    frames, white = (tuple(one - changing.times[0] for one in found) for found in (changing.times, changing.flashes))
+    frames, white = (tuple(match - changing.times[0] for match in measured) for measured in (changing.times, changing.flashes))
     items, flashes, begin = list[dict[str, Any]](), list[float](), 0.0
     for start, end in cuts:
         times = {"start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}", "frameAccurate": True}
         items += [item(CHANGING, **times), item(NARROW)]
-        at, after = max(one for one in frames if one <= start), min(one for one in frames if one >= end)
+        at, after = max(frame for frame in frames if frame <= start), min(frame for frame in frames if frame >= end)
         flashes += [begin + flash - at for flash in white if at - 0.001 < flash < after - 0.001]
         begin += after - at
         flashes += [begin, begin + 2]
@@ -100,7 +100,7 @@ async def test_it_can_be_cut_before_in_behind_and_at_its_changes(hosts: StepProc
 
 
 async def test_what_is_copied_does_not_change(hosts: StepProcessPool, root: Path) -> None:
-    """The film has one form, though both sources could be copied by what their headers say."""
+    """The film has one form, though both sources could be copied according to their headers."""
     path, _ = await composed(hosts, root, "copied", item(PLAIN), item(CHANGING, start="00:00:00", end="00:00:03.900"))
     in_sync(path, [0, 2, 4, 6, 8], lasts=9.9)
     path, _ = await composed(hosts, root, "mixed", item(PLAIN), item(CHANGING))
@@ -121,13 +121,13 @@ async def test_what_is_copied_does_not_change(hosts: StepProcessPool, root: Path
 async def test_sound_goes_with_the_picture(
     hosts: StepProcessPool, root: Path, number: int, flashes: list[float], beeps: list[float], lasts: float
 ) -> None:
-    """The item stands between two others, so it begins within the film and not with it, and it is shown to its end. Where a source
-    has no sound, the film is silent."""
+    """The item is between two others, so it begins within the film and not with it, and it is shown to its end. While a source has
+    no sound, the film is silent."""
     path, _ = await composed(hosts, root, f"sync-{number}", item(NARROW), item(number), item(NARROW))
     shown, heard = picture(path), sound(path, gain=GAIN)
     around = [0, 2], [4 + lasts, 6 + lasts]
-    assert shown.flashes == pytest.approx([*around[0], *(4 + one for one in flashes), *around[1]], abs=FRAME)
-    assert heard.beeps == pytest.approx([*around[0], *(4 + one for one in beeps), *around[1]], abs=FRAME)
+    assert shown.flashes == pytest.approx([*around[0], *(4 + flash for flash in flashes), *around[1]], abs=FRAME)
+    assert heard.beeps == pytest.approx([*around[0], *(4 + beep for beep in beeps), *around[1]], abs=FRAME)
     assert shown.times[-1] == pytest.approx(lasts + 8, abs=2 * FRAME)
     assert heard.ends == pytest.approx(lasts + 8, abs=FRAME)
 
@@ -146,17 +146,17 @@ async def test_sound_goes_with_the_picture(
 async def test_an_item_may_begin_and_end_while_its_picture_stands_still(
     hosts: StepProcessPool, root: Path, number: int, start: float, end: float, flashes: list[float], beeps: list[float]
 ) -> None:
-    """It is cut at the times that were wanted, not where the picture that stands still begins and ends."""
+    """The item is cut at the requested times, not where the picture that stands still begins and ends."""
     times = {"start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}"}
     path, _ = await composed(hosts, root, f"within-{number}-{start:g}", item(NARROW), item(number, **times), item(NARROW))
     shown, heard, lasts = picture(path), sound(path, gain=GAIN), end - start
-    assert shown.flashes == pytest.approx([0, 2, *(4 + one for one in flashes), 4 + lasts, 6 + lasts], abs=FRAME)
-    assert heard.beeps == pytest.approx([0, 2, *(4 + one for one in beeps), 4 + lasts, 6 + lasts], abs=FRAME)
+    assert shown.flashes == pytest.approx([0, 2, *(4 + flash for flash in flashes), 4 + lasts, 6 + lasts], abs=FRAME)
+    assert heard.beeps == pytest.approx([0, 2, *(4 + beep for beep in beeps), 4 + lasts, 6 + lasts], abs=FRAME)
     assert shown.times[-1] == pytest.approx(lasts + 8, abs=2 * FRAME)
 
 
 async def test_times_of_an_item_are_those_of_a_player(hosts: StepProcessPool, root: Path) -> None:
-    """Sound begins 0.4 s before the picture: at the player's 1.0 s is the frame one second behind the first."""
+    """The sound begins 0.4 s before the picture: at 1.0 s of the player is the frame one second after the first."""
     for accurate in (True, False):
         times = {"start": "00:00:02.000", "end": "00:00:05.000", "frameAccurate": accurate}
         path, _ = await composed(hosts, root, f"player-{accurate}", item(EARLY_SOUND, **times))

@@ -1,4 +1,4 @@
-"""What is copied and what is encoded again, how long items become, and where breaks are: without ffmpeg."""
+"""The plan of a film, without ffmpeg: copied and encoded items, their lengths, and the places of breaks."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def test_the_film_has_the_form_that_most_of_it_has() -> None:
 
 
 def test_copies_begin_at_key_frames_and_others_at_their_frames() -> None:
-    one = part(at=1.5, after=3.0, begin=1.2, end=3.04)
-    assert [(item.begin, item.frames) for item in plan_of([one]).items] == [(1.2, 46)]
-    assert [(item.begin, item.frames) for item in plan_of([replace(one, exact=True)]).items] == [(1.5, 38)]
+    cut_part = part(at=1.5, after=3.0, begin=1.2, end=3.04)
+    assert [(item.begin, item.frames) for item in plan_of([cut_part]).items] == [(1.2, 46)]
+    assert [(item.begin, item.frames) for item in plan_of([replace(cut_part, exact=True)]).items] == [(1.5, 38)]
 
 
 @given(
@@ -120,13 +120,13 @@ def test_copies_begin_at_key_frames_and_others_at_their_frames() -> None:
     rate=st.sampled_from([(24_000, 1001), (25, 1), (30_000, 1001), (60, 1)]),
 )
 def test_nothing_drifts(lengths: list[float], rate: tuple[int, int]) -> None:
-    """Items follow each other without a gap, in pictures and samples, each within a frame of its length, and all of them too."""
+    """Items follow each other without a gap, in pictures and samples, each within a frame of its length, and so does the film."""
     plan = plan_of([part(seconds, shown=replace(SHOWN, rate=rate)) for seconds in lengths])
     frame = float(1 / Fraction(*rate))
-    for one, other in pairwise(plan.items):
-        assert one.first + one.frames == other.first
-        assert plan.samples(one)[1] == plan.samples(other)[0]
-        assert plan.samples(one, unit=1024)[1] == plan.samples(other, unit=1024)[0]
+    for before, after in pairwise(plan.items):
+        assert before.first + before.frames == after.first
+        assert plan.samples(before)[1] == plan.samples(after)[0]
+        assert plan.samples(before, unit=1024)[1] == plan.samples(after, unit=1024)[0]
     assert all(abs(item.frames * frame - seconds) <= frame * 1.001 for item, seconds in zip(plan.items, lengths, strict=True))
     assert plan.time(plan.frames) == pytest.approx(sum(lengths), abs=frame / 2 + 1e-6)
     assert plan.samples(plan.items[-1])[1] == pytest.approx(plan.time(plan.frames) * 48_000, abs=1)
@@ -135,9 +135,9 @@ def test_nothing_drifts(lengths: list[float], rate: tuple[int, int]) -> None:
 @given(work=st.lists(st.integers(1, 10_000), min_size=1, max_size=60), count=st.integers(1, 6))
 def test_blocks_hold_each_item_once_and_in_order(work: list[int], count: int) -> None:
     plan = plan_of([part(frames / 25) for frames in work])
-    found = blocks(plan, count)
-    assert len(found) == count
-    assert [number for block in found for number in block] == list(range(len(work)))
+    groups = blocks(plan, count)
+    assert len(groups) == count
+    assert [number for block in groups for number in block] == list(range(len(work)))
 
 
 def test_a_film_of_more_than_a_day_is_refused() -> None:
@@ -160,9 +160,9 @@ def test_a_film_of_more_than_a_day_is_refused() -> None:
 def test_sound_is_copied_where_all_of_it_agrees(
     sounds: list[tuple[Heard, ...]], channels: tuple[int, ...], languages: tuple[str, ...], copies: bool
 ) -> None:
-    tracks = plan_of([heard(*one) for one in sounds]).tracks
+    tracks = plan_of([heard(*sound) for sound in sounds]).tracks
     assert (tracks.channels, tracks.languages, tracks.copied) == (channels, languages, copies)
-    assert not sound_again(plan_of([heard(*one) for one in sounds])).tracks.copied
+    assert not sound_again(plan_of([heard(*sound) for sound in sounds])).tracks.copied
 
 
 def test_sound_goes_into_the_track_of_its_language() -> None:
@@ -178,8 +178,8 @@ def test_loudness_steps_where_it_changes_by_more_than_3_lu() -> None:
 
 def test_an_insertion_shifts_what_follows_and_a_replacement_does_not() -> None:
     marks = [replace(MARK, item=1, at=1.0), MARK, replace(MARK, at=6.0, duration=2.0, replaces=True)]
-    found, keys = breaks(plan_of([part(), part()]), marks)
-    assert [(one.event, one.at, one.until, one.shift, one.duration) for one in found] == [
+    ad_breaks, keys = breaks(plan_of([part(), part()]), marks)
+    assert [(match.event, match.at, match.until, match.shift, match.duration) for match in ad_breaks] == [
         (1, 4.0, 4.0, 0.0, 30.0),
         (2, 6.0, 8.0, 30.0, 2.0),
         (3, 11.0, 11.0, 30.0, 30.0),
@@ -189,8 +189,8 @@ def test_an_insertion_shifts_what_follows_and_a_replacement_does_not() -> None:
 
 def test_a_marker_that_need_not_be_accurate_is_at_the_nearest_key_frame() -> None:
     loose = replace(MARK, accurate=False)
-    found, keys = breaks(plan_of([part()]), [replace(loose, at=4.9), replace(loose, at=5.1), replace(MARK, at=7.32)])
-    assert ([one.at for one in found], keys) == ([4.0, 6.0, 7.32], (7.32,))
+    ad_breaks, keys = breaks(plan_of([part()]), [replace(loose, at=4.9), replace(loose, at=5.1), replace(MARK, at=7.32)])
+    assert ([match.at for match in ad_breaks], keys) == ([4.0, 6.0, 7.32], (7.32,))
     [short], _ = breaks(plan_of([part()]), [replace(loose, at=4.1, duration=0.5, replaces=True)])
     assert (short.at, short.until) == (4.0, 6.0), "never empty"
 
@@ -216,15 +216,15 @@ def test_a_marker_may_be_at_the_end_of_its_item() -> None:
 def test_breaks_are_on_key_frames_and_in_order(marks: list[tuple[float, bool, bool]]) -> None:
     plan = plan_of([part(30.0)])
     given = [Marked(0, at, 5.0, accurate, replaces, "x") for at, accurate, replaces in marks]
-    found, keys = breaks(plan, given)
-    assert [one.at for one in found] == sorted(one.at for one in found)
+    ad_breaks, keys = breaks(plan, given)
+    assert [match.at for match in ad_breaks] == sorted(match.at for match in ad_breaks)
     on_keys = {round(key, 4) for key in (*keys, *(2.0 * n for n in range(16)))}
-    assert {round(time, 4) for one in found for time in (one.at, one.until)} <= on_keys
-    assert [one.event for one in found] == list(range(1, len(given) + 1))
+    assert {round(time, 4) for match in ad_breaks for time in (match.at, match.until)} <= on_keys
+    assert [match.event for match in ad_breaks] == list(range(1, len(given) + 1))
     inserted = 0.0
-    for one in found:
-        assert one.shift == inserted
-        inserted += one.duration if one.inserts else 0.0
+    for match in ad_breaks:
+        assert match.shift == inserted
+        inserted += match.duration if match.inserts else 0.0
 
 
 B_FRAMES = [

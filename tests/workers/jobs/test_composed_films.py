@@ -1,4 +1,4 @@
-"""Playlists in the whole engine: the newest one is published, the Event shows its film, or why there is none."""
+"""Playlists in the whole engine: the newest one is published, and the Event shows its film, or why there is none."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ ME = Invocation.by("studio")
 FILM, ONE, TWO, EMPTY = 9, 1, 2, 3
 KEY = UUID(int=FILM)
 LENGTHS = {ONE: 25, TWO: 20}
-"""In frames."""
+"""The lengths of the films in frames."""
 LONG = 180.0
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Open to the account of steps."""
+    """Return a media root that is open to the account of steps."""
     root = tmp_path / "media"
     for number, frames in LENGTHS.items():
         made = source(root, number, frames=frames, decibels=None)
@@ -77,19 +77,19 @@ def wanted(*parts: int) -> NewComposition:
 
 
 async def shown(engine: Engine, state: EventState) -> tuple[EventRow, CompositionRow]:
-    """The Event, once it is in this state, and its composition."""
+    """Wait until the Event is in this state, and return the Event and its composition."""
 
     async def ask() -> EventRow | None:
         row = await EventQueries(engine.inner.database).by_id(KEY)
         return row if row is not None and row.details.state is state else None
 
-    found, row = await once(ask, seconds=LONG), await CompositionQueries(engine.inner.database).of_event(KEY)
+    event_row, row = await once(ask, seconds=LONG), await CompositionQueries(engine.inner.database).of_event(KEY)
     assert row is not None
-    return found, row
+    return event_row, row
 
 
 async def started(engine: Engine, handlers: CompositionHandlers) -> None:
-    """A step of the present job runs."""
+    """Wait until a step of the present job runs."""
     row = await CompositionQueries(engine.inner.database).of_event(KEY)
     assert row is not None
     assert row.job is not None
@@ -114,13 +114,13 @@ async def test_the_newest_playlist_is_published_and_shown(engine: Engine, handle
     states = await engine.inner.database.rows("SELECT state FROM job_view ORDER BY id")
     assert [JobState(state) for (state,) in states] == [JobState.BROKEN] * 3 + [JobState.COMPLETED]
 
-    async def found() -> bool:
-        """They follow the Event."""
+    async def assets_follow() -> bool:
+        """Return True once the assets follow the Event."""
         return f"{event(FILM)}/{event(FILM)}.mp4" in {
             asset.path for asset in await AssetQueries(engine.inner.database).of_event(KEY)
         }
 
-    await once(found, seconds=LONG)
+    await once(assets_follow, seconds=LONG)
 
 
 async def test_a_source_without_a_film_is_told_and_can_be_mended(engine: Engine, handlers: CompositionHandlers, root: Path) -> None:

@@ -1,4 +1,5 @@
-"""What steps and their programs cannot do: be root, get privileges, use the network without need, take all of the machine."""
+"""The limits of steps and their programs: they cannot be root, get privileges, use the network without need, or take the whole
+machine."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ async def step_server(trial: None) -> AsyncIterator[ForkServer]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With a master key, in a directory that is closed."""
+    """Return a home with a master key, in a directory that is closed to others."""
     home = tmp_path_factory.mktemp("home")
     home.chmod(0o700)
     (home / "master.key").write_bytes(bytes(32))
@@ -119,9 +120,9 @@ async def seen(pool: StepProcessPool, text: str = "") -> dict[str, Any]:
 
 @needs_root
 async def test_a_step_and_its_programs_have_an_account_of_their_own(pool: StepProcessPool) -> None:
-    found = await seen(pool)
+    abilities = await seen(pool)
     user = pwd.getpwnam(NAME)
-    for status in (found["status"], found["status of a program"]):
+    for status in (abilities["status"], abilities["status of a program"]):
         assert status["Uid"].split() == [str(user.pw_uid)] * 4
         assert status["Gid"].split() == [str(user.pw_gid)] * 4
         assert status["CapEff"] == status["CapPrm"] == "0" * 16
@@ -129,11 +130,11 @@ async def test_a_step_and_its_programs_have_an_account_of_their_own(pool: StepPr
 
 
 async def test_a_step_and_its_programs_have_limits_and_get_no_privileges(pool: StepProcessPool) -> None:
-    found = await seen(pool)
-    for status in (found["status"], found["status of a program"]):
+    abilities = await seen(pool)
+    for status in (abilities["status"], abilities["status of a program"]):
         assert status["NoNewPrivs"] == "1"
-    assert found["nice"] == min(os.nice(0) + NICE, 19)
-    limits = {int(kind): most for kind, most in found["limits"].items()}
+    assert abilities["nice"] == min(os.nice(0) + NICE, 19)
+    limits = {int(kind): most for kind, most in abilities["limits"].items()}
     assert limits[resource.RLIMIT_CORE] == 0
     assert 0 < limits[resource.RLIMIT_AS] <= MEMORY
     assert 0 < limits[resource.RLIMIT_FSIZE] <= FILE
@@ -324,7 +325,7 @@ asyncio.run(main())
 
 @needs_root
 def test_where_the_system_allows_no_network_namespace_the_pool_warns(tmp_path: Path) -> None:
-    """Such a system is a root without the capability for it, as in many containers."""
+    """The test runs as root without the capability for network namespaces, as in many containers."""
     without = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
     ran = subprocess.run([*without, sys.executable, "-c", WARNED, str(tmp_path)], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == OPEN_NETWORK, ran.stderr
@@ -377,7 +378,10 @@ needs_landlock = pytest.mark.skipif(not landlock.version(), reason="this kernel 
 
 @pytest.fixture
 def ordinary_home(account: tuple[pwd.struct_passwd | None, Sequence[int]]) -> Iterator[Path]:
-    """A home of a user who is not root, where that user can reach it. For root it is the account of steps: it can reach Python."""
+    """Yield a home of a user who is not root, in a place that this user can reach.
+
+    If the tests run as root, the user is the account of steps, which can reach Python.
+    """
     home = Path(mkdtemp(prefix="medialedger-ordinary-", dir="/tmp"))
     if account[0] is not None:
         os.chown(home, account[0].pw_uid, account[0].pw_gid)
@@ -386,40 +390,40 @@ def ordinary_home(account: tuple[pwd.struct_passwd | None, Sequence[int]]) -> It
 
 
 def as_ordinary_user(home: Path, *, layers: str, network: bool) -> dict[str, Any]:
-    """What steps can do where root does not start the product: their processes are of the product's own user then."""
+    """Run the product as an ordinary user, and return what its steps can do: their processes then belong to that user."""
     owner = home.stat()
     user: dict[str, Any] = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     command = [sys.executable, "-c", ORDINARY, str(home), layers, str(network)]
     environment = {"PYTHONPATH": str(ROOT), "PATH": os.defpath, "MEDIALEDGER_ADMIN_API_KEY": "a-secret"}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd="/", timeout=120, **user)
     assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    abilities: dict[str, Any] = json.loads(ran.stdout)
+    return abilities
 
 
 @needs_landlock
 @pytest.mark.parametrize("layers", ["landlock+concealed", "landlock"])
 @pytest.mark.parametrize("network", [False, True], ids=["without network", "with network"])
 def test_a_step_of_an_ordinary_user_reaches_no_secret_of_the_product(ordinary_home: Path, network: bool, layers: str) -> None:
-    found = as_ordinary_user(ordinary_home, layers=layers, network=network)
-    assert (found["read"], found["made"]) == ([True] * 3, "Finished")
-    assert (found["files"], found["process"]) == ([False] * 2, [False] * 3)
-    assert found["lists"] == [True, False, False]
-    assert found["writes"] == [True, False, False]
-    assert OPEN_FILES not in found["warning"]
+    abilities = as_ordinary_user(ordinary_home, layers=layers, network=network)
+    assert (abilities["read"], abilities["made"]) == ([True] * 3, "Finished")
+    assert (abilities["files"], abilities["process"]) == ([False] * 2, [False] * 3)
+    assert abilities["lists"] == [True, False, False]
+    assert abilities["writes"] == [True, False, False]
+    assert OPEN_FILES not in abilities["warning"]
 
 
 @pytest.mark.parametrize("network", [False, True], ids=["without network", "with network"])
 def test_without_landlock_processes_stay_closed_and_a_warning_tells_of_files(ordinary_home: Path, network: bool) -> None:
-    found = as_ordinary_user(ordinary_home, layers="concealed", network=network)
-    assert (found["files"], found["process"]) == ([True] * 2, [False] * 3)
-    assert found["made"] == "Finished"
-    assert OPEN_FILES in found["warning"]
+    abilities = as_ordinary_user(ordinary_home, layers="concealed", network=network)
+    assert (abilities["files"], abilities["process"]) == ([True] * 2, [False] * 3)
+    assert abilities["made"] == "Finished"
+    assert OPEN_FILES in abilities["warning"]
 
 
 @needs_landlock
 def test_a_program_of_an_encoder_reads_what_it_is_handed_and_no_other_file(tmp_path: Path) -> None:
-    """Files that any user may read, so that no account stands in for Landlock."""
+    """The files may be read by any user, so that no account protects them in place of Landlock."""
     cat = Path("/bin/cat").resolve()
     public = Path(mkdtemp(prefix="medialedger-public-", dir="/tmp"))
     public.chmod(0o755)
@@ -442,7 +446,7 @@ def test_a_program_of_an_encoder_reads_what_it_is_handed_and_no_other_file(tmp_p
 
 
 def test_a_directory_that_holds_a_secret_is_opened_without_it(tmp_path: Path) -> None:
-    """A home in the directory of the product, as after a `make run`, or beside a virtual environment."""
+    """The home is in the directory of the product, as after a `make run`, or next to a virtual environment."""
     for name in ("product/module", "product/home/media", "product/home/venv", "product/other"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "product/key").touch()

@@ -1,4 +1,4 @@
-"""How a step gets the key of its content: from the key provider of this product, while it runs, and by no other way."""
+"""The key of a step's content: the key provider of this product issues it while the step runs, and there is no other way to it."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ async def test_a_content_is_encrypted_where_its_event_wants_drm(inner: Core, pro
     assert await protection("studio", str(EVENT)) is None
     assert await protection("studio", "a name, and no Event") is None
     await inner.executor.execute(AddOrUpdateEvent(EVENT, {"vod_drm": True}), invocation=ADMIN)
-    found = await protection("studio", str(EVENT))
-    assert found is not None
-    assert await protection("studio", str(EVENT).upper()) == found, "the same Event"
+    protected = await protection("studio", str(EVENT))
+    assert protected is not None
+    assert await protection("studio", str(EVENT).upper()) == protected, "the same Event"
     packager = await issue_one(handlers_on(inner), key_request(str(EVENT)))
-    assert (found.kid, found.key, found.iv) == (packager.kid.hex, packager.key.hex(), packager.iv.hex())
-    assert KEY not in repr(found)
-    assert found.key not in repr(found)
+    assert (protected.kid, protected.key, protected.iv) == (packager.kid.hex, packager.key.hex(), packager.iv.hex())
+    assert KEY not in repr(protected)
+    assert protected.key not in repr(protected)
 
 
 async def test_the_signalling_follows_the_settings_of_the_client(inner: Core, protection: ContentProtection) -> None:
@@ -78,15 +78,15 @@ async def test_the_signalling_follows_the_settings_of_the_client(inner: Core, pr
     await inner.executor.execute(RegisterClient("studio", ("keys",), new), invocation=ADMIN)
     changes = {"playready_la_url": "https://pr.example/rm", "fairplay_uri_template": "skd://{host}/{kid}"}
     await inner.executor.execute(ConfigureClientDrm("studio", changes), invocation=ADMIN)
-    found = await protection("studio", str(EVENT))
-    assert found is not None
-    kid = str(found.drm_json["drm_data"][0]["key_id"])
-    assert found.fairplay_uri == f"skd://media.example/{kid}"
-    cenc, apple = found.drm_json["drm_data"]
+    protected = await protection("studio", str(EVENT))
+    assert protected is not None
+    kid = str(protected.drm_json["drm_data"][0]["key_id"])
+    assert protected.fairplay_uri == f"skd://media.example/{kid}"
+    cenc, apple = protected.drm_json["drm_data"]
     assert (cenc["name"], cenc["content_id"], cenc["playready_laurl"]) == ("CENC", str(EVENT), "https://pr.example/rm")
-    assert (apple["name"], apple["key_iv"], apple["laurl"]) == ("FAIRPLAY", found.iv, found.fairplay_uri)
-    assert found.key not in str(found.drm_json)
-    for boxes in found.boxes.values():
+    assert (apple["name"], apple["key_iv"], apple["laurl"]) == ("FAIRPLAY", protected.iv, protected.fairplay_uri)
+    assert protected.key not in str(protected.drm_json)
+    for boxes in protected.boxes.values():
         rest, systems = bytes.fromhex(boxes), []
         while rest:
             size = int.from_bytes(rest[:4])
@@ -102,9 +102,9 @@ async def test_a_step_gets_the_key_when_it_asks_and_hides_it_from_other_accounts
 
     ended = await hosts.run(order("asks_for_protection"), Listener(), protection=given)
     assert isinstance(ended, Finished)
-    found = ended.result.metadata
-    assert (found["kid"], found["digest"]) == ("1" * 32, sha256(KEY.encode()).hexdigest())
-    assert "cat; tr" in found["arguments"]
+    protected = ended.result.metadata
+    assert (protected["kid"], protected["digest"]) == ("1" * 32, sha256(KEY.encode()).hexdigest())
+    assert "cat; tr" in protected["arguments"]
     assert KEY not in str(ended)
     assert KEY not in repr(GIVEN)
     ended = await hosts.run(order("asks_for_protection"), Listener())

@@ -1,4 +1,4 @@
-"""The context of a step: files, log lines, progress and programs. Without a process."""
+"""The context of a step without a process: files, log lines, progress and programs."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def write(context: Context, name: str, content: str = "abc") -> Path:
 
 
 def test_a_workspace_is_empty_at_first(context: Context, tmp_path: Path) -> None:
-    left = tmp_path / "media/.jobs/17/2/1/left"
-    left.parent.mkdir(parents=True)
-    left.touch()
+    leftover = tmp_path / "media/.jobs/17/2/1/left"
+    leftover.parent.mkdir(parents=True)
+    leftover.touch()
     assert list(context.workspace.iterdir()) == []
 
 
@@ -67,14 +67,14 @@ def test_the_workspace_of_the_previous_run_is_readable(tmp_path: Path, listener:
 def test_files_below_the_media_root_are_found(context: Context, tmp_path: Path) -> None:
     media = tmp_path.resolve() / "media"
     assert context.path("film/a/b.mp4") == media / "film/a/b.mp4"
-    kept = media / ".jobs/17/files/two.txt"
+    kept_file = media / ".jobs/17/files/two.txt"
     with pytest.raises(
         StepFailed, match=r"^The file two\.txt, which an earlier step kept, no longer exists\. Run the job again\.$"
     ):
         context.job_file("two.txt")
-    kept.parent.mkdir(parents=True)
-    kept.touch()
-    assert context.job_file("two.txt") == kept
+    kept_file.parent.mkdir(parents=True)
+    kept_file.touch()
+    assert context.job_file("two.txt") == kept_file
 
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "..", "film/../../x", ".jobs/18/files/x", "film/.x", "a\\b", "a\0"])
@@ -179,7 +179,7 @@ def test_a_program_is_run_in_the_workspace(context: Context) -> None:
 
 
 def test_long_output_of_a_program_is_cut(context: Context) -> None:
-    """Its output is read to the end, else it would block."""
+    """The output is read to its end; otherwise the program would block."""
     command = "head -c 9000000 /dev/zero; (head -c 200000 /dev/zero; echo the end) >&2"
     ended = context.run("sh", "-c", command, seconds=30)
     assert (ended.status, len(ended.output), len(ended.errors)) == (0, 4_194_304, 65_536)
@@ -198,7 +198,7 @@ def test_the_lines_of_a_program_are_followed_while_it_runs(context: Context) -> 
 
 
 def test_a_program_that_does_not_get_further_is_ended(context: Context) -> None:
-    """It says something all the time, and the same."""
+    """The program writes all the time, but always the same line."""
     repeats = "while true; do echo frame=1; sleep 0.05; done"
     seen: set[str] = set()
 

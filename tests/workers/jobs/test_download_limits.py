@@ -1,4 +1,4 @@
-"""Limits of downloads: a host that sends without end, or hardly anything, ends in a failed step."""
+"""Limits of downloads: a host that sends without end, or hardly anything, makes the step fail."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_all_downloads_of_a_step_take_so_long_together(tmp_path: Path) -> None:
 
 @asynccontextmanager
 async def endless() -> AsyncIterator[str]:
-    """A host that sends without end, and says no length."""
+    """Serve a file without end and without a length."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"ETag": '"one"'})
@@ -124,7 +124,7 @@ async def endless() -> AsyncIterator[str]:
 async def test_a_download_without_end_fails_and_leaves_no_file(
     tmp_path: Path, limits: DownloadLimits, ended: Failed, step_server: ForkServer
 ) -> None:
-    """1.5 GB were on the disk of the database after six seconds; only the host could end it."""
+    """Without limits, 1.5 GB were on the disk of the database after six seconds, and only the host could end the download."""
     pool = StepProcessPool(media_root=tmp_path, allow=[ip_network("127.0.0.1/32")], downloads=limits, fork_server=step_server)
     await pool.start()
     async with endless() as url, asyncio.timeout(120):

@@ -57,7 +57,7 @@ async def test_captions_of_a_source_are_in_all_renditions_and_both_manifests(
     assert not isinstance(made, Failed), made
     assert (made["captions"]["channels"], made["captions"]["services"]) == (["CC1", "CC3"], [1, 2])
     folder = root / content / "clear"
-    for file in (root / content / f"{content}.mp4", *(folder / one["file"] for one in made["renditions"]["videos"])):
+    for file in (root / content / f"{content}.mp4", *(folder / video["file"] for video in made["renditions"]["videos"])):
         assert pictures_with_captions(file) >= FRAMES - 2, file.name
     assert signalled_in_hls(folder) == {"CC1": "en", "CC3": "fr-CA", "SERVICE1": None, "SERVICE2": "es"}
     assert signalled_in_dash(folder) == {
@@ -81,25 +81,25 @@ async def test_none_is_said_only_after_a_look(hosts: StepProcessPool, root: Path
 
 def pictures_with_captions(file: Path) -> int:
     frames = probed(file, "-select_streams", "v:0", "-show_entries", "frame_side_data=side_data_type")["frames"]
-    return sum("ATSC A53" in str(one) for one in frames)
+    return sum("ATSC A53" in str(frame) for frame in frames)
 
 
 def signalled_in_hls(folder: Path) -> dict[str, str | None]:
-    """The languages of closed captions by their ids. Every rendition refers to their group."""
-    found: dict[str, str | None] = {}
+    """Return the languages of closed captions by their ids. Every rendition refers to their group."""
+    languages: dict[str, str | None] = {}
     for line in (folder / "master.m3u8").read_text().splitlines():
         name, _, values = line.partition(":")
         given: dict[str, Any] = dict(value.split("=", 1) for value in values.split(",") if "=" in value)
         if name == "#EXT-X-MEDIA" and given["TYPE"] == "CLOSED-CAPTIONS":
             assert given["GROUP-ID"] == '"CC"'
             language = given.get("LANGUAGE")
-            found[given["INSTREAM-ID"].strip('"')] = language and language.strip('"')
+            languages[given["INSTREAM-ID"].strip('"')] = language and language.strip('"')
         if name == "#EXT-X-STREAM-INF":
             assert given["CLOSED-CAPTIONS"] == '"CC"'
-    return found
+    return languages
 
 
 def signalled_in_dash(folder: Path) -> set[tuple[str | None, str | None]]:
     root = etree.parse(str(folder / "manifest.mpd")).getroot()
-    found = root.findall(".//{*}AdaptationSet[@contentType='video']/{*}Accessibility")
-    return {(one.get("schemeIdUri"), one.get("value")) for one in found}
+    adaptations = root.findall(".//{*}AdaptationSet[@contentType='video']/{*}Accessibility")
+    return {(match.get("schemeIdUri"), match.get("value")) for match in adaptations}

@@ -22,7 +22,7 @@ async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> Async
 
 
 def runs(engine: Engine, workflow: str, step: str | None = None) -> dict[str, float]:
-    """How often its steps, or one of them, have ended in each way."""
+    """Return how many runs of a workflow's steps, or of one step, have ended with each outcome."""
     (metric,) = [each for each in engine.inner.registry.collect() if each.name == "medialedger_step_runs"]
     return {
         sample.labels["outcome"]: sample.value
@@ -116,7 +116,7 @@ async def test_a_paused_job_ends_its_step_and_goes_on_when_resumed(engine: Engin
 
 
 async def test_a_failed_job_leaves_nothing_and_says_so_where_a_resumed_one_needs_it(engine: Engine, tmp_path: Path) -> None:
-    """Many that fail would fill the disk for all."""
+    """Many failed jobs would otherwise fill the disk for all."""
     number = await engine.accept("keeping", times=1, final=True)
     assert (await engine.ended(number)).failed
     await until(lambda: not (tmp_path / ".jobs" / str(number)).exists())
@@ -147,8 +147,8 @@ async def test_never_more_than_max_jobs(engine: Engine) -> None:
     for number in numbers:
         await engine.ended(number)
     started, most = set[str](), 0
-    found = await engine.inner.database.rows("SELECT topic, originator_id FROM events ORDER BY position")
-    for topic, stream in found:
+    topics = await engine.inner.database.rows("SELECT topic, originator_id FROM events ORDER BY position")
+    for topic, stream in topics:
         if topic == "job.started":
             started.add(stream)
         elif topic == "job.completed":

@@ -1,4 +1,4 @@
-"""The engine with media in a bucket: steps read and publish, on machines that have no directory together."""
+"""The engine with media in a bucket: steps read and publish, on machines that share no directory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def address(request: pytest.FixtureRequest) -> BucketAddress:
 
 
 def read(address: BucketAddress, path: str) -> str:
-    found = client(address).get_object(Bucket=address.bucket, Key=f"{address.prefix}/{path}")
-    return str(found["Body"].read().decode())
+    stored = client(address).get_object(Bucket=address.bucket, Key=f"{address.prefix}/{path}")
+    return str(stored["Body"].read().decode())
 
 
 def left_over(address: BucketAddress) -> list[str]:
-    """What is in the bucket and is neither published nor a note of who has published it."""
+    """Return the objects in the bucket that are neither published nor notes of publishers."""
     bucket = client(address)
     keys = [each["Key"] for each in bucket.list_objects_v2(Bucket=address.bucket)["Contents"]]
     uploads = [each["Key"] for each in bucket.list_multipart_uploads(Bucket=address.bucket).get("Uploads", ())]
@@ -37,9 +37,9 @@ async def test_steps_read_and_publish_on_several_machines(
     database_url: str, migrated: tuple[str, str | None], tmp_path: Path, address: BucketAddress
 ) -> None:
     client(address).put_object(Bucket=address.bucket, Key=f"{address.prefix}/match/a.txt", Body=b"a file")
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_machine, two = tmp_path / "one", tmp_path / "two"
     async with (
-        process(database_url, migrated[1], media_root=one, media_bucket=address, steps=1) as inner,
+        process(database_url, migrated[1], media_root=first_machine, media_bucket=address, steps=1) as inner,
         process(database_url, migrated[1], media_root=two, media_bucket=address, steps=1),
     ):
         engine = Engine(inner, JobNumbers(inner.database))
@@ -52,7 +52,7 @@ async def test_steps_read_and_publish_on_several_machines(
     assert {read(address, f"match/{number}-read.txt") for number in reading} == {"a file and kept"}
     assert read(address, f"match/{none}-read.txt") == "nothing"
     assert read(address, f"match/{chain}-3.txt") == f"{chain} 3 1\n"
-    assert not (one / "match").exists()
+    assert not (first_machine / "match").exists()
 
 
 async def test_a_bucket_that_refuses_fails_the_job_and_says_so(

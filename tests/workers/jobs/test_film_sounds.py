@@ -69,7 +69,7 @@ def ingest(hosts: StepProcessPool, root: Path) -> Ingest:
 
 
 def pitch(path: Path, track: int, channel: int) -> int:
-    """Hertz, from how often the samples rise through zero."""
+    """Return the pitch in hertz, from the number of rises of the samples through zero."""
     chosen = ("-map", f"0:a:{track}", "-af", f"pan=mono|c0=c{channel}", "-ar", "48000", "-f", "s16le", "-")
     command = [str(find("ffmpeg")), "-v", "error", "-i", str(path), *chosen]
     samples = array("h", subprocess.run(command, capture_output=True, check=True).stdout)
@@ -78,19 +78,19 @@ def pitch(path: Path, track: int, channel: int) -> int:
 
 
 def integrated(path: Path, track: int, folder: Path) -> tuple[float | None, float | None]:
-    """LUFS and dBTP."""
+    """Return the loudness in LUFS and the true peak in dBTP."""
     listing = f"{path.stem}-{track}.txt"
     ffmpeg("-i", str(path), "-map", f"0:a:{track}", "-af", meter(listing, peaks=True), "-f", "null", "-", folder=folder)
-    found = read_meter(folder / listing)
-    return found.integrated, found.true_peak
+    reading = read_meter(folder / listing)
+    return reading.integrated, reading.true_peak
 
 
 async def test_tracks_of_one_channel_are_joined_to_stereo_pairs(ingest: Ingest, root: Path) -> None:
     made, log = await ingest("pairs", "eight.mxf", stereo_pairs=True)
     assert not isinstance(made, Failed)
     film = root / "pairs" / "pairs.mp4"
-    sounds = [one for one in probed(film)["streams"] if one["codec_type"] == "audio"]
-    assert [one["channels"] for one in sounds] == [2, 2, 2, 2]
+    sounds = [stream for stream in probed(film)["streams"] if stream["codec_type"] == "audio"]
+    assert [sound["channels"] for sound in sounds] == [2, 2, 2, 2]
     heard = [pitch(film, track, channel) for track in range(4) for channel in range(2)]
     assert heard == pytest.approx(PITCHES, abs=3)
     assert len(made["renditions"]["audios"]) == 4
@@ -108,18 +108,18 @@ async def test_players_are_told_what_sound_tracks_are_for(ingest: Ingest, root: 
     assert made["convert"]["copied"]
     film = root / "roles" / "roles.mp4"
     assert [pitch(film, track, 0) for track in range(3)] == pytest.approx([300, 500, 400], abs=3)
-    tagged = [one for one in probed(film)["streams"] if one["codec_type"] == "audio"]
-    assert [one["tags"]["language"] for one in tagged] == ["ger", "deu", "und"]
-    assert [one["tags"].get("name") for one in tagged] == ["Ton, original", "Hörfilm", None]
+    tagged = [stream for stream in probed(film)["streams"] if stream["codec_type"] == "audio"]
+    assert [element["tags"]["language"] for element in tagged] == ["ger", "deu", "und"]
+    assert [element["tags"].get("name") for element in tagged] == ["Ton, original", "Hörfilm", None]
     assert tagged[1]["disposition"]["visual_impaired"] == tagged[2]["disposition"]["comment"] == 1
     playlist = (root / "roles" / "clear" / "master.m3u8").read_text()
     media = [attributes(line) for line in playlist.splitlines() if "TYPE=AUDIO" in line]
-    assert {one["NAME"] for one in media} == {"Ton, original", "Hörfilm", "audio"}
-    described = next(one for one in media if one["NAME"] == "Hörfilm")
+    assert {medium["NAME"] for medium in media} == {"Ton, original", "Hörfilm", "audio"}
+    described = next(medium for medium in media if medium["NAME"] == "Hörfilm")
     assert described["CHARACTERISTICS"] == "public.accessibility.describes-video"
     manifest = etree.parse(root / "roles" / "clear" / "manifest.mpd")
     roles = {
-        adaptation.findtext(f"{_MPD}Label"): [one.get("value") for one in adaptation.iter(f"{_MPD}Role")]
+        adaptation.findtext(f"{_MPD}Label"): [element.get("value") for element in adaptation.iter(f"{_MPD}Role")]
         for adaptation in manifest.iter(f"{_MPD}AdaptationSet")
         if any((url.text or "").startswith("audio-") for url in adaptation.iter(f"{_MPD}BaseURL"))
     }

@@ -1,4 +1,4 @@
-"""Frames between a worker and its hosts: put together from pieces of any size, and refused when they are none."""
+"""Frames between a worker and its hosts: assembled from pieces of any size, and refused when they are invalid."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FRAMES: list[Frame] = [
 @given(st.lists(st.integers(1, 700), max_size=20))
 def test_frames_are_decoded_from_any_pieces(cuts: list[int]) -> None:
     stream = b"".join(packed(frame) for frame in FRAMES)
-    unpacker, found = Unpacker(), list[Frame]()
+    unpacker, frames = Unpacker(), list[Frame]()
     for cut in [*cuts, len(stream)]:
-        found += unpacker.frames(stream[:cut])
+        frames += unpacker.frames(stream[:cut])
         stream = stream[cut:]
-    assert found == FRAMES
+    assert frames == FRAMES
 
 
 @pytest.mark.parametrize(

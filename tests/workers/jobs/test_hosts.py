@@ -1,4 +1,4 @@
-"""Steps in processes of their own: whatever a step does, the worker hears how it ended, and nothing of it stays."""
+"""Steps in separate processes: whatever a step does, the worker receives its outcome, and no process of it remains."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
-    """A pool of the test's own, to be stopped or drained, or to look at its files."""
+    """Yield a pool for a single test, which may stop or drain it, or examine its files."""
     made = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await made.start()
     yield made
@@ -60,7 +60,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 @pytest.fixture(scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
-    """One pool for all tests that leave it as it was."""
+    """Yield a pool for all tests that leave it unchanged."""
     made = StepProcessPool(media_root=tmp_path_factory.mktemp("shared"), allow=[], fork_server=step_server)
     await made.start()
     yield made
@@ -84,11 +84,11 @@ async def test_a_step_gets_its_order_and_reports(hosts: StepProcessPool, root: P
     listener = Listener()
     ended = await hosts.run(order("tells", run=3, previous_run=2, text="hello"), listener)
     assert isinstance(ended, Finished)
-    told = ended.result.metadata
+    metadata = ended.result.metadata
     assert ended.result.message == "told"
-    assert (told["job"], told["run"], told["text"]) == ([17, "admin", "trial", "film"], [2, 3], "hello")
-    assert told["results"] == RESULTS
-    assert (told["workspace"], told["previous"]) == (str(root / ".jobs/17/2/3"), "None")
+    assert (metadata["job"], metadata["run"], metadata["text"]) == ([17, "admin", "trial", "film"], [2, 3], "hello")
+    assert metadata["results"] == RESULTS
+    assert (metadata["workspace"], metadata["previous"]) == (str(root / ".jobs/17/2/3"), "None")
     assert listener.lines == [(Severity.DEBUG, "begins"), (Severity.INFO, "goes on")]
     assert listener.fractions == [(0.25, "a quarter"), (1.0, "all")]
 
@@ -100,7 +100,7 @@ async def test_a_step_without_files_leaves_no_folder(hosts: StepProcessPool, roo
 
 @pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
 async def test_a_media_root_that_was_mounted_anew_is_open_to_the_next_process(hosts: StepProcessPool, root: Path) -> None:
-    """A process keeps directories, not their names. One that meets another directory there runs no step."""
+    """A process keeps directories, not their names. A process that finds another directory in place of its own runs no step."""
     first = await pid_of(hosts)
     await asyncio.to_thread(root.rename, root.with_name("before"))
     await asyncio.to_thread(root.mkdir)
@@ -154,7 +154,7 @@ async def test_settings_of_the_worker_do_not_reach_steps_or_programs(shared: Ste
 
 
 async def test_a_process_has_no_descriptor_signal_handler_or_blocked_signal_of_others(hosts: StepProcessPool) -> None:
-    """The fork server holds those of each process that runs."""
+    """The fork server has those of each process that runs."""
     running = [asyncio.create_task(hosts.run(order("is_deaf"), listener := Listener()))]
     await until(lambda: listener.lines)
     ended = await hosts.run(order("surroundings"), Listener())
@@ -169,7 +169,7 @@ async def test_a_process_has_no_descriptor_signal_handler_or_blocked_signal_of_o
 
 
 def in_memory(pid: int, needle: bytes) -> bool:
-    """Whether a process has it anywhere in its memory."""
+    """Return True if the memory of a process contains these bytes."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             start, end = (int(number, 16) for number in line.split()[0].split("-"))
@@ -182,8 +182,8 @@ def in_memory(pid: int, needle: bytes) -> bool:
 
 async def test_neither_a_process_nor_its_fork_server_has_a_setting_of_the_worker_in_its_memory(shared: StepProcessPool) -> None:
     pid = await pid_of(shared)
-    found = [await asyncio.to_thread(in_memory, each, SECRET.encode()) for each in (os.getpid(), parent(pid), pid)]
-    assert found == [True, False, False]
+    is_present = [await asyncio.to_thread(in_memory, each, SECRET.encode()) for each in (os.getpid(), parent(pid), pid)]
+    assert is_present == [True, False, False]
 
 
 async def test_printed_text_of_a_step_is_not_a_message(shared: StepProcessPool) -> None:
@@ -306,7 +306,7 @@ async def test_drain_interrupts_a_step(hosts: StepProcessPool, root: Path, step:
 
 @pytest.fixture
 async def worker(tmp_path: Path) -> AsyncIterator[Process]:
-    """A worker process with a step that does not end."""
+    """Start a worker process with a step that does not end."""
     environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "tests.workers.jobs.worker", str(tmp_path), "3.0"]
     made = await asyncio.create_subprocess_exec(*command, env=environment)
@@ -330,7 +330,7 @@ async def test_without_its_worker_a_process_kills_its_group(worker: Process, tmp
 
 
 async def test_the_end_of_a_fork_server_ends_no_step_and_another_one_is_started(root: Path, tmp_path: Path) -> None:
-    """What a killed process has started is killed then too, though its fork server cannot do it."""
+    """The programs of a killed process are killed too, though its fork server cannot do it."""
     hosts = StepProcessPool(media_root=root, allow=[])
     await hosts.start()
     deaf, talking = Listener(), Listener()
@@ -352,7 +352,7 @@ async def test_the_end_of_a_fork_server_ends_no_step_and_another_one_is_started(
 
 
 async def test_processes_stay_while_their_worker_sends(root: Path, step_server: ForkServer) -> None:
-    """Over several times the patience of a host."""
+    """The process outlives several times the patience of a host."""
     hosts = StepProcessPool(media_root=root, allow=[], lease_seconds=2.0, fork_server=step_server)
     await hosts.start()
     first = await pid_of(hosts)
@@ -363,7 +363,7 @@ async def test_processes_stay_while_their_worker_sends(root: Path, step_server: 
 
 
 def children() -> set[str]:
-    """Those that nobody has waited for are among them."""
+    """Return the child processes, including those that were not waited for."""
     return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
 
 
@@ -371,7 +371,7 @@ def children() -> set[str]:
 async def test_without_a_free_descriptor_a_step_waits_for_its_process(
     root: Path, free: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With two of them there is a channel and a process, which cannot be watched."""
+    """With two free descriptors there is a channel and a process, which cannot be watched."""
     hosts, before = StepProcessPool(media_root=root, allow=[]), children()
     with descriptors_left(free):
         await hosts.start()
@@ -393,8 +393,8 @@ async def test_without_a_free_descriptor_in_the_fork_server_a_step_waits_for_its
     await until(lambda: first.lines)
     server = parent(int(first.lines[0][1].split()[0]))
     for free in range(3):  # for the status, for the channel, and to watch the process
-        held = {int(number) for number in await asyncio.to_thread(os.listdir, f"/proc/{server}/fd")}
-        limit = [number for number in range(len(held) + free + 1) if number not in held][free]
+        descriptors = {int(number) for number in await asyncio.to_thread(os.listdir, f"/proc/{server}/fd")}
+        limit = [number for number in range(len(descriptors) + free + 1) if number not in descriptors][free]
         before = resource.prlimit(server, resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         caplog.clear()
         running.append(asyncio.create_task(hosts.run(order("is_deaf"), heard := Listener())))

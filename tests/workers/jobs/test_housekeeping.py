@@ -1,4 +1,4 @@
-"""Files and rows of jobs are deleted when the jobs have ended a while ago, and not before."""
+"""Files and rows of jobs are deleted some time after the jobs have ended, and not before."""
 
 from __future__ import annotations
 

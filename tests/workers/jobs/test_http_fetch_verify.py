@@ -1,4 +1,5 @@
-"""`http_fetch_verify` in real step processes, from a server that breaks off, sends wrong ranges and changes its file."""
+"""The workflow `http_fetch_verify` in real step processes, from a server that interrupts downloads, sends wrong ranges and changes
+its file."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 
 class Site:
-    """One media root, and the steps of one job on it."""
+    """A media root, and the steps of one job on it."""
 
     def __init__(self, hosts: StepProcessPool, root: Path) -> None:
         self.hosts = hosts
@@ -72,7 +73,7 @@ class Site:
         return self.places.workspace(2, run) / "download.part"
 
     @property
-    def told(self) -> str:
+    def log_text(self) -> str:
         return "\n".join(message for _, message in self.heard.lines)
 
 
@@ -119,9 +120,9 @@ async def test_a_fetched_file_that_is_gone_fails_the_next_step(site: Site) -> No
 async def test_a_broken_download_continues(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 50_000, 200_000]) as host:
         assert site.made(await site.fetch(host.url, sha256=DIGEST)) == BODY
-    assert [one.get("range") for one in host.asked] == [None, "bytes=100000-", "bytes=150000-", "bytes=350000-"]
-    assert {one.get("if-range") for one in host.asked[1:]} == {'"one"'}
-    assert "Continuing at 100000 bytes." in site.told
+    assert [request.get("range") for request in host.asked] == [None, "bytes=100000-", "bytes=150000-", "bytes=350000-"]
+    assert {request.get("if-range") for request in host.asked[1:]} == {'"one"'}
+    assert "Continuing at 100000 bytes." in site.log_text
 
 
 async def test_a_file_that_changes_is_fetched_again(site: Site) -> None:
@@ -141,8 +142,8 @@ async def test_a_file_that_changes_is_fetched_again(site: Site) -> None:
 async def test_a_wrong_range_is_fetched_again(site: Site, ranges: str) -> None:
     async with FileHost(BODY, breaks=[100_000], ranges=ranges) as host:
         assert site.made(await site.fetch(host.url)) == BODY
-    assert [one.get("range") for one in host.asked] == [None, "bytes=100000-", None]
-    assert "starting again" in site.told
+    assert [request.get("range") for request in host.asked] == [None, "bytes=100000-", None]
+    assert "starting again" in site.log_text
 
 
 async def test_a_host_that_ignores_if_range_is_detected_by_its_tag(site: Site) -> None:
@@ -168,11 +169,11 @@ async def test_a_host_that_ignores_if_range_is_detected_by_its_tag(site: Site) -
     ],
 )
 async def test_only_a_strong_validator_continues_a_download(
-    site: Site, etag: str | None, last_modified: str | None, kept: bool
+    site: Site, etag: str | None, last_modified: str | None, continues: bool
 ) -> None:
     async with FileHost(BODY, etag=etag, last_modified=last_modified, breaks=[100_000]) as host:
         ended = await site.fetch(host.url)
-    if kept:
+    if continues:
         assert site.made(ended) == BODY
     else:
         assert ended == Failed("The host closed the connection before its answer was complete.")
@@ -193,7 +194,7 @@ async def test_a_later_run_continues_with_a_copy(site: Site) -> None:
         assert site.made(await site.fetch(host.url, run=2, previous_run=1, sha256=DIGEST), run=2) == BODY
     assert host.asked[-1]["range"] == "bytes=100000-"
     assert site.part(1).stat().st_size == 100_000, "somebody may still write there"
-    assert "Continuing at 100000 bytes, which the previous run had." in site.told
+    assert "Continuing at 100000 bytes, which the previous run had." in site.log_text
 
 
 async def test_a_later_run_starts_over_after_a_change(site: Site) -> None:
@@ -225,7 +226,7 @@ async def test_a_partial_file_without_its_version_is_not_used(site: Site, damage
 
 
 async def test_a_cancelled_download_leaves_its_part_for_the_next_run(site: Site, step_server: ForkServer) -> None:
-    """The host of files sends a part, and then nothing."""
+    """The host sends a part of the file, and then nothing."""
     hosts = StepProcessPool(media_root=site.root, allow=[ip_network("127.0.0.1/32")], fork_server=step_server)
     await hosts.start()
     silent = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Inputs of steps on their way to this machine."""
+"""The transfer of steps' inputs to this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME, CONTENT = "match/film.mp4", b"x" * 100_000
 
 
 class Store:
-    """One object, in one piece."""
+    """A store with a single object, in a single piece."""
 
     async def head(self, key: str) -> StoredObject:
         return StoredObject(key, len(CONTENT), NOON, '"1"', "")
@@ -35,12 +35,12 @@ def _files(root: Path) -> dict[str, int]:
 async def test_what_is_still_written_for_a_stopped_step_gets_into_no_other_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The descriptor of its file may be that of another one by then."""
+    """The descriptor of its file may belong to another file by then."""
     under_way, ended = asyncio.Event(), asyncio.Event()
     go_on, loop, to_thread = threading.Event(), asyncio.get_running_loop(), asyncio.to_thread
 
     async def slowly(act: Callable[..., Any], *given: Any) -> Any:
-        def held() -> Any:
+        def blocked_write() -> Any:
             loop.call_soon_threadsafe(under_way.set)
             try:
                 go_on.wait()
@@ -48,7 +48,7 @@ async def test_what_is_still_written_for_a_stopped_step_gets_into_no_other_file(
             finally:
                 loop.call_soon_threadsafe(ended.set)
 
-        return await to_thread(held if CONTENT in given else act, *(() if CONTENT in given else given))
+        return await to_thread(blocked_write if CONTENT in given else act, *(() if CONTENT in given else given))
 
     monkeypatch.setattr(asyncio, "to_thread", slowly)
     fetch = asyncio.create_task(Inputs(tmp_path, cast("ObjectStore", Store())).fetch(1, NAME, progress=lambda _: None))

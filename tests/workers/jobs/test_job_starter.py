@@ -23,7 +23,7 @@ GRAB = TaskPlan(id=1, name="grab", queue="windows_capture")
 
 @dataclass
 class ByHand:
-    """A worker with so many places."""
+    """A worker with a given number of places."""
 
     name: str = "work"
     places: int = 1
@@ -33,9 +33,9 @@ class ByHand:
     used: list[Job | None] = field(default_factory=list)
 
     def reserve(self, most: int) -> int:
-        found = min(self.places, most)
-        self.places -= found
-        return found
+        places = min(self.places, most)
+        self.places -= places
+        return places
 
     def use_place(self, job: Job | None, *, worker: str) -> None:
         assert worker == self.worker
@@ -55,24 +55,24 @@ def starter(inner: Core, *workers: ByHand) -> JobStarter:
 
 
 async def job(inner: Core, number: int) -> Job:
-    found = await inner.streams.load(Job.stream(number))
-    assert isinstance(found, Job)
-    return found
+    aggregate = await inner.streams.load(Job.stream(number))
+    assert isinstance(aggregate, Job)
+    return aggregate
 
 
 async def state(inner: Core, number: int) -> tuple[JobState, TaskState]:
-    found = await job(inner, number)
-    return found.state, found.tasks[1].state
+    current = await job(inner, number)
+    return current.state, current.tasks[1].state
 
 
 async def written_together(inner: Core, number: int) -> bool:
-    """Whether `started` and `task_started` of the job are of one command."""
-    found = await inner.database.rows(
+    """Return True if the same command wrote `started` and `task_started` of the job."""
+    rows = await inner.database.rows(
         "SELECT metadata::json->>'command_id' FROM events "
         "WHERE originator_id = %s AND topic IN ('job.started', 'job.task_started')",
         (Job.stream(number),),
     )
-    return len(found) == 2 and len(set(found)) == 1
+    return len(rows) == 2 and len(set(rows)) == 1
 
 
 async def test_a_job_and_its_first_task_start_in_one_append(inner: Core) -> None:
@@ -122,13 +122,13 @@ async def test_only_the_jobs_of_its_shards(inner: Core) -> None:
 
 
 async def test_a_place_is_given_back_when_the_job_does_not_start(inner: Core, second: Core) -> None:
-    """Another process has started it meanwhile, and this one decides on what it knows from before."""
+    """Another process has started it meanwhile, and this one decides on outdated information."""
     await accept(inner, 1)
     worker, rival = ByHand(), ByHand(worker="there 2")
     made = starter(inner, worker)
     proposed = await made._proposals(ALL, begin=0.0)
     await starter(second, rival).start(ALL)
-    await made._start([(one, worker) for one in proposed])
+    await made._start([(proposal, worker) for proposal in proposed])
     [used] = worker.used
     assert used is None or used.tasks[1].worker == "there 2"
     topics = await inner.database.rows("SELECT topic FROM events WHERE originator_id = 'job:1' ORDER BY position")
@@ -136,7 +136,7 @@ async def test_a_place_is_given_back_when_the_job_does_not_start(inner: Core, se
 
 
 async def test_jobs_of_all_queues_are_borrowed_after_a_while(inner: Core) -> None:
-    """By the two workers of one process in turns: neither forgets what the other has seen waiting."""
+    """The two workers of one process take turns: neither discards the waiting times that the other one has seen."""
     await accept(inner, 1)
     await accept(inner, 2, GRAB)
     work, windows = ByHand(), ByHand(name="windows_capture", worker="here 2")

@@ -1,5 +1,5 @@
 """A film with five subtitle tracks and captions in its pictures: in Chromium, hls.js, Shaka Player and dash.js show each of them at
-its times, and the captions both as a text of their own and out of the pictures."""
+its times, and the captions both as a separate text and out of the pictures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EXPECTED: Final[Mapping[str, Sequence[tuple[float, str]]]] = {
 
 @pytest.fixture(scope="module")
 async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> Path:
-    """A film of eight seconds with subtitles in five languages, and two captions in its pictures."""
+    """Make a film of eight seconds with subtitles in five languages, and two captions in its pictures."""
     root = tmp_path_factory.mktemp("line21") / "media"
     folder = root / "in"
     folder.mkdir(parents=True)
@@ -79,7 +79,7 @@ async def screening(root: Path) -> AsyncIterator[Screening]:
 
 @pytest.mark.parametrize("player", PLAYERS)
 async def test_each_text_is_on_the_screen_at_its_times(screening: Screening, player: str, tmp_path: Path) -> None:
-    """Over HLS Shaka Player is asked for the captions in the pictures only; `test_text_playback` asks it for texts beside them."""
+    """Shaka Player is asked only for the captions in the pictures over HLS; `test_text_playback` asks it for the other texts."""
     source, manifest = PLAYERS[player]
     expected = {EMBEDDED: CAPTIONS} if "over" in player else EXPECTED
     pages = [[track] for track in expected] if player == "dash" else [list(expected)]
@@ -94,7 +94,7 @@ async def test_each_text_is_on_the_screen_at_its_times(screening: Screening, pla
         }
         async with opened(program("chromium"), "about:blank", home=tmp_path / tracks[0]) as page:
             await page.go(f"{screening.address}/pages/texts.html#{quote(json.dumps(asked))}")
-            told = await asyncio.wait_for(screening.told.get(), SECONDS)
-        assert "error" not in told, told
-        shown |= told["texts"]
+            reports = await asyncio.wait_for(screening.reports.get(), SECONDS)
+        assert "error" not in reports, reports
+        shown |= reports["texts"]
     assert shown == {track: [text for _, text in texts] for track, texts in expected.items()}

@@ -1,4 +1,4 @@
-"""Which files of a workspace a step may publish or keep, and under which names."""
+"""The files of a workspace that a step may publish or keep, and the names that it may give them."""
 
 from __future__ import annotations
 

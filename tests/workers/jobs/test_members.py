@@ -1,4 +1,4 @@
-"""Several processes that start and run jobs: they share the work, borrow from each other, and take over what one leaves."""
+"""Several processes that start and run jobs: they share the work, borrow from each other, and take over the work of lost ones."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]
 
 
 async def starts(engine: Engine) -> dict[str, int]:
-    """How many runs each worker has started."""
+    """Return the number of runs that each worker has started."""
     return dict(await engine.inner.database.rows(_STARTS))
 
 
 async def shares(engine: Engine, consumer: str = "work") -> list[int]:
-    """How many shards each member holds."""
+    """Return the number of shards that each member owns."""
     return sorted(count for _, count in await engine.inner.database.rows(_OWNERS, (consumer,)))
 
 
@@ -81,7 +81,7 @@ async def test_members_share_the_jobs_and_each_runs_once(
 async def test_a_member_that_joins_gets_its_part_at_once(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
-    """Although the first one is at steps of its shards that last: a shard is handed over, its running steps stay."""
+    """The first member runs long steps of its shards: a shard is handed over, its running steps stay."""
     await engine.set("max_jobs", 50)
     async with process(database_url, migrated[1], media_root=tmp_path, steps=2):
         long = [await engine.accept("waiting", seconds=600) for _ in range(2)]
@@ -101,7 +101,7 @@ async def test_a_member_that_joins_gets_its_part_at_once(
 async def test_a_worker_without_a_free_place_holds_up_nobody(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
-    """One process owns all jobs and has one place, which is taken. Another one runs steps only, and borrows."""
+    """A process owns all jobs and has one place, which is taken. Another one runs steps only, and borrows."""
     await engine.set("max_jobs", 50)
     async with process(database_url, migrated[1], media_root=tmp_path, steps=1):
         blocking = await engine.accept("waiting", seconds=600)
@@ -116,7 +116,7 @@ async def test_a_worker_without_a_free_place_holds_up_nobody(
 
 
 async def test_no_client_has_every_place_of_a_worker(engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path) -> None:
-    """Steps that last for hours, on all places; then another client comes, one job after another."""
+    """Steps that last for hours take all places; then another client submits one job after another."""
     await engine.set("max_jobs", 50)
     async with process(database_url, migrated[1], media_root=tmp_path, steps=2):
         long = [await engine.accept("waiting", seconds=600) for _ in range(4)]
@@ -131,7 +131,7 @@ async def test_no_client_has_every_place_of_a_worker(engine: Engine, database_ur
 async def test_more_urgent_work_of_others_comes_before_own(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
-    """Nobody's place is used for work that may wait while urgent work of a full worker does."""
+    """No place is used for work that can wait while urgent work of a full worker cannot start."""
     await engine.set("max_jobs", 50)
     async with (
         process(database_url, migrated[1], media_root=tmp_path, steps=1),
@@ -146,14 +146,14 @@ async def test_more_urgent_work_of_others_comes_before_own(
         for number in (*later, *urgent):
             await engine.ended(number)
     stream = "SELECT originator_id FROM events WHERE topic = 'job.task_started' ORDER BY position"
-    order = [int(found.partition(":")[2]) for (found,) in await engine.inner.database.rows(stream)]
+    order = [int(line.partition(":")[2]) for (line,) in await engine.inner.database.rows(stream)]
     places = {number: order.index(number) for number in (*later, *urgent)}
     assert max(places[number] for number in urgent) < sorted(places[number] for number in later)[2]
 
 
 @asynccontextmanager
 async def apart(database_url: str, home: Path, *, lease: int = LEASE) -> AsyncIterator[int]:
-    """A member that is a process of its own, so that it can be killed and frozen; its id. What it logs is in `log`."""
+    """Start a member as a separate process that can be killed and frozen, and yield its id. Its log is in the file `log`."""
     given = {"HOME": str(home), "DATABASE_URL": database_url, "STEPS": "4", "LEASE_SECONDS": str(lease), "LOG_LEVEL": "INFO"}
     environment = {f"MEDIALEDGER_{name}": value for name, value in given.items()} | {"MEDIALEDGER_MEDIA_ROOT": str(home / "media")}
     running = python(
@@ -198,7 +198,7 @@ async def test_a_frozen_member_that_comes_back_writes_nothing(
 
 
 async def another_name(engine: Engine, *, frozen_worker: str) -> bool:
-    """Whether both members have leases under names that are not the one that was lost."""
+    """Return True if both members have leases, none of them under the lost name."""
     alive = await engine.inner.database.rows("SELECT worker FROM job_workers WHERE until > clock_timestamp()")
     return len(alive) == 2 and (frozen_worker,) not in alive
 
@@ -206,7 +206,8 @@ async def another_name(engine: Engine, *, frozen_worker: str) -> bool:
 async def test_the_work_of_a_killed_member_is_done_by_the_others(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
-    """What it ran is run again; what it owned and had not begun starts, before or after, in places that are left."""
+    """The runs of the killed member are repeated; jobs that it owned and had not begun start before or after, in the remaining
+    places."""
     await engine.set("max_jobs", 50)
     await engine.set("retry_delay", 0)
     async with apart(database_url, tmp_path, lease=5) as killed:

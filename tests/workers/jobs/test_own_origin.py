@@ -1,4 +1,4 @@
-"""Which addresses a capture takes for live streams of the built-in origin."""
+"""The addresses that a capture takes for live streams of the built-in origin."""
 
 from __future__ import annotations
 

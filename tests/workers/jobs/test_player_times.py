@@ -1,5 +1,5 @@
-"""Times of assets count from the first picture that a player shows, whatever else a file begins with. Frames say their numbers;
-flashes and beeps measure picture against sound."""
+"""Times of assets count from the first picture that a player shows, whatever else a file begins with. Frames show their numbers;
+flashes and beeps compare picture and sound."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _moved(path: Path, *, picture: float = 0.0, sound: float = 0.0) -> None:
 
 
 def _edit_list(path: Path) -> None:
-    """It begins in the middle of B-frames, with frame 12."""
+    """Make a file that begins in the middle of B-frames, with frame 12."""
     whole = path.with_name("whole.mp4")
     film(whole, *BOTH, *H264, inputs=TONE)
     ffmpeg("-ss", "0.48", "-i", str(whole), "-c", "copy", str(path))
@@ -49,7 +49,7 @@ def _edit_list(path: Path) -> None:
 
 
 def _between_keys(path: Path) -> None:
-    """Its packets begin with frame 10, and the first that can be decoded is frame 30."""
+    """Make a file whose packets begin with frame 10, and whose first decodable frame is frame 30."""
     whole = path.with_name("whole.ts")
     film(whole, *BOTH, *H264, "-bf", "0", "-muxdelay", "0", "-muxpreload", "0", inputs=TONE)
     cut = ("-copyts", "-i", str(whole), "-c", "copy", "-bsf:v", "noise=drop=lt(n\\,10)", "-bsf:a", "noise=drop=lt(pts*tb\\,0.4)")
@@ -58,7 +58,7 @@ def _between_keys(path: Path) -> None:
 
 
 def _wrapping(path: Path) -> None:
-    """Its clock begins again in the middle."""
+    """Make a file whose clock starts again in the middle."""
     film(path, *BOTH, *H264, "-output_ts_offset", f"{WRAP - 3.4:.3f}", inputs=TONE)
 
 
@@ -131,23 +131,23 @@ async def test_an_accurate_clip_has_the_frames_that_a_player_shows(hosts: StepPr
 
 @pytest.mark.parametrize("name", COPIED)
 async def test_a_copied_clip_has_the_frames_that_a_player_shows(hosts: StepProcessPool, root: Path, name: str) -> None:
-    """The clip begins with the key frame before its start. Keys are every 30 frames."""
+    """The clip begins with the key frame before its start. Key frames are every 30 frames."""
     first = SOURCES[name][1]
     clip = await made(hosts, root, "asset_video", source=name, start=clock(50 - first), end=clock(65 - first))
     shown = numbers(clip)
     assert shown[:36] == list(range(30, 66))
     assert len(shown) < 40
-    begins = [float(one["start_time"]) for one in probed(clip)["streams"] if one["codec_type"] == "video"]
+    begins = [float(stream["start_time"]) for stream in probed(clip)["streams"] if stream["codec_type"] == "video"]
     assert begins == pytest.approx([0.0], abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["late-picture.mp4", "late-sound.mp4", "recording.ts"])
 async def test_sound_goes_with_the_picture(hosts: StepProcessPool, root: Path, name: str) -> None:
-    """A clip from half a second of the player on."""
+    """The clip begins at half a second of the player."""
     source = picture(root / "film" / name)
-    times = [one - source.times[0] for one in source.times]
-    begin = max(one for one in times if one <= 0.5)
-    flashes = [one - source.times[0] - begin for one in source.flashes if 0.5 < one - source.times[0] < 4.5]
+    times = [time - source.times[0] for time in source.times]
+    begin = max(time for time in times if time <= 0.5)
+    flashes = [flash - source.times[0] - begin for flash in source.flashes if 0.5 < flash - source.times[0] < 4.5]
     given: dict[str, Any] = {"source": name, "start": "00:00:00.500", "end": "00:00:04.500"}
     for accurate in (True, False)[: 2 if name.endswith(".mp4") else 1]:
         clip = await made(hosts, root, "asset_video", **given, frame_accurate=accurate)
@@ -159,7 +159,7 @@ async def test_sound_goes_with_the_picture(hosts: StepProcessPool, root: Path, n
 
 
 async def test_a_key_frame_may_be_decoded_long_before_it_is_shown(hosts: StepProcessPool, root: Path) -> None:
-    """In a recording of HEVC, by five frames. There is a flash at 2 s."""
+    """In a recording of HEVC, it is decoded five frames earlier. There is a flash at 2 s."""
     for time, white in (("00:00:02.020", True), ("00:00:01.980", False)):
         still = await made(hosts, root, "asset_image", source="hevc.ts", time=time)
         assert bool(picture(still).flashes) is white

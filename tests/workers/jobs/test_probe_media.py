@@ -1,4 +1,4 @@
-"""`probe_media` in a real step host with the real ffprobe, on files that a real ffmpeg made."""
+"""The workflow `probe_media` in a real step host with the real ffprobe, on files that a real ffmpeg made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOURCE = ["-f", "lavfi", "-i", "testsrc=size=64x36:rate=25:duration=0.2", "-c:v"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With a film, a file that is none, and a playlist that leads elsewhere."""
+    """Return a media root with a film, a file that is not a film, and a playlist that refers to other places."""
     root = tmp_path_factory.mktemp("probed") / "media"
     (root / "film/parts").mkdir(parents=True)
     ffmpeg = find("ffmpeg")
@@ -56,7 +56,7 @@ async def test_output_of_ffprobe_is_metadata_and_a_log_line(hosts: StepProcessPo
     metadata = ended.result.metadata
     assert metadata["format"]["filename"] == "film/parts/tiny film.mp4"
     assert float(metadata["format"]["duration"]) == pytest.approx(0.2)
-    assert [(one["codec_name"], one["width"], one["height"]) for one in metadata["streams"]] == [("mpeg4", 64, 36)]
+    assert [(stream["codec_name"], stream["width"], stream["height"]) for stream in metadata["streams"]] == [("mpeg4", 64, 36)]
     assert metadata["chapters"] == []
     assert [json.loads(message) for _, message in listener.lines] == [metadata]
     assert str(root) not in str(ended)
@@ -94,7 +94,7 @@ TITLE = "title-of-another"
 
 @pytest.fixture(scope="module")
 def outside(root: Path) -> Path:
-    """Media files beside the media root, and copies of them within."""
+    """Return a folder with media files outside the media root, and copies of them within."""
     ffmpeg, folder = find("ffmpeg"), root.parent / "others"
     assert ffmpeg is not None
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Uploads of publications by the engine: real steps, real servers, and secrets that are nowhere else."""
+"""Uploads of publications by the engine: real steps, real servers, and secrets that leak nowhere."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ FILM = bytes(range(256)) * 2_000
 UPLOAD = "publication_upload"
 Migrated = tuple[str, str | None]
 SECRETS = (PASSWORD, TOKEN, SECRET, "marked-option-44aa", CLIENT_SECRET, REFRESH, PAGE_TOKEN, "marked-access", "upload_id")
-"""Also the tokens and the sessions of uploads that YouTube gives."""
+"""The secrets, including the tokens and the upload sessions that YouTube issues."""
 
 
 @dataclass
 class Destinations:
-    """The port `OpenDestination` over what a test gives."""
+    """Implements the port `OpenDestination` with the destinations of a test."""
 
-    known: dict[UUID, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    configured: dict[UUID, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
     content: str = "match"
 
     def add(self, target: int, config: Mapping[str, Any]) -> UUID:
         key = uuid4()
-        self.known[key] = (target, config)
+        self.configured[key] = (target, config)
         return key
 
     async def __call__(self, publication: UUID, *, job: int) -> OpenedDestination:
-        if publication not in self.known:
+        if publication not in self.configured:
             raise TargetFailed("destination", "The destination is not active.")
-        target, config = self.known[publication]
+        target, config = self.configured[publication]
         return OpenedDestination(target, config, PublicationOrder(publication, self.content, options={"key": SECRETS[3]}))
 
 
@@ -73,7 +73,7 @@ class Product:
     root: Path
     published: Path
     owner: str
-    """Of the tables."""
+    """The owner of the tables."""
     services: Mapping[int, Stage]
     """YouTube and Facebook, by the numbers of their targets."""
 
@@ -101,9 +101,9 @@ async def uploaded(product: Product, publication: UUID) -> JobOutcome:
     job, inner = await product.engine.ended(number), product.engine.inner
     last = (await read(inner.database, 0))[-1]
     event = EventMapper(inner.catalogue).read(last.topic, stream=last.stream, version=last.version, state=last.state)
-    told = outcome(event, job)
-    assert told is not None
-    return told
+    outcome_ = outcome(event, job)
+    assert outcome_ is not None
+    return outcome_
 
 
 def config_of(stage: Stage) -> Mapping[str, Any]:
@@ -111,18 +111,18 @@ def config_of(stage: Stage) -> Mapping[str, Any]:
 
 
 async def everything_stored(database: Database) -> str:
-    """All rows of all tables, as text."""
+    """Return all rows of all tables, as text."""
     tables = await database.rows(
         "SELECT quote_ident(relname) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
     )
-    found = []
+    texts = []
     for (table,) in tables:
-        found += [str(row) for row in await database.rows(f"SELECT t::text FROM {table} t")]
-    return "\n".join(found)
+        texts += [str(row) for row in await database.rows(f"SELECT t::text FROM {table} t")]
+    return "\n".join(texts)
 
 
 def arguments() -> str:
-    """Of all processes of the machine."""
+    """Return the arguments of all processes of the machine."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -147,20 +147,20 @@ async def test_a_film_is_uploaded_everywhere_and_no_secret_is_kept(
         watching = asyncio.create_task(asyncio.to_thread(arguments))
         ends = [await uploaded(product, key) for key in keys]
         watched = await watching + arguments()
-        for told in ends:
-            assert told.metadata["details"]["sha256"] == told.metadata["sha256"] == sha256(FILM).hexdigest()
+        for result in ends:
+            assert result.metadata["details"]["sha256"] == result.metadata["sha256"] == sha256(FILM).hexdigest()
         assert [list(stage.files().values()) for stage in stages.values()] == [[FILM]] * 5
         assert [path.read_bytes() for path in (product.published / "out").iterdir()] == [FILM]
         for stage in stages.values():
             for target in stage.opened:
                 await target.close()
-    said = "\n".join(str(one) for one in ends) + caplog.text + watched
+    output = "\n".join(str(end) for end in ends) + caplog.text + watched
     async with Database.of_owner(product.owner, size=1) as database:
         stored = await everything_stored(database)
     assert str(keys[0]) in stored, "the rows that are searched have the jobs"
     for secret in SECRETS:
         assert secret not in stored
-        assert secret not in said
+        assert secret not in output
 
 
 async def test_captions_go_along_with_a_film(product: Product, moto_endpoint: str, tmp_path: Path) -> None:
@@ -186,34 +186,34 @@ async def test_captions_go_along_with_a_film(product: Product, moto_endpoint: st
         }
         for number, stage in stages.items():
             key = product.destinations.add(number, config_of(stage))
-            told = await uploaded(product, key)
-            assert told.kind == "completed", told.reason
-            found = {name.rpartition("/")[2]: content for name, content in stage.files().items()}
-            film = next(name for name, content in found.items() if content == FILM)
+            result = await uploaded(product, key)
+            assert result.kind == "completed", result.reason
+            files = {name.rpartition("/")[2]: content for name, content in stage.files().items()}
+            film = next(name for name, content in files.items() if content == FILM)
             stem = film.removesuffix(".mp4")
-            assert {name.removeprefix(stem): content for name, content in found.items()} == {
+            assert {name.removeprefix(stem): content for name, content in files.items()} == {
                 ".mp4" if film.endswith(".mp4") else "": FILM,
                 ".en-GB.vtt": texts["c"],
                 ".de.vtt": texts["a"],
                 ".de.subtitles.vtt": texts["b"],
             }, number
             target = stage.make()
-            for one in told.metadata["details"]["texts"]:
+            for text in result.metadata["details"]["texts"]:
                 assert isinstance(target, TextTarget)
-                await target.remove_text(PublicationOrder(key, "match"), one)
+                await target.remove_text(PublicationOrder(key, "match"), text)
             assert list(stage.files().values()) == [FILM]
             await target.close()
             for opened in stage.opened:
                 await opened.close()
-        told = await uploaded(product, product.destinations.add(8, {"path": "out"}))
+        result = await uploaded(product, product.destinations.add(8, {"path": "out"}))
         assert sorted(path.name.partition(".")[2] for path in (product.published / "out").iterdir()) == [
             "de.subtitles.vtt",
             "de.vtt",
             "en-GB.vtt",
             "mp4",
         ]
-        told = await uploaded(product, product.destinations.add(0, config_of(product.services[0])))
-        assert (told.kind, told.metadata["details"]["texts"]) == ("completed", [])
+        result = await uploaded(product, product.destinations.add(0, config_of(product.services[0])))
+        assert (result.kind, result.metadata["details"]["texts"]) == ("completed", [])
 
 
 FAILURES = [
@@ -225,14 +225,14 @@ FAILURES = [
 
 async def test_a_failure_says_whose_fault_it_is(product: Product) -> None:
     for target, config, cause in FAILURES:
-        told = await uploaded(product, product.destinations.add(target, config))
-        assert (told.kind, told.cause) == ("failed", cause)
-        assert not any(secret in told.reason for secret in SECRETS)
-    told = await uploaded(product, uuid4())
-    assert (told.cause, "not active" in told.reason) == ("destination", True)
+        result = await uploaded(product, product.destinations.add(target, config))
+        assert (result.kind, result.cause) == ("failed", cause)
+        assert not any(secret in result.reason for secret in SECRETS)
+    result = await uploaded(product, uuid4())
+    assert (result.cause, "not active" in result.reason) == ("destination", True)
     (product.root / "match" / "match.mp4").unlink()
-    told = await uploaded(product, product.destinations.add(8, {"path": "out"}))
-    assert (told.cause, "no MP4" in told.reason) == ("media", True)
+    result = await uploaded(product, product.destinations.add(8, {"path": "out"}))
+    assert (result.cause, "no MP4" in result.reason) == ("media", True)
 
 
 async def test_a_later_run_goes_on_where_a_killed_one_ended(

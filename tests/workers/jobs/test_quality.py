@@ -24,12 +24,13 @@ MOVING = f"gradients=s=320x180:r=25:speed=0.05:seed=3,scale=out_color_matrix=bt7
 
 
 def tone(level: float) -> str:
-    """A stereo tone of this level in LUFS."""
+    """Return a stereo tone of this level in LUFS."""
     return f"aevalsrc='{10 ** (level / 20):.6f}*sin(2*PI*1000*t)|{10 ** (level / 20):.6f}*sin(2*PI*1000*t)':c=stereo:s=48000"
 
 
 def faulty(path: Path) -> None:
-    """12 s: black until 2 s, still from 4 to 7, black from 9 to 10; silent from 3 to 5; 10 frames missing at 11 s. -14 LUFS."""
+    """Make a film of 12 s: black until 2 s, still from 4 to 7, black from 9 to 10; silent from 3 to 5; 10 frames missing at 11 s.
+    -14 LUFS."""
     black = "drawbox=c=black:t=fill:enable='lt(t,1.99)+between(t,8.99,9.99)'"
     still = "loop=loop=75:size=1:start=100,select='lt(n,300)'"
     gap = "select='not(between(n,275,284))'"
@@ -66,16 +67,16 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 async def report(hosts: StepProcessPool, root: Path) -> Mapping[str, Any]:
     made = await run(hosts, root, "quality_check", content_id="film")
     assert not isinstance(made, Failed), made
-    found: Mapping[str, Any] = json.loads((root / "film" / "quality.json").read_bytes())
-    return found
+    report_: Mapping[str, Any] = json.loads((root / "film" / "quality.json").read_bytes())
+    return report_
 
 
-def spans(found: Mapping[str, Any], name: str) -> list[tuple[float, float]]:
-    return [(one["begin"], one["end"]) for one in found[name]]
+def spans(report: Mapping[str, Any], name: str) -> list[tuple[float, float]]:
+    return [(match["begin"], match["end"]) for match in report[name]]
 
 
 def near(*wanted: tuple[float, float]) -> Any:
-    return [pytest.approx(one, abs=0.08) for one in wanted]
+    return [pytest.approx(value, abs=0.08) for value in wanted]
 
 
 def test_faults_are_found_at_their_seconds(report: Mapping[str, Any]) -> None:
@@ -92,7 +93,7 @@ def test_faults_are_found_at_their_seconds(report: Mapping[str, Any]) -> None:
 
 def test_what_is_beyond_a_limit_is_said_in_sentences(report: Mapping[str, Any]) -> None:
     assert report["verdict"] == "fail"
-    assert [one["check"] for one in report["reasons"]] == ["loudness"]
+    assert [reason["check"] for reason in report["reasons"]] == ["loudness"]
     assert report["reasons"][0]["message"].startswith("Audio track 1 is too loud: -14")
 
 
@@ -100,9 +101,9 @@ async def test_a_good_film_passes_and_its_event_is_told(hosts: StepProcessPool, 
     listener = Listener()
     made = await run(hosts, root, "quality_check", content_id="good", listener=listener)
     assert not isinstance(made, Failed), made
-    told = made["check"]["quality_check"]
-    assert (told["verdict"], told["profile"], told["reasons"]) == ("pass", "ebu-r128", [])
-    assert told["sounds"][0]["language"] == "eng"
+    notice = made["check"]["quality_check"]
+    assert (notice["verdict"], notice["profile"], notice["reasons"]) == ("pass", "ebu-r128", [])
+    assert notice["sounds"][0]["language"] == "eng"
     assert any("ebu-r128: pass" in str(line) for line in listener.lines)
 
 
@@ -111,23 +112,23 @@ async def test_a_house_has_a_profile_of_its_own(hosts: StepProcessPool, root: Pa
     (root / "house.json").write_text(json.dumps(profile))
     made = await run(hosts, root, "quality_check", content_id="film", file="film.mp4", profile="house.json")
     assert not isinstance(made, Failed), made
-    found = json.loads((root / "film" / "film.mp4.quality.json").read_bytes())
-    seen = [(one["check"], one["verdict"]) for one in found["reasons"]]
+    report = json.loads((root / "film" / "film.mp4.quality.json").read_bytes())
+    seen = [(reason["check"], reason["verdict"]) for reason in report["reasons"]]
     assert seen == [("silence", "fail"), ("black", "fail"), ("black", "fail"), ("freeze", "warn"), ("missing", "fail")]
     assert "quality_check" not in made["check"], "another file than the film says nothing of the Event"
 
 
 async def test_a_source_that_changes_is_measured_as_a_whole(hosts: StepProcessPool, root: Path) -> None:
-    """It changes its size, shape, rate, pixel format, sample rate and layout, twice. Flashes are 1.9 s apart, on black."""
+    """The source changes its size, shape, rate, pixel format, sample rate and layout, twice. Flashes are 1.9 s apart, on black."""
     (root / "changing").mkdir()
     changing(root / "changing" / "film.ts")
     made = await run(hosts, root, "quality_check", content_id="changing", file="film.ts")
     assert not isinstance(made, Failed), made
-    found = json.loads((root / "changing" / "film.ts.quality.json").read_bytes())
-    assert found["picture"]["duration"] == pytest.approx(12, abs=0.1)
-    assert spans(found["picture"], "black") == near(*((at + 0.1, at + 2) for at in range(0, 12, 2)))
-    assert found["sounds"][0]["silence"] == []
-    assert found["sounds"][0]["integrated"] is not None
+    report = json.loads((root / "changing" / "film.ts.quality.json").read_bytes())
+    assert report["picture"]["duration"] == pytest.approx(12, abs=0.1)
+    assert spans(report["picture"], "black") == near(*((at + 0.1, at + 2) for at in range(0, 12, 2)))
+    assert report["sounds"][0]["silence"] == []
+    assert report["sounds"][0]["integrated"] is not None
 
 
 @pytest.mark.parametrize(
@@ -156,8 +157,8 @@ async def test_an_ingest_checks_what_it_publishes(hosts: StepProcessPool, root: 
     wanted = {"profile": "ebu-r128", "keep_private": True}
     made = await run(hosts, root, "vod_ingest", content_id="loud", file="film/film.mp4", quality=wanted)
     assert not isinstance(made, Failed), made
-    told = made["quality"]["quality"]
-    assert (told["verdict"], told["keep_private"]) == ("fail", True)
+    notice = made["quality"]["quality"]
+    assert (notice["verdict"], notice["keep_private"]) == ("fail", True)
     files = json.loads((root / "loud" / "metadata.json").read_bytes())["files"]
-    assert "quality.json" in {one["name"] for one in files}
+    assert "quality.json" in {file["name"] for file in files}
     assert json.loads((root / "loud" / "quality.json").read_bytes())["file"] == "loud.mp4"

@@ -32,7 +32,7 @@ LEASE = 2.0
 
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]:
-    """An engine without workers: the test does their work."""
+    """Run an engine without workers: the test does their work."""
     inner: Core = core(database_url, role=migrated[1], clock=system_clock)
     with plugins():
         await inner.start()
@@ -45,7 +45,7 @@ async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]
 
 
 class Dying:
-    """A worker that starts a task and disappears. A late report of it may still arrive."""
+    """A worker that starts a task and disappears. A late report from it may still arrive."""
 
     def __init__(self, engine: Engine, *, lease: float = LEASE) -> None:
         self._engine = engine
@@ -72,13 +72,13 @@ async def test_the_task_of_a_dead_worker_goes_to_another_and_late_reports_are_fe
     assert (await engine.topics(number))[2:4] == ["task_started", "task_lease_expired"]
     before = await engine.topics(number)
     made = (Output(path="x", name="match/x", size=1, sha256="0"),)
-    for said in (
+    for report in (
         CompleteTask(*run, Result()),
         CommitOutputs(*run, made, Result()),
         FailTask(*run, "it was not me", ONCE),
     ):
         with pytest.raises(Fenced):
-            await engine.do(said)
+            await engine.do(report)
     await engine.do(ExpireLease(*run, ONCE))
     assert await engine.topics(number) == before
 
@@ -92,7 +92,7 @@ async def test_a_task_that_kills_its_workers_fails_the_job(
     async with process(database_url, migrated[1], media_root=tmp_path, roles=("controller",)):
         for _ in range(2):
             run = await Dying(engine, lease=0.1).take()
-            assert [one.run for one in await once(rescuer.lost)] == [run]
+            assert [lost.run for lost in await once(rescuer.lost)] == [run]
             await engine.do(ExpireLease(*run, ONCE))
     job = await engine.job(number)
     assert (job.state, job.failed) == (JobState.COMPLETED, True)
@@ -191,10 +191,10 @@ async def test_two_controllers_and_three_workers_start_each_job_once(
         assert (tmp_path / "match" / f"{number}-3.txt").read_text() == f"{number} 3 1\n"
     started, low = dict[str, bool](), dict[str, int]()
     most, most_low = 0, 0
-    found = await engine.inner.database.rows(
+    events = await engine.inner.database.rows(
         "SELECT topic, originator_id, convert_from(state, 'utf8') FROM events WHERE topic LIKE 'job.%%' ORDER BY position"
     )
-    for topic, stream, state in found:
+    for topic, stream, state in events:
         if topic == "job.started":
             started[stream] = True
             if '"low_slot":null' not in state:

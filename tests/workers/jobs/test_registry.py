@@ -1,4 +1,4 @@
-"""Which workflows there are, and parameters that are refused with their path and never with their value."""
+"""The workflows that exist, and parameters that are refused with their path and never with their value."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_built_in_workflows_are_registered() -> None:
 
 def test_parameters_have_at_most_so_many_bytes() -> None:
     """A megabyte of small arrays took 16 MB of memory for each job."""
-    beside = len(to_json({**FETCH, "custom_data": ""}))
-    most = {**FETCH, "custom_data": "x" * (MOST_PARAMETERS - beside)}
+    overhead = len(to_json({**FETCH, "custom_data": ""}))
+    most = {**FETCH, "custom_data": "x" * (MOST_PARAMETERS - overhead)}
     assert builtin().checked("http_fetch_verify", most)
     too_many = [("parameters", f"must have at most {MOST_PARAMETERS} bytes as JSON in UTF-8")]
     larger: list[Any] = [f"{most['custom_data']}x", [[]] * (MOST_PARAMETERS // 3), "\u00fc" * (MOST_PARAMETERS // 2)]
@@ -52,8 +52,8 @@ def test_parameters_have_at_most_so_many_bytes() -> None:
 
 def test_a_workflow_may_take_more() -> None:
     registry = Registry([Workflow("long", JobParameters, STEPS, most_parameters=MOST_PARAMETERS + 100)])
-    beside = len(to_json({"content_id": "film", "custom_data": ""}))
-    most = {"content_id": "film", "custom_data": "x" * (MOST_PARAMETERS + 100 - beside)}
+    overhead = len(to_json({"content_id": "film", "custom_data": ""}))
+    most = {"content_id": "film", "custom_data": "x" * (MOST_PARAMETERS + 100 - overhead)}
     assert registry.checked("long", most)
     with pytest.raises(Malformed):
         registry.checked("long", {**most, "custom_data": f"{most['custom_data']}x"})

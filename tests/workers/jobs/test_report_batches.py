@@ -1,4 +1,4 @@
-"""Reports of steps that end within a moment of each other go on together. The time is that of the test."""
+"""Reports of steps that end within a moment of each other are released together. The test sets the time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_TURNS = 5
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Its clock stands still until it is set."""
+    """An event loop whose clock does not move until it is set."""
 
     now = 0.0
 
@@ -36,7 +36,7 @@ def _run(test: Callable[[_Loop], Awaitable[None]]) -> None:
 
 
 async def _reports(batches: ReportBatches, count: int) -> list[asyncio.Task[None]]:
-    """Reports that are made now."""
+    """Make reports at the current time."""
     reports = [asyncio.create_task(batches.turn()) for _ in range(count)]
     await asyncio.sleep(0)
     return reports

@@ -69,13 +69,13 @@ def test_another_implementation_reads_what_was_written(
 
 
 def test_a_playlist_tells_what_is_inserted_and_what_is_replaced() -> None:
-    """Dates after what is inserted are later by its duration, those after a replacement are not."""
+    """Dates after an insertion are later by its duration, those after a replacement are not."""
     segments = f"#EXTINF:6.000,\nv.mp4\n{CUE}#EXTINF:2.000,\nv.mp4\n{CUE}#EXTINF:2.000,\nv.mp4\n{CUE}#EXTINF:2.000,\nv.mp4\n"
     lines = in_playlist(MEDIA.format(segments), [INSERTED, REPLACED], duration=12.0).splitlines()
-    told = [line.partition(",SCTE35")[0] for line in lines if line.startswith(("#EXTINF", "#EXT-X-CUE", "#EXT-X-D", "#EXT-X-PROG"))]
+    tags = [line.partition(",SCTE35")[0] for line in lines if line.startswith(("#EXTINF", "#EXT-X-CUE", "#EXT-X-D", "#EXT-X-PROG"))]
     first = 'ID="1",START-DATE="1970-01-01T00:00:06.000Z"'
     second = 'ID="2",START-DATE="1970-01-01T00:00:38.000Z"'
-    assert told == [
+    assert tags == [
         "#EXT-X-PROGRAM-DATE-TIME:1970-01-01T00:00:00.000Z",
         "#EXTINF:6.000,",
         f"#EXT-X-DATERANGE:{first},PLANNED-DURATION=30.000",
@@ -93,14 +93,14 @@ def test_a_playlist_tells_what_is_inserted_and_what_is_replaced() -> None:
         "#EXTINF:2.000,",
     ]
     codes = [read(bytes.fromhex(code)) for code in findall(r"SCTE35-(?:OUT|IN)=0x(\w+)", "\n".join(lines))]
-    assert [(one.command.splice_event_id, one.command.out_of_network_indicator) for one in codes] == [
+    assert [(code.command.splice_event_id, code.command.out_of_network_indicator) for code in codes] == [
         (1, True),
         (1, False),
         (2, True),
         (2, False),
     ]
-    assert [one.command.pts_time for one in codes] == [6.0, 36.0, 38.0, 40.0]
-    media = [(one.command.pts_time + one.info_section.pts_adjustment) % WRAP for one in codes]
+    assert [code.command.pts_time for code in codes] == [6.0, 36.0, 38.0, 40.0]
+    media = [(code.command.pts_time + code.info_section.pts_adjustment) % WRAP for code in codes]
     assert media == pytest.approx([6.0, 6.0, 8.0, 10.0], abs=1e-4)
 
 
@@ -128,10 +128,10 @@ def test_a_manifest_has_one_period_with_the_events() -> None:
     name = "{urn:mpeg:dash:schema:mpd:2011}"
     [period] = made.findall(f"{name}Period")
     assert (made.get("mediaPresentationDuration"), period.get("duration")) == ("PT12.0S", None)
-    assert [one.get("bandwidth") for one in period.iter(f"{name}Representation")] == ["9"]
+    assert [element.get("bandwidth") for element in period.iter(f"{name}Representation")] == ["9"]
     stream = period[0]
     assert (stream.get("schemeIdUri"), stream.get("timescale")) == (SCHEME, "90000")
-    events = [(int(one.get("presentationTime", "")) / 90_000, one.get("duration")) for one in stream]
+    events = [(int(element.get("presentationTime", "")) / 90_000, element.get("duration")) for element in stream]
     assert events == [(6.0, None), (6.0, None), (8.0, "180000"), (10.0, None)]
-    codes = [read(b64decode(one.text or "")) for one in stream.iter("{http://www.scte.org/schemas/35/2016}Binary")]
-    assert [one.command.splice_event_id for one in codes] == [1, 1, 2, 2]
+    codes = [read(b64decode(element.text or "")) for element in stream.iter("{http://www.scte.org/schemas/35/2016}Binary")]
+    assert [code.command.splice_event_id for code in codes] == [1, 1, 2, 2]

@@ -1,4 +1,4 @@
-"""The lines of steps on their way to the table."""
+"""The lines of steps, from the step to the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, SECOND = Run(1, 1, 1), Run(2, 1, 1)
 
 
 async def test_a_run_that_is_stopped_takes_no_line_with_it(inner: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It writes the lines of all others too."""
+    """The run writes the lines of all others too."""
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(*given: Any, **named: Any) -> None:

@@ -32,7 +32,7 @@ Watch = Callable[[str, str], Awaitable[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> Path:
-    """A screen recording that stands still for ten seconds, and a lecture of three slides."""
+    """Make a screen recording that stands still for ten seconds, and a lecture of three slides."""
     root = tmp_path_factory.mktemp("still") / "media"
     (root / "in").mkdir(parents=True)
     hosts = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
@@ -50,10 +50,10 @@ async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
 @pytest.fixture(scope="module")
 async def watch(root: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Watch]:
     chromium, packages = program("chromium"), npm_packages()
-    told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    reports: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     async def tell(request: web.Request) -> web.Response:
-        await told.put(json.loads(await request.text()))
+        await reports.put(json.loads(await request.text()))
         return web.Response()
 
     async def script(request: web.Request) -> web.FileResponse:
@@ -74,7 +74,7 @@ async def watch(root: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
         asked = quote(json.dumps({"player": player, "manifest": f"/media/{manifest}"}))
         async with opened(chromium, "about:blank", home=tmp_path_factory.mktemp("profile")) as browser:
             await browser.go(f"{address}#{asked}")
-            return await asyncio.wait_for(told.get(), SECONDS)
+            return await asyncio.wait_for(reports.get(), SECONDS)
 
     try:
         yield watched
@@ -87,10 +87,10 @@ async def watch(root: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
 )
 @pytest.mark.parametrize("content", ["screen", "slides"])
 async def test_a_still_picture_plays_through(watch: Watch, content: str, player: str, manifest: str) -> None:
-    said = await watch(player, f"{content}/clear/{manifest}")
-    assert said["faults"] == []
-    assert said["seeks"] == 0, "the player jumps over nothing"
-    assert said["duration"] == pytest.approx(16.0, abs=0.2)
-    assert said["time"] == pytest.approx(16.0, abs=0.2)
-    [(begin, end)] = said["buffered"]
+    report = await watch(player, f"{content}/clear/{manifest}")
+    assert report["faults"] == []
+    assert report["seeks"] == 0, "the player jumps over nothing"
+    assert report["duration"] == pytest.approx(16.0, abs=0.2)
+    assert report["time"] == pytest.approx(16.0, abs=0.2)
+    [(begin, end)] = report["buffered"]
     assert (begin, end) == pytest.approx((0.0, 16.0), abs=0.2)

@@ -1,4 +1,4 @@
-"""When the stream of an Event began, as a step that composes is told it."""
+"""The start of an Event's stream, as a step that composes receives it."""
 
 from __future__ import annotations
 

@@ -59,18 +59,20 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def film_with(folder: Path, name: str, *tracks: tuple[str, str], coded: str = "") -> None:
-    """The film of four seconds with these subtitles, the first of which is for those who cannot hear and the second forced."""
+    """Make a film of four seconds with these subtitles, the first of which is for viewers who cannot hear and the second forced."""
     inputs = [option for file, _ in tracks for option in ("-i", str(folder / file))]
     maps = [option for number in range(len(tracks) + 1) for option in ("-map", str(number))]
-    said = [option for number, (_, language) in enumerate(tracks) for option in (f"-metadata:s:s:{number}", f"language={language}")]
+    languages = [
+        option for number, (_, language) in enumerate(tracks) for option in (f"-metadata:s:s:{number}", f"language={language}")
+    ]
     kinds = ("-disposition:s:0", "hearing_impaired", *(("-disposition:s:1", "forced") if len(tracks) > 1 else ()))
     named = ("-metadata:s:s:0", "title=English for the\tdeaf") if len(tracks) > 1 else ()
     codecs = ("-c:s", coded) if coded else ()
-    ffmpeg("-i", str(folder / "film.mp4"), *inputs, *maps, "-c:v", "copy", *codecs, *said, *named, *kinds, str(folder / name))
+    ffmpeg("-i", str(folder / "film.mp4"), *inputs, *maps, "-c:v", "copy", *codecs, *languages, *named, *kinds, str(folder / name))
 
 
 def blu_ray_subtitles(*times: float) -> bytes:
-    """Displays of a PGS stream, without an object in them."""
+    """Return displays of a PGS stream without any object."""
     made = b""
     for number, time in enumerate(times):
         composition = bytes((5, 0, 2, 208, 16, 0, number, 0x80, 0, 0, 0))
@@ -93,7 +95,7 @@ async def test_five_languages_are_in_both_manifests(hosts: StepProcessPool, root
     assert not isinstance(made, Failed), made
     folder = root / "five/clear"
     media = [attributes(line) for line in (folder / "master.m3u8").read_text().splitlines() if "TYPE=SUBTITLES" in line]
-    assert [(one["LANGUAGE"], one["NAME"], one.get("FORCED")) for one in media] == [
+    assert [(medium["LANGUAGE"], medium["NAME"], medium.get("FORCED")) for medium in media] == [
         ("en", "English for the deaf", None),
         ("fr", "fr", "YES"),
         ("de", "de", None),
@@ -101,17 +103,17 @@ async def test_five_languages_are_in_both_manifests(hosts: StepProcessPool, root
         ("und", "und", None),
     ]
     assert "transcribes-spoken-dialog" in media[0]["CHARACTERISTICS"]
-    for one in media:
-        assert (folder / one["URI"]).is_file()
+    for medium in media:
+        assert (folder / medium["URI"]).is_file()
     sets = etree.parse(str(folder / "manifest.mpd")).getroot().findall(".//{*}AdaptationSet[@contentType='text']")
-    assert [(one.get("lang"), role(one)) for one in sets] == [
+    assert [(set_.get("lang"), role(set_)) for set_ in sets] == [
         ("en", "caption"),
         ("fr", "forced-subtitle"),
         ("de", "subtitle"),
         ("pt-BR", "subtitle"),
         ("und", "subtitle"),
     ]
-    files = [str(one.findtext(".//{*}BaseURL")) for one in sets]
+    files = [str(set_.findtext(".//{*}BaseURL")) for set_ in sets]
     assert [cues(folder / file) for file in files[:3]] == [
         [(1000, 2500, "Hello <i>there</i>"), (3000, 3800, "R&amp;B")],
         [(2000, 3000, "<i>Bonjour</i>\nmonde")],
@@ -120,13 +122,13 @@ async def test_five_languages_are_in_both_manifests(hosts: StepProcessPool, root
 
 
 def role(adaptation: Any) -> str | None:
-    found = adaptation.find("{*}Role")
-    return None if found is None else found.get("value")
+    element = adaptation.find("{*}Role")
+    return None if element is None else element.get("value")
 
 
 @pytest.mark.parametrize(("source", "expected"), [("text.mp4", ("en", "captions")), ("timed.mp4", ("de", "captions"))])
 async def test_subtitles_of_mp4_files_are_kept(hosts: StepProcessPool, root: Path, source: str, expected: tuple[str, str]) -> None:
-    """`mov_text` and TTML."""
+    """The formats are `mov_text` and TTML."""
     content = source.partition(".")[0]
     made = await run(hosts, root, "vod_ingest", content_id=content, file=f"in/{source}")
     assert not isinstance(made, Failed), made
@@ -146,7 +148,7 @@ async def test_hostile_subtitles_are_left_out_and_the_film_is_made(hosts: StepPr
     listener = Listener()
     made = await run(hosts, root, "vod_ingest", content_id="hostile", file="in/hostile.mkv", listener=listener)
     assert not isinstance(made, Failed), made
-    assert [one["language"] for one in made["captions"]["tracks"]] == ["de"]
+    assert [track["language"] for track in made["captions"]["tracks"]] == ["de"]
     assert [line for _, line in listener.lines if "are not kept" in line] == [
         "The captions of track 1 in en of in/hostile.mkv are not kept. The captions have more than 5 MiB."
     ]
@@ -156,9 +158,9 @@ async def test_subtitles_of_pictures_are_told_and_not_kept(hosts: StepProcessPoo
     listener = Listener()
     made = await run(hosts, root, "vod_ingest", content_id="pictures", file="in/pictures.mkv", listener=listener)
     assert not isinstance(made, Failed), made
-    assert [one["language"] for one in made["captions"]["tracks"]] == ["de"]
-    told = "The captions of track 1 in en of in/pictures.mkv (hdmv_pgs_subtitle) are not kept: they are pictures."
-    assert (Severity.WARN, told) in listener.lines
+    assert [track["language"] for track in made["captions"]["tracks"]] == ["de"]
+    message = "The captions of track 1 in en of in/pictures.mkv (hdmv_pgs_subtitle) are not kept: they are pictures."
+    assert (Severity.WARN, message) in listener.lines
 
 
 async def test_line_21_becomes_text_too(hosts: StepProcessPool, root: Path) -> None:
@@ -172,7 +174,7 @@ async def test_line_21_becomes_text_too(hosts: StepProcessPool, root: Path) -> N
 
 
 async def test_a_film_that_is_packaged_again_keeps_its_tracks(hosts: StepProcessPool, root: Path) -> None:
-    """Also what was said of the language of captions in its pictures."""
+    """The languages of captions in its pictures are kept, too."""
     for source, given in (("five.mkv", {}), ("captioned.mov", {"CC1": "en"})):
         first = await run(hosts, root, "vod_ingest", content_id="again", file=f"in/{source}", caption_languages=given)
         again = await run(hosts, root, "vod_package", content_id="again", renditions=(48,))
@@ -180,11 +182,11 @@ async def test_a_film_that_is_packaged_again_keeps_its_tracks(hosts: StepProcess
         assert not isinstance(again, Failed), again
         assert again["captions"] == first["captions"]
         listed = listed_tracks((root / "again/clear/master.m3u8").read_text())
-        assert [one.stem for one in listed] == [one["stem"] for one in first["captions"]["tracks"]]
+        assert [entry.stem for entry in listed] == [track["stem"] for track in first["captions"]["tracks"]]
 
 
 async def test_a_track_that_was_deleted_stays_away_until_another_ingest(hosts: StepProcessPool, root: Path) -> None:
-    """Also the text of captions in the pictures, which are looked through again, whatever language is said of them now."""
+    """The text of captions in the pictures, which are examined again, stays away too, whatever language they have now."""
     deleted, master = list[TextTrack](), root / "deleted/clear/master.m3u8"
 
     async def removed(content_id: str) -> Sequence[TextTrack]:
@@ -194,10 +196,10 @@ async def test_a_track_that_was_deleted_stays_away_until_another_ingest(hosts: S
         ended = await run(hosts, root, workflow, content_id="deleted", removed=removed, **given)
         assert not isinstance(ended, Failed), ended
         listed = json.loads((root / "deleted/metadata.json").read_text())["captions"]
-        assert [one["file"] for one in listed] == [
-            one.file for one in listed_tracks((root / "deleted/clear/master.m3u8").read_text())
+        assert [entry["file"] for entry in listed] == [
+            track.file for track in listed_tracks((root / "deleted/clear/master.m3u8").read_text())
         ]
-        return [f"{one['language']} {one['kind']} {one['name']}" for one in listed]
+        return [f"{entry['language']} {entry['kind']} {entry['name']}" for entry in listed]
 
     captions = "en captions CC1"
     assert await made("vod_ingest", file="in/captioned.mov", caption_languages={"CC1": "en"}) == [captions]
@@ -208,7 +210,7 @@ async def test_a_track_that_was_deleted_stays_away_until_another_ingest(hosts: S
 
 @pytest.mark.parametrize("accurate", [True, False])
 async def test_captions_follow_a_clip(hosts: StepProcessPool, root: Path, accurate: bool) -> None:
-    """They are text tracks inside the clip, at its times. The copy begins at the only key frame before, that of 1.2 s."""
+    """The captions are text tracks inside the clip, at its times. The copy begins at the only key frame before, that of 1.2 s."""
     made = await run(hosts, root, "vod_ingest", content_id="cut", file="in/five.mkv")
     assert not isinstance(made, Failed), made
     span: dict[str, Any] = {"source": "cut.mp4", "start": "00:00:01.600", "end": "00:00:03.600", "name": f"{accurate}.mp4"}
@@ -216,25 +218,28 @@ async def test_captions_follow_a_clip(hosts: StepProcessPool, root: Path, accura
     assert not isinstance(clip, Failed), clip
     file = root / "cut" / f"{accurate}.mp4"
     [picture, *others] = probed(file)["streams"]
-    tracks = [one for one in others if one["codec_type"] == "subtitle"]
-    assert [(one["codec_name"], one["tags"]["language"]) for one in tracks[:3]] == [
+    tracks = [other for other in others if other["codec_type"] == "subtitle"]
+    assert [(track["codec_name"], track["tags"]["language"]) for track in tracks[:3]] == [
         ("mov_text", "eng"),
         ("mov_text", "fra"),
         ("mov_text", "deu"),
     ]
     ffmpeg("-i", str(file), "-map", "0:s:0", str(root / f"{accurate}.vtt"))
     shown, begins = float(picture["start_time"]) * 1000, 1600 if accurate else 1200
-    found = cues(root / f"{accurate}.vtt")
+    clip_cues = cues(root / f"{accurate}.vtt")
     times = (shown, shown + 3000 - begins)
-    assert [(begin == pytest.approx(at, abs=45), text) for (begin, _, text), at in zip(found, times, strict=True)] == [
+    assert [(begin == pytest.approx(at, abs=45), text) for (begin, _, text), at in zip(clip_cues, times, strict=True)] == [
         (True, "Hello <i>there</i>"),
         (True, "R&amp;B"),
     ]
 
 
 async def test_captions_follow_a_composition(hosts: StepProcessPool, root: Path) -> None:
-    """Each item has its own, moved as its picture is and joined by language and kind. Frames from 1 s to 3 s of the first, then the
-    second whole, then the first from 2 s, which is copied from its only key frame before."""
+    """Each item has its own captions, moved like its picture and joined by language and kind.
+
+    The film has the first from 1 s to 3 s, then the second whole, then the first from 2 s, which is copied from its only key frame
+    before.
+    """
     for number, source in ((1, "five.mkv"), (2, "text.mp4")):
         made = await run(hosts, root, "vod_ingest", content_id=event(number), file=f"in/{source}")
         assert not isinstance(made, Failed), made
@@ -255,7 +260,7 @@ async def test_captions_follow_a_composition(hosts: StepProcessPool, root: Path)
         (7000, 7800, "R&amp;B"),
     ]
     assert cues(folder / "fr-forced.vtt") == [(1000, 2000, "<i>Bonjour</i>\nmonde"), (6000, 7000, "<i>Bonjour</i>\nmonde")]
-    assert [one["language"] for one in made["captions"]["tracks"]] == ["en", "fr", "de", "pt-BR", "und"]
+    assert [track["language"] for track in made["captions"]["tracks"]] == ["en", "fr", "de", "pt-BR", "und"]
 
 
 def cues(file: Path) -> list[tuple[int, int, str]]:

@@ -51,8 +51,11 @@ def srt(word: str) -> str:
 
 
 def shown(word: str) -> Sequence[tuple[float, str]]:
-    """List what is shown at times near the borders of cues. The second cue is shown over the border of two segments. A time at
-    which nothing is shown comes after one that proves that its segment is there."""
+    """List the texts that are shown at times near the borders of cues.
+
+    The second cue is shown over the border of two segments. A time without text comes after one that proves that its segment is
+    there.
+    """
     return (
         *((1.1, f"{word} 1"), (1.9, f"{word} 1"), (2.1, ""), (0.9, "")),
         *((5.6, f"{word} 2"), (6.4, f"{word} 2"), (6.6, ""), (5.4, ""), (7.1, f"{word} 3"), (6.9, "")),
@@ -61,7 +64,7 @@ def shown(word: str) -> Sequence[tuple[float, str]]:
 
 @pytest.fixture(scope="module")
 async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> Path:
-    """A film of eight seconds with texts in five languages."""
+    """Make a film of eight seconds with texts in five languages."""
     root = tmp_path_factory.mktemp("texts") / "media"
     hosts = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await hosts.start()
@@ -85,10 +88,10 @@ async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
 
 
 class Screening:
-    """Serves a film with the players, and hears what a page tells."""
+    """Serves a film with the players, and receives the reports of a page."""
 
     def __init__(self, root: Path) -> None:
-        self.told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.reports: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.address = ""
         app = web.Application()
         app.router.add_post("/told", self._tell)
@@ -100,8 +103,8 @@ class Screening:
     async def watch(self, player: str, *, home: Path) -> dict[str, Any]:
         """Return the report of a page that shows all languages, or the reports of all pages if each language has its own."""
         languages = [[language] for language in LANGUAGES] if player == "dash" else [list(LANGUAGES)]
-        told = [await self._watched(player, shows, home=home / shows[0]) for shows in languages]
-        return {**told[0], "texts": {name: texts for one in told for name, texts in one.get("texts", {}).items()}}
+        reports = [await self._watched(player, shows, home=home / shows[0]) for shows in languages]
+        return {**reports[0], "texts": {name: texts for report in reports for name, texts in report.get("texts", {}).items()}}
 
     async def _watched(self, player: str, languages: Sequence[str], *, home: Path) -> dict[str, Any]:
         source, manifest = PLAYERS[player]
@@ -113,10 +116,10 @@ class Screening:
         }
         async with opened(program("chromium"), "about:blank", home=home) as page:
             await page.go(f"{self.address}/pages/texts.html#{quote(json.dumps(asked))}")
-            return await asyncio.wait_for(self.told.get(), SECONDS)
+            return await asyncio.wait_for(self.reports.get(), SECONDS)
 
     async def _tell(self, request: web.Request) -> web.Response:
-        await self.told.put(json.loads(await request.text()))
+        await self.reports.put(json.loads(await request.text()))
         return web.Response()
 
 
@@ -132,16 +135,18 @@ async def screening(root: Path) -> AsyncIterator[Screening]:
 
 @pytest.mark.parametrize("player", PLAYERS)
 async def test_each_cue_is_on_the_screen_at_its_time(screening: Screening, player: str, tmp_path: Path) -> None:
-    told = await screening.watch(player, home=tmp_path / "profile")
-    assert "error" not in told, told
-    assert {language: list(texts) for language, texts in told["texts"].items()} == {
+    report = await screening.watch(player, home=tmp_path / "profile")
+    assert "error" not in report, report
+    assert {language: list(texts) for language, texts in report["texts"].items()} == {
         language: [text for _, text in shown(word)] for language, (_, _, word) in LANGUAGES.items()
     }
-    assert {one["language"]: one["name"] for one in told["tracks"]} == {one.language: one.name for one in TRACKS}
-    said = {one["language"]: one["said"] for one in told["tracks"]}
+    assert {track["language"]: track["name"] for track in report["tracks"]} == {
+        expected_track.language: expected_track.name for expected_track in TRACKS
+    }
+    cues = {track["language"]: track["said"] for track in report["tracks"]}
     if player == "hls":
-        assert {language for language, text in said.items() if "transcribes-spoken-dialog" in text} == {"de"}
-        assert [one["language"] for one in told["tracks"] if one["forced"]] == ["fr"]
+        assert {language for language, text in cues.items() if "transcribes-spoken-dialog" in text} == {"de"}
+        assert [track["language"] for track in report["tracks"] if track["forced"]] == ["fr"]
     elif "over" not in player:
         roles = {"de": "caption", "en-GB": "subtitle", "ja": "subtitle", "ar": "description", "fr": "forced-subtitle"}
-        assert {language: role for language, role in said.items() if role} == roles
+        assert {language: role for language, role in cues.items() if role} == roles

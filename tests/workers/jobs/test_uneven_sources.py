@@ -52,7 +52,7 @@ def ingest(hosts: StepProcessPool, root: Path) -> Ingest:
 
 
 def package(root: Path, content: str, made: Results) -> tuple[Path, Path]:
-    """The largest rendition and the first sound."""
+    """Return the largest rendition and the first sound."""
     folder = root / content / "clear"
     return folder / made["renditions"]["videos"][0]["file"], folder / made["renditions"]["audios"][0]["file"]
 
@@ -79,7 +79,7 @@ async def test_a_source_that_changes_in_the_middle_is_whole_and_in_sync(
 
 
 async def test_only_the_track_that_changes_is_encoded_again(ingest: Ingest, root: Path) -> None:
-    """Sound of 5.1 that becomes stereo, as before a break."""
+    """The sound of 5.1 channels becomes stereo, as before a break."""
     source = films.changing(root / "in/layout.ts", [Form(channels=6), Form(channels=2)])
     made, lines = await ingest(source)
     assert not isinstance(made, Failed), made
@@ -97,7 +97,7 @@ async def test_what_stays_as_it_begins_is_copied(ingest: Ingest, root: Path) -> 
     made, lines = await ingest(source)
     assert not isinstance(made, Failed), made
     assert made["convert"]["copied"] is True
-    assert [one["codec_name"] for one in probed(root / "even/even.mp4")["streams"]] == ["h264", "ac3"]
+    assert [stream["codec_name"] for stream in probed(root / "even/even.mp4")["streams"]] == ["h264", "ac3"]
     assert not [line for line in lines if "even" in line], lines
 
 
@@ -223,7 +223,7 @@ async def test_a_picture_that_stands_still_has_segments_like_any_other(
     assert max(lengths) < 4.4
     assert sum(lengths) == pytest.approx(16.0, abs=0.6)
     packets = probed(shown, "-show_entries", "packet=pts_time,flags")["packets"]
-    keys = [float(one["pts_time"]) for one in packets if "K" in one["flags"]]
+    keys = [float(packet["pts_time"]) for packet in packets if "K" in packet["flags"]]
     assert all(b - a == pytest.approx(2.0, abs=0.1) for a, b in pairwise(keys)), keys
     assert picture(shown).gap < 1
     assert any("it stands still" in line for line in lines), lines

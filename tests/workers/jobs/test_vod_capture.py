@@ -1,4 +1,4 @@
-"""`vod_capture` in a real step process, from real origins: proved by decoding what it made."""
+"""The workflow `vod_capture` in a real step process, from real origins, proved by decoding its output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_hls_is_cut_to_the_frame(studio: Studio) -> None:
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8))}) as origin:
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(1.4), moment(3.2), frame_accurate=True)
     assert numbers(made) == list(range(35, 80))
-    assert [one for one in origin.asked if one.endswith(".ts")] == [f"ts/s{number}.ts" for number in (1, 2, 3, 4)]
+    assert [path for path in origin.asked if path.endswith(".ts")] == [f"ts/s{number}.ts" for number in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize(("name", "extension", "init"), [("ts", "ts", None), ("fmp4", "m4s", "init.mp4")])
@@ -33,7 +33,7 @@ async def test_a_copy_begins_at_the_key_frame_before(studio: Studio, name: str, 
     assert set(numbers(made)[75:]) <= {100, 101, 102, 103}, "the few that the last ones were predicted from"
     assert studio.made["startTime"] == "2026-01-01T12:00:01.000Z"
     assert studio.made["duration"] == 3.0
-    kinds = {one["codec_type"]: float(one["duration"]) for one in probed(made)["streams"]}
+    kinds = {stream["codec_type"]: float(stream["duration"]) for stream in probed(made)["streams"]}
     assert kinds == {"video": pytest.approx(3, abs=0.09), "audio": pytest.approx(3, abs=0.05)}
 
 
@@ -43,12 +43,12 @@ async def test_times_may_count_from_the_start_and_time_stamps_be_kept(studio: St
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], "00:00:02", "00:00:03.000", copy_ts=True, frame_accurate=True)
     assert numbers(made) == list(range(50, 75))
     packets = probed(made, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
-    assert min(float(one["pts_time"]) for one in packets) == pytest.approx(2 + 1.48, abs=0.02)
+    assert min(float(packet["pts_time"]) for packet in packets) == pytest.approx(2 + 1.48, abs=0.02)
     assert studio.made["startTime"] is None
 
 
 async def test_the_highest_rendition_with_its_audio_is_taken(studio: Studio) -> None:
-    """By byte ranges of one file, and with an initialization section that is a range too."""
+    """The segments are byte ranges of one file, and the initialization section is a range too."""
     files = studio.files("dash")
     init, parts = files["dash/init-stream0.m4s"], [files[f"dash/chunk-stream0-{n:05d}.m4s"] for n in range(1, 9)]
     lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", f'#EXT-X-MAP:URI="all.mp4",BYTERANGE="{len(init)}@0"']
@@ -78,11 +78,11 @@ async def test_the_highest_rendition_with_its_audio_is_taken(studio: Studio) -> 
 
 
 async def test_two_origins_with_different_gaps_give_one_whole_file(studio: Studio) -> None:
-    """One does not list a segment, says that another is missing, and sends half of a third; the other lacks others."""
-    one = studio.files("ts") | {"ts/i.m3u8": playlist([0, 1, 3, 4, 5, 6, 7], tags={4: "#EXT-X-GAP"})}
+    """The first origin does not list one segment, marks another as missing, and sends half of a third; the second lacks others."""
+    files = studio.files("ts") | {"ts/i.m3u8": playlist([0, 1, 3, 4, 5, 6, 7], tags={4: "#EXT-X-GAP"})}
     other = studio.files("ts") | {"ts/i.m3u8": playlist(range(1, 7))}
-    one["ts/i.m3u8"] = playlist(range(8), tags={2: "#EXT-X-GAP"})
-    async with Origin(one, cut={"ts/s4.ts": 2000}) as first, Origin(other, statuses={"ts/s6.ts": 404}) as second:
+    files["ts/i.m3u8"] = playlist(range(8), tags={2: "#EXT-X-GAP"})
+    async with Origin(files, cut={"ts/s4.ts": 2000}) as first, Origin(other, statuses={"ts/s6.ts": 404}) as second:
         urls = [f"{first.url}/ts/i.m3u8", f"{second.url}/ts/i.m3u8"]
         made = await studio.captured(urls, moment(0), moment(8), frame_accurate=True)
         assert numbers(made) == list(range(200))
@@ -92,7 +92,7 @@ async def test_two_origins_with_different_gaps_give_one_whole_file(studio: Studi
     assert heard(copied) == pytest.approx(range(1, 8), abs=SYNC)
     assert studio.gaps
     assert all(gap["filledBy"] for gap in studio.gaps)
-    assert "taken from source" in studio.told
+    assert "taken from source" in studio.log_text
 
 
 @pytest.mark.parametrize("accurate", [True, False])
@@ -106,9 +106,9 @@ async def test_what_nobody_has_is_left_out_and_told(
     assert numbers(made)[:50] == [*range(50, 75), *range(100, 125)]
     assert studio.made["duration"] == pytest.approx(2.0, abs=0.03)
     assert heard(made) == [], "the second with the tone is missing"
-    told = {"track": "main", "from": "2026-01-01T12:00:03.000Z", "to": "2026-01-01T12:00:04.000Z", "filledBy": None}
-    assert studio.gaps == [told]
-    assert "from 2026-01-01T12:00:03.000Z to 2026-01-01T12:00:04.000Z: no source has it" in studio.told
+    gap = {"track": "main", "from": "2026-01-01T12:00:03.000Z", "to": "2026-01-01T12:00:04.000Z", "filledBy": None}
+    assert studio.gaps == [gap]
+    assert "from 2026-01-01T12:00:03.000Z to 2026-01-01T12:00:04.000Z: no source has it" in studio.log_text
 
 
 @pytest.mark.parametrize("accurate", [True, False])
@@ -118,13 +118,13 @@ async def test_time_stamps_that_are_kept_keep_the_gap(studio: Studio, accurate: 
         url = f"{origin.url}/ts/i.m3u8"
         made = await studio.captured([url], moment(0.5), moment(5), copy_ts=True, frame_accurate=accurate)
     packets = probed(made, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
-    times = sorted(float(one["pts_time"]) for one in packets)[:75]
+    times = sorted(float(packet["pts_time"]) for packet in packets)[:75]
     expected = [number / 25 + 1.48 for number in (*range(25, 75), *range(100, 125))]
     assert times == pytest.approx(expected, abs=0.02)
 
 
 async def test_time_stamps_that_begin_again_are_counted_on(studio: Studio) -> None:
-    """They do so within the third of the segments."""
+    """The time stamps begin again within the third segment."""
     async with Origin(studio.files("wrapped") | {"wrapped/i.m3u8": playlist(range(8), tags={6: "#EXT-X-GAP"})}) as origin:
         url = f"{origin.url}/wrapped/i.m3u8"
         made = await studio.captured([url], moment(1.4), moment(5.2), frame_accurate=True)
@@ -138,7 +138,7 @@ async def test_time_stamps_that_begin_again_are_counted_on(studio: Studio) -> No
 @pytest.mark.parametrize("accurate", [True, False])
 @pytest.mark.parametrize("name", ["other", "larger"])
 async def test_sources_of_other_encoders_fill_a_gap(studio: Studio, name: str, accurate: bool) -> None:
-    """Their segments begin at other moments: the first source is left where a segment of the other begins."""
+    """The segments of the sources begin at different moments: the first source is left where a segment of the other begins."""
     other = [f"#EXT-X-PROGRAM-DATE-TIME:{moment(0)}", "#EXTINF:1.52,", "s0.ts"]
     for number in range(1, 7):
         other += [f"#EXT-X-PROGRAM-DATE-TIME:{moment(number + 0.52)}", "#EXTINF:1,", f"s{number}.ts"]
@@ -154,7 +154,7 @@ async def test_sources_of_other_encoders_fill_a_gap(studio: Studio, name: str, a
 
 
 async def test_what_was_captured_is_packaged(studio: Studio) -> None:
-    """In a run of all steps, as the engine does it; a query of the source is in none of its results."""
+    """All steps run, as in the engine; a query of the source's URL appears in none of the results."""
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8), tags={5: "#EXT-X-GAP"})}) as origin:
         source = f"{origin.url}/ts/i.m3u8?token=S3cret"
         given: dict[str, Any] = {"sources": [source], "start": moment(2), "end": moment(4), "frame_accurate": True, "publish": True}

@@ -1,5 +1,5 @@
-"""`vod_capture` of recordings that change: an advertisement of another shape and with other sound, and changes without any sign.
-Proved by flashes and beeps of what is made."""
+"""The workflow `vod_capture` with recordings that change: an advertisement of another shape and with other sound, and changes
+without any sign, proved by flashes and beeps in the film."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ def recording(
     follow: bool = False,
     coded: Sequence[tuple[Coding, Coding]] = ((H264_B, AAC),),
 ) -> dict[str, Body]:
-    """Segments of two seconds of parts of four seconds. `follow`: the time stamps of a part go on from those of the part before.
-    `coded` are the codecs of the parts in turns."""
+    """Make segments of two seconds from parts of four seconds.
+
+    With `follow`, the time stamps of a part continue those of the part before. `coded` are the codecs of the parts in turns.
+    """
     cut = ("-hls_time", "2", "-hls_list_size", "0", *(("-hls_segment_type", "fmp4") if kind == "m4s" else ()))
     for number, form in enumerate(forms):
         begins = ("-output_ts_offset", f"{10 + 4 * number}") if follow else ()
@@ -46,7 +48,7 @@ def recording(
 
 
 def read(folder: Path) -> dict[str, Body]:
-    return {one.name: one.read_bytes() for one in folder.iterdir()}
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def listed(parts: int, *, tag: str = DISCONTINUITY, kind: str = "ts", date: str = "") -> bytes:
@@ -65,7 +67,7 @@ def whole(made: Path, *, size: tuple[int, int] = (320, 180)) -> None:
     assert [round(time - begins, 2) for time in shown.flashes] == pytest.approx(EVEN, abs=0.05)
     assert apart(shown.flashes, heard.beeps) < 0.05
     assert shown.gap < 0.1
-    assert [one for one in heard.silences if one[1] - one[0] > 0.12] == []
+    assert [silence for silence in heard.silences if silence[1] - silence[0] > 0.12] == []
     assert heard.lasts == pytest.approx(12, abs=0.15)
 
 
@@ -77,20 +79,20 @@ async def test_an_advertisement_of_another_form_is_in_the_film(studio: Studio, t
         made = await studio.captured([f"{origin.url}/i.m3u8"], START, END, frame_accurate=accurate)
     whole(made)
     assert box(made, 6.0) == pytest.approx((40, 0, 240, 180), abs=2)
-    assert "picture changes from 320x180 in h264 High yuv420p to 240x180 in h264 High yuv420p at 4 s" in studio.told
-    assert "sound changes from 2 channels of 48000 Hz in aac LC to 1 channel of 44100 Hz in aac LC at 4 s" in studio.told
+    assert "picture changes from 320x180 in h264 High yuv420p to 240x180 in h264 High yuv420p at 4 s" in studio.log_text
+    assert "sound changes from 2 channels of 48000 Hz in aac LC to 1 channel of 44100 Hz in aac LC at 4 s" in studio.log_text
 
 
 @pytest.mark.parametrize("accurate", [True, False])
 async def test_a_change_without_any_sign_is_found(studio: Studio, tmp_path: Path, accurate: bool) -> None:
-    """The time stamps go on, and the playlist has no discontinuity."""
+    """The time stamps continue, and the playlist has no discontinuity."""
     files = recording(tmp_path, [PROGRAMME, ADVERTISEMENT, PROGRAMME], follow=True)
     async with Origin(files | {"i.m3u8": listed(3, tag="", date="2026-01-01T12:00:00Z")}) as origin:
         times = ("2026-01-01T12:00:00Z", "2026-01-01T12:00:12Z")
         made = await studio.captured([f"{origin.url}/i.m3u8"], *times, frame_accurate=accurate)
     whole(made)
-    assert "320x180 in h264 High yuv420p at 2026-01-01T12:00:08" in studio.told
-    assert "2 channels of 48000 Hz in aac LC to 1 channel of 44100 Hz in aac LC at 2026-01-01T12:00:0" in studio.told
+    assert "320x180 in h264 High yuv420p at 2026-01-01T12:00:08" in studio.log_text
+    assert "2 channels of 48000 Hz in aac LC to 1 channel of 44100 Hz in aac LC at 2026-01-01T12:00:0" in studio.log_text
 
 
 @pytest.mark.parametrize("accurate", [True, False])
@@ -99,7 +101,7 @@ async def test_an_advertisement_in_other_codecs_is_in_the_film(
     studio: Studio, tmp_path: Path, first: tuple[Coding, Coding], accurate: bool
 ) -> None:
     """The first codec is that of most of the film."""
-    other = next(one for one in ((H264_B, AAC), (MPEG2, AC3)) if one != first)
+    other = next(pair for pair in ((H264_B, AAC), (MPEG2, AC3)) if pair != first)
     files = recording(tmp_path, [PROGRAMME, Form(size=(240, 180)), PROGRAMME], coded=[first, other])
     async with Origin(files | {"i.m3u8": listed(3)}) as origin:
         made = await studio.captured([f"{origin.url}/i.m3u8"], START, END, frame_accurate=accurate)
@@ -111,16 +113,16 @@ async def test_only_what_changes_is_encoded_again(studio: Studio, tmp_path: Path
     async with Origin(files | {"i.m3u8": listed(3)}) as origin:
         made = await studio.captured([f"{origin.url}/i.m3u8"], START, END)
     whole(made)
-    assert "The sound is encoded again" in studio.told
-    assert "picture" not in studio.told
+    assert "The sound is encoded again" in studio.log_text
+    assert "picture" not in studio.log_text
     assert hashes(made)[:20] == hashes(tmp_path / "0-0.ts")[:20]
 
 
 def hashes(path: Path) -> list[str]:
     """List the hashes of the decoded pictures."""
     command = [tool("ffmpeg"), "-v", "error", "-i", str(path), "-map", "0:v", "-fps_mode", "passthrough", "-f", "framemd5", "-"]
-    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    return [line.rpartition(",")[2] for line in said.splitlines() if not line.startswith("#")]
+    output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    return [line.rpartition(",")[2] for line in output.splitlines() if not line.startswith("#")]
 
 
 async def test_the_time_stamps_of_a_recording_that_changes_can_be_kept(studio: Studio, tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ async def test_the_time_stamps_of_a_recording_that_changes_can_be_kept(studio: S
 async def test_a_recording_that_begins_between_key_frames_begins_with_the_first(
     studio: Studio, tmp_path: Path, accurate: bool
 ) -> None:
-    """Its first segment has none at all."""
+    """The first segment has no key frame."""
     between_keys(tmp_path / "film.ts", video=H264_B, audio=AAC, begins=4.1, seconds=14)
     cut = ("-c", "copy", "-copyinkf", "-f", "segment", "-segment_time", "1", "-break_non_keyframes", "1", "-copyts")
     ffmpeg("-i", str(tmp_path / "film.ts"), *cut, str(tmp_path / "s%d.ts"))
@@ -153,7 +155,7 @@ async def test_a_recording_that_begins_between_key_frames_begins_with_the_first(
     assert len(shown.flashes) == 4
     assert apart(shown.flashes, heard.beeps) < 0.05
     assert heard.lasts == pytest.approx(8, abs=0.2)
-    assert re.search(r"The film begins at 1\.\d+ s, with the first key frame", studio.told)
+    assert re.search(r"The film begins at 1\.\d+ s, with the first key frame", studio.log_text)
 
 
 async def test_sound_that_ends_early_and_a_hole_are_told_with_times(studio: Studio, tmp_path: Path) -> None:
@@ -163,9 +165,9 @@ async def test_sound_that_ends_early_and_a_hole_are_told_with_times(studio: Stud
     async with Origin(read(tmp_path)) as origin:
         made = await studio.captured([f"{origin.url}/0.m3u8"], START, END)
     assert picture(made).flashes == pytest.approx(EVEN, abs=0.05)
-    assert re.search(r"The sound is missing from 2\.9\d+ s to 5\.0\d+ s\.", studio.told), studio.told
-    assert re.search(r"The sound is missing from 8\.9\d+ s to 12(\.0\d*)? s\.", studio.told), studio.told
-    assert studio.told.count("missing") == 2
+    assert re.search(r"The sound is missing from 2\.9\d+ s to 5\.0\d+ s\.", studio.log_text), studio.log_text
+    assert re.search(r"The sound is missing from 8\.9\d+ s to 12(\.0\d*)? s\.", studio.log_text), studio.log_text
+    assert studio.log_text.count("missing") == 2
 
 
 async def test_a_clock_that_is_set_back_an_hour_leaves_nothing_out(studio: Studio) -> None:
@@ -174,7 +176,7 @@ async def test_a_clock_that_is_set_back_an_hour_leaves_nothing_out(studio: Studi
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8), began=None, tags=dates)}) as origin:
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(1), moment(7), frame_accurate=True)
     assert numbers(made) == list(range(25, 175))
-    assert "The clock of source 1 jumps by -3600 s at 2026-01-01T12:00:04.000Z" in studio.told
+    assert "The clock of source 1 jumps by -3600 s at 2026-01-01T12:00:04.000Z" in studio.log_text
 
 
 PERIOD = """<Period id="{number}" start="PT{start}S" duration="PT4S">
@@ -202,5 +204,5 @@ async def test_periods_of_another_form_are_in_the_film(studio: Studio, tmp_path:
     async with Origin(read(tmp_path) | {"i.mpd": mpd.encode()}) as origin:
         made = await studio.captured([f"{origin.url}/i.mpd"], START, END, frame_accurate=accurate)
     whole(made)
-    assert "The picture is encoded again" in studio.told
-    assert "The sound is encoded again" in studio.told
+    assert "The picture is encoded again" in studio.log_text
+    assert "The sound is encoded again" in studio.log_text

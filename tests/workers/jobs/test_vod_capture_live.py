@@ -1,4 +1,4 @@
-"""`vod_capture` of streams that are live, from origins that fail in each way."""
+"""The workflow `vod_capture` with streams that are live, from origins that fail in each way."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["studio"]
 
 PLAYLIST = "ts/i.m3u8"
 TARGET = 0.3
-"""Seconds from one playlist to the next: nobody waits for the segments to be played."""
+"""Seconds from one playlist to the next: no test waits for the segments to be played."""
 
 
 @dataclass
 class Live:
-    """A playlist whose window of four segments moves by one with each request. What left it goes, one window later."""
+    """A playlist whose window of four segments moves by one with each request. Segments that left it disappear one window later."""
 
     origin: Origin
     began: datetime = BEGAN
@@ -69,11 +69,11 @@ async def test_a_live_stream_is_followed_until_an_end_that_lies_ahead(studio: St
 
 
 async def test_an_origin_that_stops_is_replaced_by_the_other(studio: Studio) -> None:
-    """The first one stands still, and never comes back; the second one lacks a segment that the first one had."""
+    """The first origin stalls and never comes back; the second one lacks a segment that the first one had."""
     async with Origin(studio.files("ts")) as first, Origin(studio.files("ts")) as second:
         first.files["ts/i.m3u8"] = Live(first, frozen=5)
         second.files["ts/i.m3u8"] = Live(second, absent=3)
-        urls = [f"{one.url}/ts/i.m3u8" for one in (first, second)]
+        urls = [f"{origin.url}/ts/i.m3u8" for origin in (first, second)]
         made = await studio.captured(urls, moment(1), moment(7), frame_accurate=True)
     assert numbers(made) == list(range(25, 175))
     assert [(gap["from"][-6:], gap["filledBy"]) for gap in studio.gaps] == [("5.000Z", 2)]
@@ -128,18 +128,18 @@ def master(variant: str) -> bytes:
     ],
 )
 async def test_the_master_playlist_is_asked_again(studio: Studio, how: str, anew: bool, clocked: bool) -> None:
-    """Its rendition has another address, or the encoder has begun to count again."""
+    """The rendition has another address, or the encoder has begun to count again."""
     began = BEGAN if clocked else None
     span = (moment(0), moment(6)) if clocked else ("00:00:00", "00:00:06")
     async with Origin(studio.files("ts") | {"ts/master.m3u8": master("one")}) as origin:
 
-        def one() -> bytes:
+        def first_playlist() -> bytes:
             origin.files["ts/master.m3u8"] = master("two")
             if how == "fails":
                 origin.statuses["ts/one.m3u8"] = 404
             return playlist(range(3), ended=how == "ends", began=began, target=TARGET)
 
-        origin.files["ts/one.m3u8"] = one
+        origin.files["ts/one.m3u8"] = first_playlist
         following = range(3, 8) if anew else range(1, 8)
         origin.files["ts/two.m3u8"] = playlist(following, sequence=following[0] * (not anew), began=began, target=TARGET)
         made = await studio.captured([f"{origin.url}/ts/master.m3u8"], *span, frame_accurate=True)
@@ -148,7 +148,7 @@ async def test_the_master_playlist_is_asked_again(studio: Studio, how: str, anew
 
 
 async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio) -> None:
-    """What the first run had is not at the origin any more, and not in the playlist."""
+    """The segments of the first run are no longer at the origin, nor in the playlist."""
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8))}) as origin:
         url = f"{origin.url}/ts/i.m3u8"
         origin.statuses = {f"ts/s{number}.ts": 503 for number in (1, 3, 4)}
@@ -158,11 +158,11 @@ async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio)
         del origin.files["ts/s2.ts"]
         again = await studio.captured([url], moment(2), moment(4), run=2, previous_run=1, frame_accurate=True)
     assert numbers(again) == list(range(50, 100))
-    assert "Continuing with 1 segments" in studio.told
+    assert "Continuing with 1 segments" in studio.log_text
 
 
 async def test_a_run_that_is_interrupted_leaves_its_segments_to_the_next_one(studio: Studio, step_server: ForkServer) -> None:
-    """Meanwhile they have left the origin."""
+    """The segments have left the origin meanwhile."""
     hosts = StepProcessPool(media_root=studio.root, allow=[ip_network("127.0.0.1/32")], fork_server=step_server)
     await hosts.start()
     interrupted = Studio(hosts, studio.root, studio.streamed)
@@ -238,7 +238,7 @@ ENTITY = b'<!DOCTYPE MPD [<!ENTITY a "aaaa">]><MPD>&a;</MPD>'
         (_becomes("ts/s2.ts", b""), "segment 2: the segment is empty or incomplete", False),
         (_becomes(PLAYLIST, playlist(range(8), began=BEGAN + timedelta(days=1))), "it has no segment of this time.", True),
     ],
-    ids=lambda one: one[:30] if isinstance(one, str) else "",
+    ids=lambda origin: origin[:30] if isinstance(origin, str) else "",
 )
 async def test_a_bad_origin_fails_with_a_sentence_and_another_one_replaces_it(
     studio: Studio, break_it: Callable[[Origin], Any], reason: str, final: bool
@@ -251,7 +251,7 @@ async def test_a_bad_origin_fails_with_a_sentence_and_another_one_replaces_it(
         assert ended.reason.startswith("Nothing could be captured. Source 1: ")
         assert reason in ended.reason
         assert ended.final == final
-        urls = [f"{one.url}/ts/i.m3u8" for one in (bad, good)]
+        urls = [f"{origin.url}/ts/i.m3u8" for origin in (bad, good)]
         made = await studio.captured(urls, moment(2), moment(3), frame_accurate=True)
     assert numbers(made) == list(range(50, 75))
 

@@ -1,4 +1,4 @@
-"""A protected film by the whole engine: its Event says what was made, and the key is in nothing that is stored."""
+"""A protected film in the whole engine: its Event shows the result, and the key is in no stored value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> Async
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Open to the account of steps."""
+    """Return a media root that is open to the account of steps."""
     root = tmp_path / "media"
     (root / "in").mkdir(parents=True)
     film(root / "in/film.mkv", *BOTH, *H264, "-c:a", "aac", frames=FRAMES, inputs=TONE)
@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def submit(engine: Engine) -> int:
-    """As a client does."""
+    """Submit a job as a client does."""
     inner = engine.inner
     records, vault = RecordQueries(inner.database, RECORDS), Vault(inner.database, SecretCipher(bytes(32)))
     handlers = job_handlers(inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock)

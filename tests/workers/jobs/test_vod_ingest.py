@@ -1,4 +1,4 @@
-"""The workflow `vod_ingest` in real step hosts: sources that nobody made to fit, hostile ones, and a full disk."""
+"""The workflow `vod_ingest` in real step hosts: sources of all kinds, hostile ones, and a full disk."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 
 async def test_foreign_sources_are_shown_frame_by_frame(hosts: StepProcessPool, root: Path, thorough: bool) -> None:
-    """With --thorough each of twenty."""
+    """The option --thorough takes each of twenty sources."""
     for name, foreign in (SOURCES if thorough else RISKY).items():
         foreign.make(root / "in" / foreign.file)
         made = await run(hosts, root, "vod_ingest", content_id=name, file=f"in/{foreign.file}")
@@ -82,7 +82,7 @@ async def test_a_url_is_fetched_checked_and_packaged(hosts: StepProcessPool, roo
         made = await run(hosts, root, "vod_ingest", content_id="far", url=host.url, sha256=sha256(body).hexdigest())
     assert not isinstance(made, Failed), made
     described = json.loads((root / "far/metadata.json").read_text())
-    assert {one["name"] for one in described["files"]} == published(root, "far") - {"metadata.json"}
+    assert {file["name"] for file in described["files"]} == published(root, "far") - {"metadata.json"}
     assert numbers(root / "far/far.mp4") == list(range(FRAMES))
     moov, media = ((root / "far/far.mp4").read_bytes().find(box) for box in (b"moov", b"mdat"))
     assert 0 < moov < media, "playback can begin before all of it has come"
@@ -117,7 +117,7 @@ async def test_what_cannot_be_packaged_fails_for_good_with_a_sentence(
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
+    """Mount a file system of one megabyte."""
     place = tmp_path / "small"
     place.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True, check=False).returncode:
@@ -127,7 +127,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_full_disk_publishes_nothing(small: Path, root: Path, step_server: ForkServer) -> None:
-    """Whichever step it stops. And what does not fit now may fit later."""
+    """The disk is full for any of the steps. The failure is not final, since files may fit later."""
     folder = small / "media/film"
     folder.mkdir(parents=True)
     (folder / "film.mp4").write_bytes((root / "in/front.mp4").read_bytes())

@@ -1,4 +1,4 @@
-"""The workflow `vod_package` in real step hosts, with the real ffmpeg and Shaka Packager: proved by decoding what it published."""
+"""The workflow `vod_package` in real step hosts, with the real ffmpeg and Shaka Packager, proved by decoding its files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PROTECTION = Protection(
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The comma and the equals sign mean something to the packager."""
+    """Return a media root. Its path contains a comma and an equals sign, which have a meaning for the packager."""
     root = tmp_path_factory.mktemp("packages") / "media,in=put"
     for content in ("film", "secret"):
         (root / content).mkdir(parents=True)
@@ -90,7 +90,7 @@ def test_renditions_show_every_frame_and_are_never_upscaled(clear: Results, root
         file = root / f"film/clear/video-{lines}.mp4"
         assert numbers(file) == list(range(100))
         packets = probed(file, "-show_entries", "packet=pts_time,flags")["packets"]
-        times = sorted((float(one["pts_time"]), "K" in one["flags"]) for one in packets)
+        times = sorted((float(packet["pts_time"]), "K" in packet["flags"]) for packet in packets)
         assert [time for time, key in times if key] == [0.0, 2.0], "aligned"
         assert times[-1][0] == pytest.approx(3.96, abs=0.001)
 
@@ -100,7 +100,7 @@ def test_one_set_of_segments_serves_hls_and_dash(clear: Results, root: Path) -> 
     media = {"video-96.mp4", "video-48.mp4", "audio-1.mp4", "audio-2.mp4"}
     assert {path.name for path in folder.glob("*.mp4")} == media
     manifest = ElementTree.parse(folder / "manifest.mpd").getroot()
-    assert {one.text for one in manifest.iter("{urn:mpeg:dash:schema:mpd:2011}BaseURL")} == media
+    assert {element.text for element in manifest.iter("{urn:mpeg:dash:schema:mpd:2011}BaseURL")} == media
     assert {name for path in folder.glob("*.m3u8") for name in findall(r"(?m)^[^#\n]*\.mp4$", path.read_text())} == media
     main = (folder / "master.m3u8").read_text()
     assert findall(r'TYPE=AUDIO.*?LANGUAGE="(\w+)".*?DEFAULT=(\w+)', main) == [("en", "YES"), ("de", "NO")]
@@ -130,14 +130,14 @@ def test_sprites_show_the_frames_of_their_times(clear: Results, root: Path) -> N
 
 def test_the_metadata_file_lists_what_is_published(clear: Results, root: Path) -> None:
     folder = root / "film"
-    found = json.loads((folder / "metadata.json").read_text())
-    assert (found["contentId"], found["duration"], found["startTime"]) == ("film", 4.0, "2031-01-02T19:00:00.000Z")
-    assert {one["name"] for one in found["files"]} == published(root) - {"metadata.json"}
-    assert all((folder / one["name"]).stat().st_size == one["size"] for one in found["files"])
+    metadata = json.loads((folder / "metadata.json").read_text())
+    assert (metadata["contentId"], metadata["duration"], metadata["startTime"]) == ("film", 4.0, "2031-01-02T19:00:00.000Z")
+    assert {file["name"] for file in metadata["files"]} == published(root) - {"metadata.json"}
+    assert all((folder / file["name"]).stat().st_size == file["size"] for file in metadata["files"])
     server = ElementTree.parse(folder / "film.ism").getroot()
-    tracks = [one for one in server.iter() if "src" in one.attrib]
+    tracks = [element for element in server.iter() if "src" in element.attrib]
     assert len(tracks) == 4
-    assert all((folder / one.attrib["src"]).is_file() for one in tracks)
+    assert all((folder / track.attrib["src"]).is_file() for track in tracks)
     assert clear["package"] == {
         "duration": 4.0,
         "thumbnail": "thumbnail.jpg",
@@ -211,9 +211,12 @@ def picture(width: int, height: int) -> Picture:
 )
 def test_a_ladder_begins_at_the_source(size: tuple[int, int], wanted: Any, sizes: list[tuple[int, int]]) -> None:
     made = ladder(picture(*size), wanted)
-    assert [(one.width, one.height) for one in made] == sizes
-    assert all(one.width <= size[0] and one.height <= size[1] and not (one.width | one.height) & 1 for one in made)
-    rates = [one.bit_rate for one in made]
+    assert [(rendition.width, rendition.height) for rendition in made] == sizes
+    assert all(
+        rendition.width <= size[0] and rendition.height <= size[1] and not (rendition.width | rendition.height) & 1
+        for rendition in made
+    )
+    rates = [rendition.bit_rate for rendition in made]
     assert rates == sorted(rates, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""Packages in a real player: Shaka Player in Chromium shows the frames of the times that it is asked for."""
+"""Packages in a real player: Shaka Player in Chromium shows the frames of the requested times."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ KID, KEY = "22dac626328f8d21b3ffcd10e5b85d43", "000102030405060708090a0b0c0d0e0f
 COMMON = "0000003470737368010000001077efecc0b24d02ace33c1e52e2fb4b00000001" + KID + "00000000"
 PROTECTION = Protection(KID, KEY, "1" * 32, "skd://a", {"cenc": COMMON, "cbcs": COMMON}, {})
 SHOWN: Final = tuple((number, (number + 0.5) / 25) for number in (3, 37, 51, 98))
-"""Frames by their numbers, each with a time at which it is to be seen."""
+"""The numbers of frames, each with a time at which it should be visible."""
 
 Played = Callable[..., Awaitable[tuple[list[int], dict[str, Any]]]]
 
 
 @pytest.fixture(scope="module")
 async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> Path:
-    """A film in clear, and the same with DRM."""
+    """Make a film in clear, and the same film with DRM."""
     root = tmp_path_factory.mktemp("playback") / "media"
     hosts = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await hosts.start()
@@ -82,7 +82,7 @@ async def played(root: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
         shown: Sequence[tuple[int, float]] = SHOWN,
         turned: str = "",
     ) -> tuple[list[int], dict[str, Any]]:
-        """The numbers of the frames that were seen, and what the player says of the package."""
+        """Return the numbers of the frames that were seen, and the player's report on the package."""
         theatre.read = partial(read, turned=turned)
         return await theatre.play(f"/media/{manifest}", keys, shown=shown, home=tmp_path_factory.mktemp("profile"))
 
@@ -92,22 +92,22 @@ async def played(root: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
 
 @pytest.mark.parametrize("manifest", ["manifest.mpd", "master.m3u8"])
 async def test_a_clear_package_plays(played: Played, manifest: str) -> None:
-    seen, said = await played(f"film/clear/{manifest}")
-    assert seen == [number for number, _ in SHOWN], said
-    assert (said["languages"], said["heights"]) == (["de", "en"], [192, 96])
-    assert said["duration"] == pytest.approx(4.0, abs=0.1)
+    seen, report = await played(f"film/clear/{manifest}")
+    assert seen == [number for number, _ in SHOWN], report
+    assert (report["languages"], report["heights"]) == (["de", "en"], [192, 96])
+    assert report["duration"] == pytest.approx(4.0, abs=0.1)
 
 
 async def test_a_protected_package_plays_with_its_key_only(played: Played) -> None:
-    seen, said = await played("secret/cenc/manifest.mpd", {KID: KEY})
-    assert seen == [number for number, _ in SHOWN], said
-    seen, said = await played("secret/cenc/manifest.mpd")
-    assert (seen, "error" in said) == ([], True)
+    seen, report = await played("secret/cenc/manifest.mpd", {KID: KEY})
+    assert seen == [number for number, _ in SHOWN], report
+    seen, report = await played("secret/cenc/manifest.mpd")
+    assert (seen, "error" in report) == ([], True)
 
 
 @pytest.mark.long
 async def test_foreign_sources_play(played: Played, root: Path, thorough: bool) -> None:
-    """With --thorough each of twenty, else one that unites several of their faults."""
+    """The option --thorough takes each of twenty sources; otherwise the source unites several of their faults."""
     (root / "in").mkdir()
     hosts = StepProcessPool(media_root=root, allow=[])
     await hosts.start()
@@ -118,15 +118,18 @@ async def test_foreign_sources_play(played: Played, root: Path, thorough: bool) 
             assert not isinstance(made, Failed), (name, made)
             shown = moments(foreign, root / name / "clear" / made["renditions"]["videos"][0]["file"])
             for manifest in ("manifest.mpd", "master.m3u8"):
-                seen, said = await played(f"{quote(name)}/clear/{manifest}", shown=shown, turned=foreign.turned)
-                assert seen == [number for number, _ in shown], (name, manifest, said)
+                seen, report = await played(f"{quote(name)}/clear/{manifest}", shown=shown, turned=foreign.turned)
+                assert seen == [number for number, _ in shown], (name, manifest, report)
     finally:
         await hosts.stop()
 
 
 def moments(foreign: Foreign, file: Path) -> list[tuple[int, float]]:
-    """A frame near the start, one in the middle and one near the end, each shortly before the next one: after a seek Chromium shows
-    a frame for the duration in its sample, and with B-frames of variable rate that is the duration of another."""
+    """Return frames near the start, in the middle and near the end, each shortly before the next one.
+
+    After a seek Chromium shows a frame for the duration in its sample, and with B-frames of variable rate that is the duration of
+    another frame.
+    """
     packets = probed(file, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
     times = [*sorted(float(packet["pts_time"]) for packet in packets), 3.04]
     count = len(foreign.numbers)

@@ -32,7 +32,7 @@ def made(root: Path, run: Run, text: str, *, name: str = "match/a.txt", path: st
 
 
 def parts(run: Run, output: Output) -> tuple[str, ...]:
-    """Where it was made, below the media root."""
+    """Return the path of an output below the media root, in its workspace."""
     return (".jobs", str(run.job), str(run.task), str(run.run), output.path)
 
 

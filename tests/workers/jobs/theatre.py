@@ -1,4 +1,4 @@
-"""Shaka Player in Chromium: plays a manifest of any server, and its pictures are looked at."""
+"""Shaka Player in Chromium: plays a manifest of any server, and its pictures are examined."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from aiohttp import web
 from tests.workers.jobs.chromium import Page, opened
 
 WIDTH, HEIGHT = 256, 192
-"""Of the picture in the page, whatever was coded."""
+"""The size of the picture in the page, whatever size was coded."""
 SECONDS: Final = 120.0
 
 
 class Theatre:
-    """Serves the page with the player, and looks at it whenever it says that it shows a picture. `read` gives the number that a
-    picture (JPEG) shows, `files` are served as well."""
+    """Serves the page with the player, and examines it whenever it reports that it shows a picture.
+
+    `read` returns the number that a picture (JPEG) shows; `files` are served as well.
+    """
 
     def __init__(self, chromium: str, player: Path, *, files: Path, read: Callable[[bytes], int]) -> None:
         self._chromium = chromium
@@ -32,7 +34,7 @@ class Theatre:
         self._wanted: list[int] = []
         self._seen: list[int] = []
         self._again = False
-        self._told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._reports: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._address = ""
 
     @asynccontextmanager
@@ -55,35 +57,40 @@ class Theatre:
     async def play(
         self, manifest: str, keys: Mapping[str, str] | None = None, *, shown: Sequence[tuple[int, float]], home: Path
     ) -> tuple[list[int], dict[str, Any]]:
-        """The numbers of the frames that were seen, and what the player says of the manifest. `shown`: numbers with a time at which
-        they are to be seen. `home` is the browser's."""
+        """Return the numbers of the frames that were seen, and the player's report on the manifest.
+
+        `shown` are numbers with a time at which they should be visible. `home` is the browser's.
+        """
         self._seen.clear()
         self._again = False
         self._wanted = [number for number, _ in shown]
         asked = {"manifest": manifest, "keys": keys or {}, "times": [time for _, time in shown]}
-        async with self._asked(asked, home=home) as said:
-            return list(self._seen), said
+        async with self._asked(asked, home=home) as report:
+            return list(self._seen), report
 
     @asynccontextmanager
     async def watch(self, manifest: str, *, home: Path) -> AsyncIterator[dict[str, Any]]:
-        """Plays a live stream meanwhile. What the player says of it."""
-        async with self._asked({"manifest": manifest, "live": True}, home=home) as said:
-            yield said
+        """Play a live stream while the context is open, and yield the player's report."""
+        async with self._asked({"manifest": manifest, "live": True}, home=home) as report:
+            yield report
 
     @asynccontextmanager
     async def _asked(self, asked: Mapping[str, object], *, home: Path) -> AsyncIterator[dict[str, Any]]:
         async with opened(self._chromium, "about:blank", home=home) as self._page:
             await self._page.go(f"{self._address}#{quote(json.dumps(asked))}")
-            yield await asyncio.wait_for(self._told.get(), SECONDS)
+            yield await asyncio.wait_for(self._reports.get(), SECONDS)
 
     async def number(self) -> int:
-        """What the picture shows now."""
+        """Return the number that the picture shows now."""
         assert self._page is not None
         return self.read(await self._page.picture(width=WIDTH, height=HEIGHT))
 
     async def _shown(self, request: web.Request) -> web.Response:
-        """The screen follows the player some pictures later: what counts is what it comes to show. On a busy machine a paused
-        browser may keep another picture on the screen: it is told to look for the time again, once."""
+        """Note the picture that the player comes to show.
+
+        The screen follows the player some pictures later. On a busy machine a paused browser may keep another picture on the
+        screen: it is made to seek to the time again, once.
+        """
         wanted, shown = self._wanted[len(self._seen)], -1
         with suppress(TimeoutError):
             async with asyncio.timeout(SECONDS / 4):
@@ -95,7 +102,7 @@ class Theatre:
         return web.json_response(self._again)
 
     async def _tell(self, request: web.Request) -> web.Response:
-        await self._told.put(json.loads(await request.text()))
+        await self._reports.put(json.loads(await request.text()))
         return web.Response()
 
     async def _give_page(self, request: web.Request) -> web.FileResponse:

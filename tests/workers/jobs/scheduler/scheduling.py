@@ -41,7 +41,7 @@ class Scheduling:
         self.vault = Vault(self.core.database, SecretCipher(bytes(32)))
 
     async def accept(self, number: int, *, within: float | None = None, **more: Any) -> None:
-        """`within` so many seconds it is due."""
+        """Accept a job, which is due `within` so many seconds."""
         if within is not None:
             more["run_at"] = self.clock.now + timedelta(seconds=within)
         await accept(self.core, number, **more)
@@ -49,8 +49,8 @@ class Scheduling:
     async def switch(self, *, active: bool, client: str = "studio") -> None:
         key = Schedule.key_of(client)
         values = {"client": client, "name": QUEUE_SCHEDULED_JOBS, "active": active}
-        known = rows(self.url, "SELECT FROM record_view WHERE kind = 'schedule' AND id = %s", key)
-        command = AmendRecord(key, Schedule, {"active": active}) if known else RegisterRecord(key, Schedule, values)
+        settings = rows(self.url, "SELECT FROM record_view WHERE kind = 'schedule' AND id = %s", key)
+        command = AmendRecord(key, Schedule, {"active": active}) if settings else RegisterRecord(key, Schedule, values)
         await do(self.core, command)
 
     async def every(self, seconds: int, client: str = "studio") -> None:
@@ -78,7 +78,8 @@ class Scheduling:
 
     def lines(self, job: int) -> list[tuple[int, str]]:
         return [
-            (task, told) for task, told in rows(self.url, "SELECT task, message FROM job_log_lines WHERE job = %s ORDER BY id", job)
+            (task, message)
+            for task, message in rows(self.url, "SELECT task, message FROM job_log_lines WHERE job = %s ORDER BY id", job)
         ]
 
     def seen(self) -> int:

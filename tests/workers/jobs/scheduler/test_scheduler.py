@@ -27,7 +27,7 @@ instant = TypeAdapter(Instant).validate_python
 
 
 async def test_a_due_job_is_queued_at_once_and_once(keeping: Scheduling) -> None:
-    """Also jobs that became due while no scheduler ran."""
+    """Jobs that became due while no scheduler ran are queued, too."""
     await keeping.accept(1, within=0.001)
     await keeping.accept(2, within=HOUR)
     await keeping.accept(3)
@@ -38,7 +38,7 @@ async def test_a_due_job_is_queued_at_once_and_once(keeping: Scheduling) -> None
 
 
 async def test_a_job_is_queued_at_its_time_and_not_with_the_next_sweep(keeping: Scheduling) -> None:
-    """The sweep comes once a minute by its setting; the patience of a test is 20 seconds."""
+    """The setting makes the sweep come once a minute; a test waits for 20 seconds."""
     await keeping.every(60)
     async with keeping.scheduler():
         await keeping.accept(1, within=2.2)
@@ -84,7 +84,7 @@ async def test_many_due_jobs_are_queued_in_several_rounds(keeping: Scheduling) -
 
 
 class TestTimeZones:
-    """Known fault: a run_at that is taken for another zone's, or for another hour where the clocks change."""
+    """A known fault: a run_at is taken for another zone's, or for another hour at a change of the clocks."""
 
     @pytest.mark.parametrize(
         ("sent", "meant"),
@@ -123,7 +123,7 @@ class TestTimeZones:
     async def test_the_time_zone_of_the_database_makes_no_difference(
         self, keeping: Scheduling, migrated: tuple[str, str | None], clock: HandClock, zone: str
     ) -> None:
-        """In the hours that its clocks strike twice, or never."""
+        """The times are in hours that the clocks of the zone repeat or skip."""
         assert ZoneInfo(zone).key == zone
         moments = [
             "2025-10-26T00:30:00Z",
@@ -138,7 +138,7 @@ class TestTimeZones:
         there = core(make_conninfo(keeping.url, options=f"-c timezone={zone}"), role=migrated[1], clock=clock)
         await there.start()
         try:
-            assert [one.run_at for one in await DueJobs(there.database).due(["studio"], {})] == sorted(map(instant, moments))
+            assert [due.run_at for due in await DueJobs(there.database).due(["studio"], {})] == sorted(map(instant, moments))
             async with keeping.scheduler(core=there):
                 await keeping.queued(1, 2, 3, 4, 5)
         finally:
@@ -183,7 +183,7 @@ class TestSeveral:
         assert keeping.seen() == 0
 
     async def test_when_the_first_ends_the_second_goes_on_at_once(self, keeping: Scheduling) -> None:
-        """At once means: without waiting for the lease, which is longer than the patience of a test."""
+        """The second continues without waiting for the lease, which is longer than a test waits."""
         first = keeping.scheduler(lease=90.0)
         await first.__aenter__()
         await until(lambda: keeping.seen() == 1)
@@ -195,7 +195,7 @@ class TestSeveral:
     async def test_a_scheduler_that_is_killed_before_it_wrote_loses_nothing(
         self, keeping: Scheduling, migrated: tuple[str, str | None], clock: HandClock
     ) -> None:
-        """It has found a job, and its append is under way when it is gone for good; another takes the lease over."""
+        """The scheduler has found a job, and its append is under way when it is killed; another one takes over the lease."""
         async with Wire(keeping.url) as wire:
             doomed = core(wire.conninfo, role=migrated[1], clock=clock)
             await doomed.start()
@@ -204,9 +204,9 @@ class TestSeveral:
                 async with keeping.scheduler(core=doomed, lease=1.0):
                     async with log_locked(keeping.url):
                         await until(lambda: appenders(keeping.url, waiting=True))
-                        found = appenders(keeping.url, waiting=True)
+                        reached = appenders(keeping.url, waiting=True)
                         await wire.cut()
-                        terminate(keeping.url, found)
+                        terminate(keeping.url, reached)
                     assert keeping.in_state(JobState.SCHEDULED) == [1]
                     async with keeping.scheduler(lease=1.0):
                         await keeping.queued(1)
@@ -240,7 +240,7 @@ async def test_while_the_database_is_gone_it_waits_and_then_goes_on(
 
 
 async def _gone(database: Database) -> bool:
-    """Its lease has run out meanwhile."""
+    """Return True if the lease has expired."""
     return bool(await database.rows("SELECT FROM consumer_shards WHERE held_until < clock_timestamp()"))
 
 

@@ -63,8 +63,8 @@ async def test_a_closed_semaphore_is_requested_again_and_logged_once(keeping: Sc
         await until(lambda: len(keeping.lines(1)) == 2)
         porter.status = 200
         await keeping.queued(1)
-    said = f"Waiting for the semaphore {where.url}: The answer was"
-    assert keeping.lines(1) == [(NO_TASK, f"{said} 503."), (NO_TASK, f"{said} 404.")]
+    message = f"Waiting for the semaphore {where.url}: The answer was"
+    assert keeping.lines(1) == [(NO_TASK, f"{message} 503."), (NO_TASK, f"{message} 404.")]
     assert keeping.times_queued() == {1: 1}
 
 
@@ -222,8 +222,8 @@ class TestOutbound:
             await until(lambda: keeping.lines(1))
             assert keeping.in_state(JobState.PENDING) == [1]
             assert receiver.got == []
-        [(_, told)] = keeping.lines(1)
-        assert told.startswith("Waiting for the semaphore http://127.0.0.1:")
+        [(_, message)] = keeping.lines(1)
+        assert message.startswith("Waiting for the semaphore http://127.0.0.1:")
 
     async def test_a_semaphore_that_refuses_connections_is_closed(self, keeping: Scheduling) -> None:
         await keeping.every(1)
@@ -259,8 +259,8 @@ class TestSecrets:
             lost = SecretRef(reference=UUID(int=5), fingerprint="00")
             await keeping.accept(1, semaphore=Semaphore(url="https://semaphore.test/", sealed_url=lost))
             await until(lambda: keeping.lines(1))
-        told = "The address cannot be opened with the present master key."
-        assert keeping.lines(1) == [(NO_TASK, f"Waiting for the semaphore https://semaphore.test/: {told}")]
+        message = "The address cannot be opened with the present master key."
+        assert keeping.lines(1) == [(NO_TASK, f"Waiting for the semaphore https://semaphore.test/: {message}")]
 
 
 async def test_a_fault_of_one_semaphore_stops_no_other(keeping: Scheduling) -> None:
