@@ -1,4 +1,4 @@
-"""A collector of traces: takes OTLP over HTTP and keeps the spans. It is a receiver of webhooks too, and keeps what they say."""
+"""A collector of traces: it receives OTLP over HTTP and keeps the spans. It also receives webhooks, and keeps their bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.platform.waiting import until
 
 
 class Seen:
-    """A span as it came, with the attributes of the process that sent it."""
+    """A span as it was received, with the attributes of the process that sent it."""
 
     def __init__(self, span: Any, resource: Mapping[str, object]) -> None:
         self.name: str = span.name
@@ -28,8 +28,8 @@ class Seen:
         self.resource = resource
 
 
-def attributes(found: Any) -> dict[str, object]:
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in found}
+def attributes(encoded: Any) -> dict[str, object]:
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in encoded}
 
 
 class Collector:
@@ -50,10 +50,10 @@ class Collector:
             self.spans += [Seen(span, resource) for scope in group.scope_spans for span in scope.spans]
 
     def until(self, name: str, *, trace: str, parent: str | None = None, **wanted: object) -> Seen:
-        """The span of this name, parent and attributes, when it has come. Dots of attributes are written as `__`."""
+        """Wait for a span of this name, parent and attributes, and return it. Dots of attributes are written as `__`."""
         attributes = {key.replace("__", "."): value for key, value in wanted.items()}
 
-        def found() -> Seen | None:
+        def match() -> Seen | None:
             for span in list(self.spans):
                 fits = span.name == name and span.trace == trace and parent in (None, span.parent)
                 if fits and attributes.items() <= span.attributes.items():
@@ -61,8 +61,8 @@ class Collector:
             return None
 
         with suppress(AssertionError):
-            until(lambda: found() is not None)
-        span = found()
+            until(lambda: match() is not None)
+        span = match()
         assert span is not None, [(each.name, each.trace, each.id, each.parent, each.attributes) for each in self.spans]
         return span
 
@@ -82,7 +82,7 @@ def collector() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made = Collector(f"http://127.0.0.1:{server.server_port}")

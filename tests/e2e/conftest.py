@@ -10,13 +10,13 @@ from tests.postgres import new_database
 
 @pytest.fixture
 def started() -> Iterator[Products]:
-    """Starts the product as a process; whatever is still there at the end of the test is ended."""
+    """Start the product as a process; processes that remain at the end of the test are ended."""
     with products() as made:
         yield made
 
 
 @pytest.fixture
 def own_database(postgres: str, migrated_template: str) -> Iterator[str]:
-    """A migrated database that no process of the product ends with."""
+    """Yield the URL of a migrated database on a server that outlives the processes of the product."""
     with new_database(postgres, "own", template=migrated_template) as url:
         yield url

@@ -1,6 +1,6 @@
 """A source tree of a newer build: its Events have a sponsor and a rating.
 
-The sponsor is a new field of a known event, and has a column of its own in the view. The rating has an event of its own.
+The sponsor is a new field of an existing event, and has its own column in the view. The rating has its own event.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ EVENT_VIEW = replace(
 
 
 def newer_build(root: Path) -> Path:
-    """The tree, in an empty folder."""
+    """Make the source tree in an empty folder, and return it."""
     source_copy(root)
     for name, changes in _CHANGES.items():
         path = root / name

@@ -1,4 +1,4 @@
-"""A test picture on the built-in origin of the product, and what the origin has of it. Each of its frames shows its number."""
+"""A test picture on the built-in origin of the product, and the origin's record of it. Each of its frames shows its number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _HEIGHT: Final = 96
 
 
 class Station:
-    """A channel with two publishing points on the origin: NAME and NAME-b. `home` has the master key, for what needs a token."""
+    """A channel with two publishing points on the origin: NAME and NAME-b. `home` has the master key, for requests that need a
+    token."""
 
     def __init__(self, http: httpx.Client, name: str, *, home: Path | None = None) -> None:
         self.http = http
@@ -64,23 +65,23 @@ class Station:
         self.http.put(f"/api/event/state/{event}", json={"state": state}).raise_for_status()
 
     def health(self, event: str) -> list[dict[str, Any]]:
-        """Of its publishing points; empty while it is not live."""
-        found = self.http.get(f"/api/health/live/stream/event/{event}").raise_for_status().json()
-        return list(found.get(event, {}).get("urls", ()))
+        """Return the health of its publishing points; empty while it is not live."""
+        statuses = self.http.get(f"/api/health/live/stream/event/{event}").raise_for_status().json()
+        return list(statuses.get(event, {}).get("urls", ()))
 
     def pictures(self, point: str = "") -> list[tuple[int, str]]:
-        """The session and the name of each segment with pictures that the origin was sent, oldest first. `point`: `-b` for the
-        second."""
+        """Return the session and the name of each segment with pictures that the origin received, oldest first. `point`: `-b` for
+        the second."""
         token = read_tokens(IngestKeys((self._home / "master.key").read_bytes()), clock=system_clock)(f"{self.name}{point}")
         headers = {"authorization": f"Bearer {token}"}
         answer = httpx.get(f"{self.url}{point}/archive/tracks/v0.m3u8", headers=headers, timeout=60, verify=False)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return []
-        found = re.findall(r"^(?:\.\./)*(\d+)/v0/(\S+\.m4s)$", answer.raise_for_status().text, re.MULTILINE)
-        return [(int(session), name) for session, name in found]
+        segments = re.findall(r"^(?:\.\./)*(\d+)/v0/(\S+\.m4s)$", answer.raise_for_status().text, re.MULTILINE)
+        return [(int(session), name) for session, name in segments]
 
     def sessions(self) -> list[int]:
-        """Those that sent pictures, in their order."""
+        """Return the sessions that sent pictures, in their order."""
         return list(dict.fromkeys(session for session, _ in self.pictures()))
 
     def state(self, point: str = "") -> str:
@@ -88,13 +89,13 @@ class Station:
 
 
 def captured(http: httpx.Client, event: str, *, to: Path, state: str = "VOD_PUBLIC") -> Path:
-    """What the Event knows is enough for the job."""
+    """Capture the Event and return the film; the job gets all parameters from the Event."""
     order = {"job": {"workflow": "vod_capture"}, "parameters": {"content_id": event, "renditions": [96]}}
     job = http.post("/engine/job", json=order, headers={"client": "admin"}).raise_for_status().json()["id"]
 
     def shown() -> dict[str, Any]:
-        found: dict[str, Any] = http.get(f"/api/event/{event}").raise_for_status().json()
-        return found
+        details: dict[str, Any] = http.get(f"/api/event/{event}").raise_for_status().json()
+        return details
 
     until(lambda: shown()["stateString"] in (state, "VOD_ERROR"))
     assert shown()["stateString"] == state, http.get(f"/engine/jobs/{job}").text
@@ -103,7 +104,7 @@ def captured(http: httpx.Client, event: str, *, to: Path, state: str = "VOD_PUBL
 
 
 def frame_numbers(file: Path | str) -> list[int]:
-    """Those that the pictures of a film, or one picture, show at the bottom. A file or a URL."""
+    """Return the numbers at the bottom of the pictures of a film, or of one picture, given as a file or a URL."""
     size = f"scale={BITS * _BLOCK}:{_HEIGHT}:flags=area,format=gray"
     shown = ("-map", "0:v:0", "-fps_mode", "passthrough", "-vf", size, "-f", "rawvideo", "-")
     raw = subprocess.run([tool("ffmpeg"), "-v", "error", "-i", str(file), *shown], stdout=subprocess.PIPE, check=True).stdout

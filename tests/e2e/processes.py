@@ -1,4 +1,5 @@
-"""The processes of one `medialedger up`, and connections to one of them: the kernel chooses, so connect until it is that one."""
+"""The processes of one `medialedger up`, and connections to one of them. The kernel chooses the process, so the connection is
+repeated until it is the wanted one."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ _INODE: Final = 9
 
 
 def children(product: Product, kind: str) -> list[int]:
-    """The processes of the API or of the workers."""
+    """Return the processes of the API or of the workers."""
     title = f"medialedger: {kind} ".encode()
     return [pid for pid in _children(fork_server(product)) if _read(f"/proc/{pid}/cmdline").startswith(title)]
 
 
 def fork_server(product: Product) -> int:
-    """0 while there is none."""
+    """Return the process of the fork server; 0 while there is none."""
     servers = [pid for pid in _children(product.process.pid) if b"\0api.cli.process\0" in _read(f"/proc/{pid}/cmdline")]
     return servers[0] if servers else 0
 
@@ -37,7 +38,7 @@ def _children(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs; a zombie does not."""
+    """Return True if the process runs; a zombie does not."""
     return b"\nState:\t" in (status := _read(f"/proc/{pid}/status")) and b"\nState:\tZ" not in status
 
 
@@ -60,7 +61,7 @@ class Answer:
 
 
 class Caller:
-    """One connection, to one process."""
+    """A connection to one process."""
 
     def __init__(self, address: str, pid: int, key: str) -> None:
         host, _, port = address.removeprefix("http://").partition(":")
@@ -87,7 +88,7 @@ class Caller:
         self._http.close()
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """`headers` are named with underscores."""
+        """Send a request. `headers` are named with underscores."""
         sent = {"api-key": self._key, "content-type": "application/json"}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         self._http.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body), sent)
@@ -95,7 +96,7 @@ class Caller:
         return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
 
     def first_frame(self, path: str) -> bytes:
-        """The first event of a stream."""
+        """Return the first event of a stream."""
         head = f"GET {path} HTTP/1.1\r\nhost: {self._http.host}:{self._http.port}\r\napi-key: {self._key}\r\n\r\n"
         self._socket.sendall(head.encode())
         got = b""
@@ -106,7 +107,7 @@ class Caller:
         return got.partition(b"\r\n\r\n")[2].partition(b"\r\n")[2]
 
     def rest(self) -> bytes:
-        """All that comes until the connection is closed."""
+        """Return everything that comes until the connection is closed."""
         got = b""
         while piece := self._socket.recv(65536):
             got += piece
@@ -114,19 +115,19 @@ class Caller:
 
 
 def _owned_by(pid: int, connection: socket.socket) -> bool:
-    """Whether this process has accepted the connection, once one has."""
+    """Wait until a process has accepted the connection, and return True if it is this one."""
     ours, theirs = connection.getsockname()[1], connection.getpeername()[1]
     line = re.compile(rf"^ *\d+: \w+:{theirs:04X} \w+:{ours:04X} .*$", re.MULTILINE)
-    found: list[str] = []
+    inodes: list[str] = []
 
     def accepted() -> bool:
         match = line.search(Path("/proc/net/tcp").read_text())
-        found[:] = [] if match is None else [match[0].split()[_INODE]]
-        return found not in ([], ["0"])
+        inodes[:] = [] if match is None else [match[0].split()[_INODE]]
+        return inodes not in ([], ["0"])
 
     until(accepted)
     newest_first = sorted(os.listdir(f"/proc/{pid}/fd"), key=int, reverse=True)
-    return any(_link(Path(f"/proc/{pid}/fd/{entry}")) == f"socket:[{found[0]}]" for entry in newest_first)
+    return any(_link(Path(f"/proc/{pid}/fd/{entry}")) == f"socket:[{inodes[0]}]" for entry in newest_first)
 
 
 def _link(path: Path) -> str:

@@ -30,7 +30,7 @@ END = 120.0
 
 
 class Product:
-    """One `medialedger` process, and its address once it is ready."""
+    """A `medialedger` process, and its address once it is ready."""
 
     def __init__(
         self,
@@ -41,7 +41,8 @@ class Product:
         root: Path = ROOT,
         files: tuple[int, int] | None = None,
     ) -> None:
-        """`root` is the source tree that it runs: another than this one by an interpreter of its own. `files`: see `Forked`."""
+        """Start the process. `root` is its source tree; for a tree other than this one it runs in a separate interpreter. `files`:
+        see `Forked`."""
         self.home = home
         self.address = ""
         self._stderr = home.parent / f"{home.name}.{command.split()[0]}.{os.getpid()}.{monotonic()}.log"
@@ -73,15 +74,15 @@ class Product:
         return self._stderr.read_text()
 
     def until_ready(self) -> Product:
-        """The ready screen is printed when the socket listens, so there is nothing to poll."""
+        """Wait until it is ready. The ready screen is printed when the socket listens, so no polling is needed."""
         screen = self.until_printed("SIGTERM", seconds=READY)
-        found = re.search(r"http://127\.0\.0\.1:\d+", screen)
-        assert found is not None, screen
-        self.address = found[0]
+        address = re.search(r"http://127\.0\.0\.1:\d+", screen)
+        assert address is not None, screen
+        self.address = address[0]
         return self
 
     def until_printed(self, text: str, *, seconds: float) -> str:
-        """What it prints from now on, up to the line with this text."""
+        """Return what it prints from now on, up to the line with this text."""
         screen, deadline = "", monotonic() + seconds
         while text not in screen:
             try:
@@ -100,7 +101,7 @@ class Product:
         self.process.wait(timeout=END)
 
     def ended(self) -> int:
-        """Its exit code, once it has ended by itself."""
+        """Wait until it ends without being asked, and return its exit code."""
         return self.process.wait(timeout=END)
 
     def close(self) -> None:
@@ -113,7 +114,7 @@ class Product:
 
     @property
     def refuses(self) -> bool:
-        """Whether it takes no more requests."""
+        """Return True if it accepts no more requests."""
         try:
             httpx.get(self.address + "/livez", timeout=60, verify=False)
         except httpx.TransportError:
@@ -122,26 +123,26 @@ class Product:
 
 
 class Products:
-    """Starts products, and remembers them and their homes for the end."""
+    """Starts products, and remembers them and their homes for the end of the test."""
 
     def __init__(self) -> None:
         self._started: list[Product] = []
         self._homes: set[Path] = set()
 
     def start(self, home: Path, command: str = "up", **settings: str) -> Product:
-        """`settings` are named without their prefix, in lower case: `database_url`."""
+        """Start a product. `settings` are named without their prefix, in lower case: `database_url`."""
         return self.start_from(ROOT, home, command, **settings)
 
     def start_with_files(self, home: Path, soft: int, hard: int) -> Product:
-        """With these limits of open files."""
+        """Start a product with these limits of open files."""
         return self._remember(Product("up", home, {}, files=(soft, hard)))
 
     def start_in(self, environment: Mapping[str, str], home: Path) -> Product:
-        """With whole names of variables."""
+        """Start a product with these environment variables, given by their full names."""
         return self._remember(Product("up", home, environment))
 
     def start_from(self, root: Path, home: Path, command: str, /, **settings: str) -> Product:
-        """Of another source tree."""
+        """Start a product from another source tree."""
         environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in settings.items()}
         return self._remember(Product(command, home, environment, root=root))
 
@@ -151,7 +152,7 @@ class Products:
         return product
 
     def migrate(self, home: Path, **settings: str) -> None:
-        """Make the database that `api` and `workers` start on."""
+        """Migrate the database that `api` and `workers` start on."""
         assert self.start(home, "migrate", **settings).ended() == 0
 
     @property
@@ -168,7 +169,7 @@ class Products:
 
 
 def migrated_home(home: Path) -> Path:
-    """A new home, a copy of one that `migrate` has made: a fraction of the time of a first start."""
+    """Return a new home, a copy of one that `migrate` has made, which takes a fraction of the time of a first start."""
     home.mkdir(mode=0o700)
     subprocess.run(["cp", "-a", f"{_migrated_home()}/.", str(home)], check=True)
     return home
@@ -176,7 +177,7 @@ def migrated_home(home: Path) -> Path:
 
 @cache
 def _migrated_home() -> Path:
-    """One for this process of the test run."""
+    """Return the home for copies in this process of the test run."""
     folder = Path(mkdtemp(prefix="medialedger-migrated-"))
     folder.chmod(0o755)
     atexit.register(rmtree, folder, ignore_errors=True)
@@ -195,13 +196,14 @@ def products() -> Iterator[Products]:
 
 
 def client(product: Product, key: str, **options: Any) -> httpx.Client:
-    """Without TLS: to read the certificates of the system takes as long as some requests. Asks for plain bodies."""
+    """Return a client without TLS, since reading the certificates of the system takes as long as some requests. It asks for plain
+    bodies."""
     headers = {"API-KEY": key, "Accept-Encoding": "identity"}
     return httpx.Client(base_url=product.address, headers=headers, timeout=120, verify=False, **options)
 
 
 def kill_postgres(home: Path) -> None:
-    """The whole database server, without a word."""
+    """Kill the whole database server."""
     postgres = EmbeddedPostgres(home)
     pid = int((postgres.data / "postmaster.pid").read_text().splitlines()[0])
     os.kill(pid, signal.SIGKILL)

@@ -33,14 +33,14 @@ def call(http: httpx.Client, method: str, path: str, **options: Any) -> Any:
 
 
 def lists(http: httpx.Client) -> dict[str, list[str]]:
-    """Ids and names of all that can be listed."""
-    found = {name: call(http, "GET", path) for name, path in LISTS.items()}
-    rows = {name: listed["results"] if isinstance(listed, dict) else listed for name, listed in found.items()}
+    """Return the ids and names of everything that can be listed."""
+    answers = {name: call(http, "GET", path) for name, path in LISTS.items()}
+    rows = {name: listed["results"] if isinstance(listed, dict) else listed for name, listed in answers.items()}
     return {name: sorted(str(row.get("id", row.get("Id", row.get("name")))) for row in each) for name, each in rows.items()}
 
 
 def position(http: httpx.Client) -> int:
-    """That of the newest event that the demo caused: the product itself goes on."""
+    """Return the position of the newest event that the demo caused; the product itself writes further events."""
     newest = call(http, "GET", "/api/audit/events/", params={"actor": "demo-loader", "pageSize": 1})["results"]
     return int(newest[0]["position"])
 
@@ -96,7 +96,7 @@ def test_it_is_loaded_once_and_removed_without_what_people_made(started: Product
 
 
 def jobs(http: httpx.Client) -> list[tuple[str, str]]:
-    """State and workflow of each."""
+    """Return the state and the workflow of each job."""
     return [(job["queue_state"], job["workflow"]) for job in call(http, "GET", "/engine/jobs", params={"items": 100})]
 
 

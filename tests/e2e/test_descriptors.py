@@ -22,7 +22,7 @@ LOW = 1024
 
 @contextmanager
 def files(soft: int) -> Iterator[None]:
-    """This process's own limit."""
+    """Set the limit of this process while the context is open."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
     try:
@@ -32,7 +32,7 @@ def files(soft: int) -> Iterator[None]:
 
 
 def status(product: Product, path: str) -> int:
-    """0 where there is no answer."""
+    """Return the status of an answer; 0 if there is none."""
     try:
         return httpx.get(product.address + path, timeout=60, verify=False).status_code
     except httpx.TransportError:
@@ -45,7 +45,7 @@ def open_files(product: Product) -> int:
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """For the clients."""
+    """Raise the limit of open files for the clients."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     assert hard == resource.RLIM_INFINITY or hard >= 2 * LOW, "the tests need a hard limit of 2,048 open files"
     with files(2 * LOW):
@@ -53,8 +53,10 @@ def many_files() -> Iterator[None]:
 
 
 async def all_at_once(product: Product) -> tuple[Counter[str], int, int]:
-    """The answers to a request on each of a thousand connections that are open at the same time, and the status of a write on one
-    of them meanwhile, and how many files the process had open."""
+    """Return the answers to a request on each of a thousand connections that are open at the same time.
+
+    The other results are the status of a write on one of them meanwhile, and the number of files that the process had open.
+    """
     host, _, port = product.address.removeprefix("http://").partition(":")
     request = f"GET /livez HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
     key, body = (product.home / "admin-api-key").read_text().strip(), b'{"title": "x"}'
@@ -100,11 +102,11 @@ async def test_under_a_hard_limit_connections_are_refused_before_files_run_out(
     started: Products, tmp_path: Path, many_files: None
 ) -> None:
     product = started.start_with_files(migrated_home(tmp_path / "home"), LOW, LOW).until_ready()
-    told = [
+    warnings = [
         line["message"] for line in map(json.loads, product.errors.splitlines()) if "MEDIALEDGER_CONNECTIONS" in line["message"]
     ]
     most = LOW - 256
-    assert told == [
+    assert warnings == [
         f"MEDIALEDGER_CONNECTIONS is 10000, but the process may have only {LOW} open files: at most {most} connections are taken; "
         "raise the hard limit"
     ]

@@ -1,4 +1,4 @@
-"""An Event stops, its recording becomes a film by itself, and so does a composition that waited for it: with one `up`."""
+"""An Event stops, its recording becomes a film automatically, and so does a composition that waited for it, with one `up`."""
 
 from __future__ import annotations
 

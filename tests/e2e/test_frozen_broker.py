@@ -53,17 +53,17 @@ async def test_nothing_waits_for_a_frozen_broker(started: Products, tmp_path: Pa
             broker.freeze()
             event = news.event()
             news.to_state(event, LIVE)
-            until(lambda: [(one["state"], one["receivingData"]) for one in news.health(event)] == [("started", True)] * 2)
+            until(lambda: [(point["state"], point["receivingData"]) for point in news.health(event)] == [("started", True)] * 2)
             news.to_state(event, STOPPED)
             until(lambda: (news.state(), news.state("-b")) == ("stopped", "stopped"))
             captured(http, event, to=tmp_path / "film.mp4", state="VOD_PRIVATE")
             _pictured(http, event)
             _published(http, event)
-            until(lambda: event in _told(receiver))
+            until(lambda: event in _notified_events(receiver))
             assert "webhooks" in http.get("/api/health/").json()["consumers"]
             broker.thaw()
             until(lambda: http.get("/api/health/").json()["consumers"] == "ok" and _relayed(http))
-            assert not [one["name"] for one in http.get("/api/consumer/").json() if one["parked"]]
+            assert not [consumer["name"] for consumer in http.get("/api/consumer/").json() if consumer["parked"]]
 
     try:
         product = await asyncio.to_thread(up)
@@ -74,11 +74,11 @@ async def test_nothing_waits_for_a_frozen_broker(started: Products, tmp_path: Pa
 
 
 def _relayed(http: httpx.Client) -> bool:
-    return any(one["name"].startswith("relay") and one["lag"] == 0 for one in http.get("/api/consumer/").json())
+    return any(consumer["name"].startswith("relay") and consumer["lag"] == 0 for consumer in http.get("/api/consumer/").json())
 
 
 def _pictured(http: httpx.Client, event: str) -> None:
-    """The end of the job is told to the asset by a consumer."""
+    """Wait for the picture of the Event. A consumer reports the end of the job to the asset."""
     image = http.post("/api/asset/image/", json={"eventId": event, "name": "Goal", "time": "00:00:00.5"}).raise_for_status().json()
     until(lambda: http.get(f"/api/asset/{image['id']}").json()["state"] == COMPLETED_ASSET)
 
@@ -93,5 +93,5 @@ def _published(http: httpx.Client, event: str) -> None:
     until(lambda: http.get(path, params={"destinationId": destination}).json()["publicationStateString"] == "Completed")
 
 
-def _told(receiver: Receiver) -> set[str]:
+def _notified_events(receiver: Receiver) -> set[str]:
     return {str(json.loads(body).get("eventId")) for _, body in receiver.arrivals.values()}

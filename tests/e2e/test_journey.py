@@ -1,4 +1,4 @@
-"""The README's journey, with real processes: from the first start to the last answer before a stop, and on the same data again."""
+"""The README's journey with real processes: from the first start to the last answer before a stop, and on the same data again."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def one_home() -> Iterator[Products]:
 
 
 class TestOneHome:
-    """What else may be started, and how it stops, beside one running product."""
+    """Other commands next to one running product, and its stop."""
 
     @pytest.fixture
     def product(self, one_home: Products, home: Path) -> Product:
-        """The one that runs, or a new one on the same home."""
+        """Return the product that runs, or a new one on the same home."""
         running = one_home.running
         return running[-1] if running else one_home.start(migrated_home(home), admin_api_key=KEY).until_ready()
 
@@ -126,22 +126,24 @@ class TestOneHome:
 
 def _waiting(url: str) -> bool:
     with psycopg.connect(url, autocommit=True) as connection:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT FROM pg_stat_activity WHERE application_name = 'medialedger appender' AND wait_event_type = 'Lock'"
         )
-        return found.fetchone() is not None
+        return row.fetchone() is not None
 
 
 def _asking(product: Product, title: str) -> HTTPConnection:
-    """A connection whose request is on its way."""
+    """Return a connection whose request is under way."""
     http = HTTPConnection(product.address.removeprefix("http://"), timeout=120)
     http.request("POST", "/api/event/", json.dumps({"title": title}), {"API-KEY": KEY, "Content-Type": "application/json"})
     return http
 
 
 def _read(product: Product) -> int:
-    """How many connections the process has accepted, with nothing left to read in them. One that only the kernel has accepted is
-    reset when the process stops."""
+    """Return how many connections the process has accepted, with nothing left to read in them.
+
+    A connection that only the kernel has accepted is reset when the process stops.
+    """
     port = int(product.address.rpartition(":")[2])
     established = "01"
     count = 0
@@ -157,11 +159,11 @@ def test_two_api_processes_on_one_database_are_as_one(started: Products, own_dat
     settings = {"database_url": own_database, "admin_api_key": KEY}
     twins = [started.start(tmp_path / "home", "api", **settings).until_ready() for _ in range(2)]
     dice = random.Random(3)
-    with client(twins[0], KEY) as one, client(twins[1], KEY) as two, ThreadPoolExecutor(16) as threads:
-        ids = [one.post("/api/event/", json={"title": f"Event {n}"}).json()["id"] for n in range(3)]
+    with client(twins[0], KEY) as first, client(twins[1], KEY) as second, ThreadPoolExecutor(16) as threads:
+        ids = [first.post("/api/event/", json={"title": f"Event {n}"}).json()["id"] for n in range(3)]
 
         def patch(number: int) -> tuple[str, int]:
-            event, http = dice.choice(ids), (one, two)[number % 2]
+            event, http = dice.choice(ids), (first, second)[number % 2]
             match = {"If-Match": f'"{dice.randrange(1, 60)}"'} if number % 4 > 1 else {}
             headers = JSON_PATCH | match
             return event, http.patch(f"/api/event/{event}", json=title(f"title {number} {uuid4()}"), headers=headers).status_code
@@ -171,14 +173,14 @@ def test_two_api_processes_on_one_database_are_as_one(started: Products, own_dat
         for event in ids:
             won = sum(of == event and status == 200 for of, status in answers)
             assert won > 5
-            tags = {http.get(f"/api/event/{event}").headers["etag"] for http in (one, two)}
+            tags = {http.get(f"/api/event/{event}").headers["etag"] for http in (first, second)}
             assert tags == {f'"{won + 1}"'}
-            assert len(one.get(f"/api/audit/event/{event}/").json()) == won + 1
+            assert len(first.get(f"/api/audit/event/{event}/").json()) == won + 1
         for number in range(40):
-            writer, reader = (one, two) if number % 2 else (two, one)
+            writer, reader = (first, second) if number % 2 else (second, first)
             writer.patch(f"/api/event/{ids[0]}", json=title(f"turn {number}"), headers=JSON_PATCH).raise_for_status()
             assert reader.get(f"/api/event/{ids[0]}").json()["title"] == f"turn {number}"
-        assert one.get("/api/audit/verify").json()["valid"]
+        assert first.get("/api/audit/verify").json()["valid"]
     for twin in twins:
         twin.signal(signal.SIGTERM)
     assert [twin.ended() for twin in twins] == [0, 0]

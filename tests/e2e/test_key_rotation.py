@@ -54,8 +54,11 @@ def content_key(product: Product, content: str) -> str:
 
 
 class Work(threading.Thread):
-    """What goes on meanwhile: content keys are issued at one machine and asked for again at both, secrets are stored, and an Event
-    changes, which a webhook tells of. Ends at the first thing that fails."""
+    """The work during a rotation: content keys are issued at one machine and requested again at both, secrets are stored, and an
+    Event changes, which a webhook reports.
+
+    It ends at the first failure.
+    """
 
     def __init__(self, machines: list[Product], event: str) -> None:
         super().__init__(daemon=True)
@@ -87,7 +90,7 @@ class Work(threading.Thread):
             http.patch(f"/api/event/{self._event}", json=step, headers=JSON_PATCH).raise_for_status()
 
     def goes_on(self) -> None:
-        """Some more turns from now on."""
+        """Wait for some more turns from now on."""
         before = len(self.given)
         until(lambda: self.failure is not None or len(self.given) > before + 3)
         assert self.failure is None, self.failure
@@ -100,13 +103,13 @@ async def test_nothing_is_lost_and_nothing_is_restarted(
 
 
 def _rotate_at_work(started: Products, logins: Logins, tmp_path: Path, receiver: Receiver) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_home, second_home = tmp_path / "one", tmp_path / "two"
     both = {"database_url": logins.product, "owner_database_url": logins.owner, "admin_api_key": KEY}
     both |= {"outbound_allow": "127.0.0.0/8"}
-    first = started.start(one, api_processes="2", worker_processes="1", **both).until_ready()
-    two.mkdir(mode=0o700)
-    copy(one / "master.key", two)
-    second = started.start(two, "api", **both).until_ready()
+    first = started.start(first_home, api_processes="2", worker_processes="1", **both).until_ready()
+    second_home.mkdir(mode=0o700)
+    copy(first_home / "master.key", second_home)
+    second = started.start(second_home, "api", **both).until_ready()
     processes = [*children(first, "api"), *children(first, "workers"), second.process.pid]
     assert len(processes) == 4
 
@@ -118,13 +121,13 @@ def _rotate_at_work(started: Products, logins: Logins, tmp_path: Path, receiver:
     work.start()
     work.goes_on()
 
-    command = started.start(one, f"keys rotate --new-key-file {tmp_path / 'new.key'}", **both)
+    command = started.start(first_home, f"keys rotate --new-key-file {tmp_path / 'new.key'}", **both)
     until(lambda: f"waiting for process {second.process.pid} on " in command.errors or command.process.poll() is not None)
     work.goes_on()
     assert command.process.poll() is None, "the other machine has the old key only"
     for name in ("master.key.previous", "master.key"):
-        copy(one / name, two / f"{name}.new")
-        os.replace(two / f"{name}.new", two / name)
+        copy(first_home / name, second_home / f"{name}.new")
+        os.replace(second_home / f"{name}.new", second_home / name)
     work.goes_on()
     assert command.ended() == 0, command.errors
     lines = [line for line in command.errors.splitlines() if line.startswith("waiting for process ")]
@@ -136,9 +139,9 @@ def _rotate_at_work(started: Products, logins: Logins, tmp_path: Path, receiver:
 
     new = SecretCipher((tmp_path / "new.key").read_bytes()).key_id
     with psycopg.connect(logins.owner) as connection:
-        found = connection.execute("SELECT key_id, count(*) FROM vault GROUP BY key_id").fetchall()
+        counts = connection.execute("SELECT key_id, count(*) FROM vault GROUP BY key_id").fetchall()
         kinds = connection.execute("SELECT DISTINCT split_part(owner, ':', 1) FROM vault").fetchall()
-    assert [key for key, _ in found] == [new]
+    assert [key for key, _ in counts] == [new]
     assert {kind for (kind,) in kinds} >= {"content_key", "webhook", "channel", "checkpoint_key"}
     assert all(map(alive, processes)), "no process was started again"
     with client(first, KEY) as http:
@@ -146,10 +149,10 @@ def _rotate_at_work(started: Products, logins: Logins, tmp_path: Path, receiver:
         assert http.get("/readyz").json()["unreadableSecrets"] == 0
     asyncio.run(all_arrived(receiver, wanted))
     assert (receiver.altered, receiver.unsigned) == (0, 0)
-    assert not (one / "master.key.previous").exists()
+    assert not (first_home / "master.key.previous").exists()
 
-    (two / "master.key.previous").unlink()
+    (second_home / "master.key.previous").unlink()
     for product in (first, second):
         product.kill()
-    again = started.start(two, "api", **both).until_ready()
+    again = started.start(second_home, "api", **both).until_ready()
     assert {content: content_key(again, content) for content in work.given} == work.given, "also with the new key alone"

@@ -1,7 +1,7 @@
-"""The kill test: what was acknowledged is there, once, however the product or its database ended.
+"""The kill test: an acknowledged write is in the log, once, however the product or its database ended.
 
-Clients write all the time and stop for nothing: a request that was not answered is sent again as it was, when somebody answers
-again. Every write has a title of its own, so the log itself says how often it was carried out.
+Clients write all the time and never stop: a request that was not answered is repeated unchanged when the server answers again.
+Every write has its own title, so the log itself shows how often it was carried out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from workers.adapters.embedded_postgres import EmbeddedPostgres
 KEY = "the-admin-key-of-these-tests"
 CLIENTS = 8
 _PAUSE = 0.04
-"""Seconds between the requests of a client. Without it the processor decides how much is written during a restart."""
+"""Seconds between the requests of a client. Without a pause the processor decides how much is written during a restart."""
 
 
 class Kills(NamedTuple):
@@ -49,7 +49,7 @@ MANY = Kills(server=18, both=2, database=3)
 
 @dataclass(eq=False)
 class Write:
-    """One request, the same however often it is sent."""
+    """A request, the same however often it is sent."""
 
     title: str
     method: str
@@ -59,7 +59,7 @@ class Write:
 
 
 class Load:
-    """Clients that write, and what they know."""
+    """Clients that write, and their knowledge of the writes."""
 
     def __init__(self) -> None:
         self.address: str | None = None
@@ -134,7 +134,7 @@ class Witness:
         self._position = 0
 
     async def check(self) -> None:
-        """With the clients at rest or not: what is acknowledged before we look must be there when we look."""
+        """Check that every write that was acknowledged before the look is found by it, whether the clients are at rest or not."""
         acknowledged, latest = dict(self.load.acknowledged), dict(self.load.latest)
         while entries := (await self.load.get("/api/audit/events/", after=self._position, pageSize=1000))["results"]:
             assert [entry["position"] for entry in entries] == list(range(self._position + 1, self._position + 1 + len(entries)))
@@ -151,7 +151,7 @@ class Witness:
 
 @asynccontextmanager
 async def under_load(load: Load) -> AsyncIterator[None]:
-    """A client that sees what it must not see ends the test at once."""
+    """Run the load while the context is open. A client that observes a violation ends the test at once."""
     async with asyncio.TaskGroup() as clients:
         for name in range(CLIENTS):
             clients.create_task(load.client(name))
@@ -161,7 +161,7 @@ async def under_load(load: Load) -> AsyncIterator[None]:
 
 @dataclass
 class Scene:
-    """The product on one home, the load on it, and what is done to it."""
+    """The product on one home, the load on it, and the faults that are injected."""
 
     started: Products
     home: Path
@@ -171,7 +171,7 @@ class Scene:
     slowest: float = 0.0
 
     async def under_way(self, dice: random.Random) -> None:
-        """A moment at which writes are being carried out, never the same."""
+        """Wait for a random moment at which writes are being carried out."""
         goal = len(self.load.acknowledged) + dice.randrange(20, 90)
         await until(lambda: len(self.load.acknowledged) >= goal, seconds=180)
 
@@ -182,7 +182,8 @@ class Scene:
         self.load.address = self.product.address
 
     async def kill_server(self) -> None:
-        """The clients wait until what they know was found, and only then repeat what was not answered."""
+        """Kill the server. The clients wait until the writes that they know were found, and only then repeat those that were not
+        answered."""
         self.product.process.kill()
         self.load.at(None)
         await asyncio.to_thread(self.product.kill)
@@ -191,7 +192,7 @@ class Scene:
         self.load.at(self.product.address)
 
     async def kill_database(self) -> None:
-        """The server stays: it says 503 until it has started its database again."""
+        """Kill the database. The server stays: it answers 503 until it has started its database again."""
         await asyncio.to_thread(kill_postgres, self.home)
         await self._until_ready()
         await self.witness.check()
@@ -206,7 +207,7 @@ class Scene:
         self.load.at(self.product.address)
 
     async def _until_ready(self) -> None:
-        """As many times in a row as the pool has connections: each that died may say so once."""
+        """Wait for as many successes in a row as the pool has connections: each dead connection may fail once."""
         async with asyncio.timeout(180):
             answers = 0
             while answers < 8:
@@ -267,7 +268,7 @@ async def views_equal_a_rebuild(home: Path, *, events: int) -> None:
 
 @pytest.mark.long
 async def test_a_kill_during_the_first_start_leaves_a_home_that_starts(started: Products, tmp_path: Path) -> None:
-    """At the worst moments of a first start: while the database is made, and when it first runs."""
+    """The kills are at the worst moments of a first start: while the database is created, and when it first runs."""
     home = tmp_path / "home"
     for made in ("postgres.new", "postgres/postmaster.pid"):
         product = started.start(home, admin_api_key=KEY)

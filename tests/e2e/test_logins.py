@@ -1,4 +1,4 @@
-"""`medialedger` with a login of its own on a PostgreSQL of somebody's own, and with the owner's."""
+"""`medialedger` with its own login on an operator's PostgreSQL, and with the owner's."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def logins(postgres: str) -> Iterator[Logins]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the master key of that database."""
+    """Return a home with the master key of that database."""
     return tmp_path_factory.mktemp("served") / "home"
 
 
 def used(product: Product) -> str:
-    """Stopped after a write and a read; what it wrote to its log."""
+    """Stop the product after a write and a read, and return its log output."""
     with client(product, KEY) as http:
         event = http.post("/api/event/", json={"title": "Final"}).raise_for_status().json()["id"]
         assert http.get(f"/api/event/{event}").json()["title"] == "Final"
@@ -44,7 +44,7 @@ def used(product: Product) -> str:
 
 @pytest.mark.long
 def test_the_product_runs_without_rights_on_the_log(started: Products, logins: Logins, home: Path) -> None:
-    """The owner migrates; then not even the address of the owner is needed."""
+    """The owner migrates; afterwards not even the address of the owner is needed."""
     refused = started.start(home, "api", database_url=logins.product, admin_api_key=KEY)
     assert refused.ended() == 1
     assert "there is no medialedger in the database served" in refused.errors

@@ -1,4 +1,4 @@
-"""A test picture goes on the air by the schedule, is watched in a browser, stops, and is watched again as a film: with one `up`."""
+"""A test picture goes on the air by the schedule, is watched in a browser, stops, and is watched again as a film, with one `up`."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ def http(product: Product) -> Iterator[httpx.Client]:
 async def test_a_test_picture_is_watched_live_and_afterwards(
     product: Product, http: httpx.Client, tmp_path: Path, thorough: bool
 ) -> None:
-    """Where the browser is missing all but the watching is tested, and the run says so. Live as HLS and afterwards as DASH; a
-    thorough run watches both both times."""
+    """Without the browser everything but the watching is tested, and the run reports that.
+
+    The picture is watched live as HLS and afterwards as DASH; a thorough run watches both each time.
+    """
     live, film = (MANIFESTS, MANIFESTS) if thorough else (MANIFESTS[:1], MANIFESTS[1:])
     news = Station(http, "news", home=product.home)
     event = news.event(autoStart=True, autoPublish=True, scheduledStart=iso(system_clock() + timedelta(seconds=10)))
     assert news.health(event) == []
-    until(lambda: [(one["state"], one["receivingData"]) for one in news.health(event)] == [("started", True)] * 2)
+    until(lambda: [(point["state"], point["receivingData"]) for point in news.health(event)] == [("started", True)] * 2)
     async with _theatre(tmp_path) as theatre:
         if theatre is not None:
             for manifest in live:
@@ -74,7 +76,7 @@ async def test_a_test_picture_is_watched_live_and_afterwards(
 
 @asynccontextmanager
 async def _theatre(folder: Path) -> AsyncIterator[Theatre | None]:
-    """None where a program for it is missing."""
+    """Yield a theatre; None if a program for it is missing."""
     try:
         chromium, player = program("chromium"), shaka_player()
     except pytest.skip.Exception:
@@ -92,9 +94,9 @@ async def _theatre(folder: Path) -> AsyncIterator[Theatre | None]:
 
 
 async def _moves(theatre: Theatre, manifest: str, *, home: Path) -> None:
-    """The picture goes on for three seconds of the encoder's."""
-    async with theatre.watch(manifest, home=home) as said:
-        assert said.get("live"), said
+    """Check that the picture advances for three seconds of the encoder."""
+    async with theatre.watch(manifest, home=home) as report:
+        assert report.get("live"), report
         seen = [await theatre.number()]
         async with asyncio.timeout(120):
             while seen[-1] < seen[0] + 3 * FPS:
@@ -103,17 +105,17 @@ async def _moves(theatre: Theatre, manifest: str, *, home: Path) -> None:
 
 
 async def _plays(theatre: Theatre, package: str, manifests: Sequence[str], *, numbers: list[int], homes: Path) -> None:
-    """A frame near the start, one in the middle and one near the end."""
+    """Check a frame near the start, one in the middle and one near the end."""
     assert await asyncio.to_thread(frame_numbers, f"{package}/{MANIFESTS[0]}") == numbers
     shown = [(numbers[at], (at + 0.5) / FPS) for at in (3, len(numbers) // 2, len(numbers) - 5)]
     for manifest in manifests:
-        seen, said = await theatre.play(f"{package}/{manifest}", shown=shown, home=homes / f"film-{manifest}")
-        assert seen == [number for number, _ in shown], said
+        seen, report = await theatre.play(f"{package}/{manifest}", shown=shown, home=homes / f"film-{manifest}")
+        assert seen == [number for number, _ in shown], report
 
 
 @pytest.mark.long
 def test_it_is_on_the_air_again_after_a_kill_and_leaves_nothing_behind(started: Products, tmp_path: Path) -> None:
-    """The Event is live all the time: nobody asks for anything after the start."""
+    """The Event is live all the time: no client requests anything after the start."""
     home = tmp_path / "home"
     product = started.start(migrated_home(home), admin_api_key=KEY).until_ready()
     with client(product, KEY) as http:

@@ -1,4 +1,4 @@
-"""Publishing points, with real processes: each is sampled by one of them however the others end, and none is shown as it was."""
+"""Publishing points with real processes: each is sampled by one of them however the others end, and no stale sample is shown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OVERLAP = 2 * CHANNELS
 
 
 class Streaming(Thread):
-    """A streaming server in a thread: all its points are on the air. `times` are of the requests, by path."""
+    """A streaming server in a thread, with all its points on the air. `times` are those of the requests, by path."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -68,7 +68,7 @@ class Streaming(Thread):
         return page
 
     def sampled(self, since: float) -> int:
-        """How many of the points were sampled since then."""
+        """Return the number of points that were sampled since this time."""
         return sum(1 for times in list(self.times.values()) if times and times[-1] > since)
 
     def too_soon(self) -> list[tuple[str, float]]:

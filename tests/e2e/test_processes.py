@@ -27,7 +27,7 @@ STREAM = "/engine/dashboard/stream"
 SEATS = 200
 SEATS_OF_AN_ADDRESS = 40
 PAUSE = 0.01
-"""Between requests: clients that never pause take the processor from the processes that start."""
+"""Seconds between requests: clients that never pause take the processor from the processes that start."""
 SECOND = [{"op": "replace", "path": "/title", "value": "second"}]
 
 
@@ -45,13 +45,13 @@ def key(product: Product) -> str:
 
 @pytest.fixture
 def callers(product: Product, key: str) -> Iterator[list[Caller]]:
-    """A connection to each process of the API."""
+    """Yield a connection to each process of the API."""
     with ExitStack() as stack:
         yield [stack.enter_context(closing(Caller(product.address, pid, key))) for pid in children(product, "api")]
 
 
 def sample(text: str, name: str) -> float:
-    """The sum of a metric's samples."""
+    """Return the sum of a metric's samples."""
     return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
 
 
@@ -60,15 +60,15 @@ def scraped(product: Product) -> str:
 
 
 def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
-    def told() -> dict[str, object]:
+    def lag_by_consumer() -> dict[str, object]:
         answer = httpx.get(f"{product.address}/api/consumer/", headers={"API-KEY": key}, timeout=30, verify=False)
-        return {each["name"]: each["lag"] for each in answer.json()}
+        return {consumer["name"]: consumer["lag"] for consumer in answer.json()}
 
     reads_log = {"callback", "encoding", "failures", "films", "outcomes", "search", "syndication", "webhooks"}
     reads_no_log = {"controller", "deliveries", "prober", "provisioner", "pushes", "scheduler", "sealer", "sessions"}
     reads_no_log |= {"timekeeper", "windows_capture", "work"}
-    until(lambda: told().keys() >= reads_log | reads_no_log)
-    lags = told()
+    until(lambda: lag_by_consumer().keys() >= reads_log | reads_no_log)
+    lags = lag_by_consumer()
     assert {name for name, lag in lags.items() if lag is None} == reads_no_log, lags
     assert lags.keys() - {"provisioning"} == reads_log | reads_no_log
     assert (
@@ -78,14 +78,14 @@ def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
 
 
 def test_each_process_tells_of_its_memory_and_files(product: Product) -> None:
-    """A process that does not answer a scrape in time is told of as it was at the one before."""
+    """A process that does not answer a scrape in time is reported with the values of the previous one."""
     named = ["api 1", "api 2", "supervisor", "workers 1"]
 
     def tells(metric: str) -> list[str]:
         return sorted(re.findall(rf'^{metric}{{process="([^"]+)"}} [1-9]', scraped(product), re.MULTILINE))
 
     for metric in ("process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"):
-        until(partial(lambda one: tells(one) == named, metric))
+        until(partial(lambda name: tells(name) == named, metric))
     text = scraped(product)
     assert sample(text, "medialedger_build_info") == 1
     most = sample(text, re.escape('medialedger_database_pool_max{pool="main"}'))
@@ -93,31 +93,31 @@ def test_each_process_tells_of_its_memory_and_files(product: Product) -> None:
 
 
 def test_a_write_through_one_process_is_seen_through_the_other(callers: list[Caller]) -> None:
-    one, other = callers
+    first, other = callers
     for number in range(20):
-        made = one.call("POST", "/api/event/", {"title": f"first {number}"}, idempotency_key=f"k{number}")
+        made = first.call("POST", "/api/event/", {"title": f"first {number}"}, idempotency_key=f"k{number}")
         event = made.json["id"]
         seen = other.call("GET", f"/api/event/{event}")
         assert (made.status, seen.status, seen.json["title"]) == (200, 200, f"first {number}")
         changed = other.call("PATCH", f"/api/event/{event}", SECOND, if_match=seen.headers["etag"], content_type=PATCH)
         assert changed.status == 200
-        assert one.call("GET", f"/api/event/{event}").json["title"] == "second"
-        assert one.call("PATCH", f"/api/event/{event}", SECOND, if_match=seen.headers["etag"], content_type=PATCH).status == 412
+        assert first.call("GET", f"/api/event/{event}").json["title"] == "second"
+        assert first.call("PATCH", f"/api/event/{event}", SECOND, if_match=seen.headers["etag"], content_type=PATCH).status == 412
         again = other.call("POST", "/api/event/", {"title": f"first {number}"}, idempotency_key=f"k{number}")
         assert (again.json["id"], again.headers["idempotency-replayed"]) == (event, "true")
-        one, other = other, one
+        first, other = other, first
 
 
 def test_a_key_made_or_revoked_through_one_process_counts_in_the_other_at_once(callers: list[Caller]) -> None:
-    one, other = callers
+    first, other = callers
     for number in range(20):
-        made = one.call("POST", "/api/client/", {"name": f"viewer{number}", "roles": ["viewer"]})
+        made = first.call("POST", "/api/client/", {"name": f"viewer{number}", "roles": ["viewer"]})
         assert made.status == 201
         mine = {"api_key": made.json["key"]}
         assert other.call("GET", "/api/event/", **mine).status == 200
-        assert one.call("DELETE", f"/api/client/viewer{number}").status in (200, 204)
+        assert first.call("DELETE", f"/api/client/viewer{number}").status in (200, 204)
         assert other.call("GET", "/api/event/", **mine).status == 401
-        one, other = other, one
+        first, other = other, first
 
 
 def test_the_rate_of_key_requests_holds_over_both_processes(callers: list[Caller]) -> None:
@@ -135,7 +135,7 @@ def test_the_rate_of_key_requests_holds_over_both_processes(callers: list[Caller
 
 @pytest.mark.long
 def test_seats_are_counted_over_both_processes_and_free_when_a_process_is_killed(product: Product, key: str) -> None:
-    """Without a key an address has few of them."""
+    """The requests have no key, since an address without one has few seats."""
     pids = children(product, "api")
 
     def first_frame(pid: int, stack: ExitStack, key: str = key) -> bytes:
@@ -172,9 +172,9 @@ def test_metrics_are_of_all_processes_and_stay_when_one_is_killed(product: Produ
     after = scraped(product)
     assert sample(after, re.escape(name)) == before + 5
     assert sample(after, "medialedger_process_restarts_total") == restarts + 1
-    told = [line for line in product.errors.splitlines() if f"(pid {pids[0]})" in line]
-    assert len(told) == 1
-    assert "ended: signal 9; it is started again in" in told[0]
+    warnings = [line for line in product.errors.splitlines() if f"(pid {pids[0]})" in line]
+    assert len(warnings) == 1
+    assert "ended: signal 9; it is started again in" in warnings[0]
 
 
 def requests(product: Product) -> float:
@@ -241,7 +241,7 @@ def test_a_port_that_is_shared_already_is_refused(product: Product, tmp_path: Pa
 
 
 def test_a_stop_answers_what_is_under_way_in_all_processes(product: Product, key: str) -> None:
-    """The last test of this product."""
+    """This is the last test of this product."""
     pids = [*children(product, "api"), *children(product, "workers")]
     with ExitStack() as stack:
         streams = [stack.enter_context(closing(Caller(product.address, pid, key))) for pid in children(product, "api")]
@@ -257,7 +257,7 @@ def test_a_stop_answers_what_is_under_way_in_all_processes(product: Product, key
 
 @pytest.fixture
 def stopped_home(product: Product) -> Path:
-    """The home of the product, which has ended."""
+    """Return the home of the product, which has ended."""
     product.signal(signal.SIGTERM)
     assert product.ended() == 0
     return product.home
@@ -265,7 +265,7 @@ def stopped_home(product: Product) -> Path:
 
 @pytest.mark.long
 def test_a_supervisor_that_is_killed_leaves_no_process_and_a_second_signal_forces(stopped_home: Path) -> None:
-    """One process is frozen, so it would never end by itself."""
+    """A process is frozen, so it would never end without being killed."""
     with products() as started:
         killed = started.start(stopped_home, api_processes="2", worker_processes="1").until_ready()
         pids = [*children(killed, "api"), *children(killed, "workers")]
@@ -298,7 +298,7 @@ def test_more_processes_than_the_database_has_connections_for_are_refused(stoppe
 
 
 def test_a_setting_that_stops_the_start_is_one_line(stopped_home: Path) -> None:
-    """Only the first process of the API finds it out."""
+    """The first process of the API is the only one that reports it."""
     (stopped_home / "master.key").write_bytes(bytes(32))
     with products() as started:
         second = started.start(stopped_home, api_processes="2")

@@ -1,4 +1,4 @@
-"""A product that is quiet: nothing leaves it until the quiet ends, and then everything that has waited goes out."""
+"""A product that is quiet: nothing leaves it until the quiet ends, and then everything that has waited is sent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ async def test_what_has_waited_goes_out_when_the_quiet_ends(product: Product, re
 
 
 def _follow(product: Product, receiver: Receiver) -> None:
-    """A webhook, the schedule, an encoder, and a job with a callback: nothing of it before the end of the quiet, all afterwards."""
+    """Check a webhook, the schedule, an encoder, and a job with a callback: none acts before the end of the quiet, all act
+    afterwards."""
     with client(product, KEY) as http:
         receiver.webhook = UUID(http.post("/api/webhook/", json={"webhookUrl": receiver.url}).raise_for_status().json()["id"])
         news = Station(http, "news")
@@ -70,8 +71,8 @@ def _order(http: httpx.Client, *, quiet: bool) -> None:
 
 
 def _sign(http: httpx.Client, event: str, job: int) -> tuple[int, list[str], str]:
-    """The state of the Event, those of its sessions, and that of the job."""
+    """Return the state of the Event, those of its sessions, and that of the job."""
     state = int(http.get(f"/api/event/{event}").raise_for_status().json()["state"])
     sessions = http.get(f"/api/health/live/session/event/{event}").raise_for_status().json()
-    found = http.get(f"/engine/jobs/{job}", headers={"client": "admin"}).raise_for_status().json()
-    return state, [session["state"] for session in sessions], found["queue_state"]
+    job_details = http.get(f"/engine/jobs/{job}", headers={"client": "admin"}).raise_for_status().json()
+    return state, [session["state"] for session in sessions], job_details["queue_state"]

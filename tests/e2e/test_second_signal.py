@@ -1,4 +1,4 @@
-"""A second signal to `medialedger workers`: it ends at once, and says so in a line."""
+"""A second signal to `medialedger workers`: it ends at once, and reports that in a line."""
 
 from __future__ import annotations
 

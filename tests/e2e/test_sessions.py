@@ -1,4 +1,4 @@
-"""Workers of sessions as processes, with ffmpeg, that are killed and frozen: what arrives at the publishing point says who sent."""
+"""Workers of sessions as processes, with ffmpeg, that are killed and frozen: media at the publishing point name their sender."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workers.sessions.worker import LEASE
 MAIN = UUID(int=101)
 LIVE, STOPPED = EventState.LIVE_UNPUBLISHED, EventState.STOPPED
 BUSY = 30.0
-"""Seconds that a busy machine may take longer."""
+"""Seconds by which a busy machine may take longer."""
 
 
 @pytest.fixture
@@ -71,9 +71,9 @@ async def on_air(inner: Core, receiver: Receiver) -> UUID:
 
 
 def owner(workers: list[Product]) -> Product:
-    """Whose child ffmpeg is."""
-    [found] = [worker for worker in workers if children("ffmpeg", of=worker.process.pid)]
-    return found
+    """Return the worker whose child is ffmpeg."""
+    [encoding_worker] = [worker for worker in workers if children("ffmpeg", of=worker.process.pid)]
+    return encoding_worker
 
 
 def numbers(receiver: Receiver) -> list[int]:
@@ -81,7 +81,7 @@ def numbers(receiver: Receiver) -> list[int]:
 
 
 async def taken_over(receiver: Receiver) -> float:
-    """Seconds until media of a later session arrive."""
+    """Return the seconds until media of a later session arrive."""
     before = max(numbers(receiver))
     return await until(lambda: max(numbers(receiver)) > before, seconds=LEASE * 4 / 3 + 10 + BUSY)
 
@@ -120,8 +120,8 @@ async def test_a_killed_worker_leaves_no_encoder_and_is_replaced(
     killed.kill()
     await until(lambda: not Path(f"/proc/{child}").exists(), seconds=30)
     await taken_over(receiver)
-    [left] = [worker for worker in workers if worker is not killed]
-    await off_air(inner, key, [left])
+    [remaining] = [worker for worker in workers if worker is not killed]
+    await off_air(inner, key, [remaining])
     assert numbers(receiver) == sorted(numbers(receiver))
 
 
@@ -134,6 +134,6 @@ async def test_a_worker_that_is_asked_to_stop_hands_over_at_once(
     stopped.signal(signal.SIGTERM)
     await taken_over(receiver)
     assert await asyncio.to_thread(stopped.ended) == 0
-    [left] = [worker for worker in workers if worker is not stopped]
-    await off_air(inner, key, [left])
+    [remaining] = [worker for worker in workers if worker is not stopped]
+    await off_air(inner, key, [remaining])
     assert numbers(receiver) == sorted(numbers(receiver))

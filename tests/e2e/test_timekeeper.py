@@ -1,4 +1,4 @@
-"""The schedule, with real processes: nothing is missed, and nothing is done twice, however the processes ended."""
+"""The schedule with real processes: nothing is missed, and nothing is done twice, however the processes ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ KEY = "the-admin-key-of-these-tests"
 LOOPBACK = "127.0.0.0/8"
 EVENTS = 200
 APART = timedelta(milliseconds=150)
-"""All of them take longer to become due than two leases take to run out, so that a timekeeper always ends in the middle."""
+"""The time between Events. All of them take longer to become due than two leases take to expire, so that a timekeeper always ends
+in the middle."""
 HOUR = timedelta(hours=1)
 _LATE = 'medialedger_timekeeper_late_seconds_count{action="start"} 2.0'
 _MEMBERS = "SELECT member FROM consumer_members WHERE consumer = 'timekeeper'"
@@ -84,19 +85,19 @@ async def test_what_was_due_while_no_timekeeper_ran_is_done_after_the_start(
         return [entry for entry in entries if entry["data"].get("trigger") == "schedule"]
 
     events = await asyncio.to_thread(before)
-    found = await asyncio.to_thread(after)
-    assert {(entry["id"], entry["actor"], entry["data"]["state"]) for entry in found} == {
+    scheduled = await asyncio.to_thread(after)
+    assert {(entry["id"], entry["actor"], entry["data"]["state"]) for entry in scheduled} == {
         (events[0], "system", 1),
         (events[1], "system", 2),
         (events[2], "system", 4),
     }
     await asyncio.to_thread(until, lambda: len(_notified(receiver)) >= 3)
-    told = [(events[0], "LIVE_UNPUBLISHED"), (events[1], "LIVE_PUBLISHED"), (events[2], "STOPPED")]
-    assert _notified(receiver) == sorted(told)
+    expected = [(events[0], "LIVE_UNPUBLISHED"), (events[1], "LIVE_PUBLISHED"), (events[2], "STOPPED")]
+    assert _notified(receiver) == sorted(expected)
 
 
 def _notified(receiver: Receiver) -> list[tuple[str, str]]:
-    """Events whose webhook was told of a changed state after they were added."""
+    """Return the Events whose webhook was notified of a changed state after they were added."""
     bodies = [from_json(body) for _, body in list(receiver.arrivals.values())]
     changed = [body for body in bodies if body["stateChanged"] and body["action"] == "Updated"]
     return sorted((body["eventId"], body["state"]) for body in changed)
@@ -109,18 +110,18 @@ def test_two_timekeepers_of_which_one_is_killed_and_one_frozen_start_each_event_
     home = tmp_path / "home"
 
     def timekeeper() -> Product:
-        """Ready to take over, or active if it is the only one."""
-        known = members()
+        """Start a timekeeper that is ready to take over, or active if it is the only one."""
+        earlier = members()
         product = started.start(home, "workers timekeeper", database_url=own_database)
-        until(lambda: members() - known)
+        until(lambda: members() - earlier)
         return product
 
     def members() -> set[object]:
         return {member for (member,) in connection.execute(_MEMBERS).fetchall()}
 
     def counted(question: str) -> int:
-        found = connection.execute(question.encode()).fetchone()
-        return int(found[0]) if found else 0
+        counts = connection.execute(question.encode()).fetchone()
+        return int(counts[0]) if counts else 0
 
     def reached(count: int) -> bool:
         return counted(f"SELECT count(*) FROM event_view WHERE state = 1 HAVING count(*) >= {count}") >= count

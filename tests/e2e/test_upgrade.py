@@ -1,4 +1,5 @@
-"""docs/how-to/upgrade.md, with two builds: the older one serves under writes, the newer one starts beside it and takes over."""
+"""The upgrade of docs/how-to/upgrade.md with two builds: the older one serves under writes, the newer one starts next to it and
+takes over."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def patch(http: httpx.Client, event: str, **fields: str) -> httpx.Response:
     return http.patch(f"/api/event/{event}", json=steps, headers=JSON_PATCH).raise_for_status()
 
 
-def found(url: str, question: str) -> Sequence[Any]:
+def fetch(url: str, question: str) -> Sequence[Any]:
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(question.encode()).fetchall()
 
@@ -99,7 +100,7 @@ def test_a_newer_build_takes_over_under_writes_and_nothing_is_lost(started: Prod
                 assert old.ended() == 0
                 until(
                     lambda: (
-                        found(database, "SELECT version FROM view_versions WHERE name = 'event_view'") != [(EVENT_VIEW.version,)]
+                        fetch(database, "SELECT version FROM view_versions WHERE name = 'event_view'") != [(EVENT_VIEW.version,)]
                     )
                 )
                 count = len(traffic.written)
@@ -109,7 +110,7 @@ def test_a_newer_build_takes_over_under_writes_and_nothing_is_lost(started: Prod
                 _nothing_is_lost(after, traffic, event)
         finally:
             traffic.stop()
-    assert found(database, "SELECT build FROM min_build") == [(BUILD + 1,)]
+    assert fetch(database, "SELECT build FROM min_build") == [(BUILD + 1,)]
     _the_view_is_what_the_log_says(started, home, tree, settings)
     refused = started.start(home, "api", **settings)
     assert refused.ended() == 1
@@ -121,7 +122,7 @@ def test_a_newer_build_takes_over_under_writes_and_nothing_is_lost(started: Prod
 
 
 def _both_serve(before: httpx.Client, after: httpx.Client, database: str) -> str:
-    """What the older build does not know it leaves alone, and refuses to decide on."""
+    """Check that the older build leaves unknown data alone, and refuses to decide on it."""
     event = str(after.post("/api/event/", json={"title": "Final", "sponsor": "Acme"}).raise_for_status().json()["id"])
     assert after.get("/api/event/reference", params={"id": "Acme"}).raise_for_status().json()["sponsor"] == "Acme"
     patch(before, event, title="Semifinal")
@@ -132,26 +133,31 @@ def _both_serve(before: httpx.Client, after: httpx.Client, database: str) -> str
     steps = [{"op": "replace", "path": "/title", "value": "Quarterfinal"}]
     refused = before.patch(f"/api/event/{event}", json=steps, headers=JSON_PATCH)
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-    builds = found(database, "SELECT build FROM builds ORDER BY build")
+    builds = fetch(database, "SELECT build FROM builds ORDER BY build")
     assert builds == [(BUILD,), (BUILD + 1,)]
-    assert found(database, VERSION) == [(EVENT_VIEW.version,)]
+    assert fetch(database, VERSION) == [(EVENT_VIEW.version,)]
     return event
 
 
 def _nothing_is_lost(after: httpx.Client, traffic: Traffic, event: str) -> None:
     assert len(traffic.written) > 20
-    for one, title in traffic.written.items():
-        assert after.get(f"/api/event/{one}").json()["title"] == title
-    kept = after.get("/api/event/reference", params={"id": "Acme"}).raise_for_status().json()
-    assert (kept["id"], kept["title"], kept["sponsor"], kept["rating"]) == (event, "Semifinal", "Acme", "12")
+    for written, title in traffic.written.items():
+        assert after.get(f"/api/event/{written}").json()["title"] == title
+    reference = after.get("/api/event/reference", params={"id": "Acme"}).raise_for_status().json()
+    assert (reference["id"], reference["title"], reference["sponsor"], reference["rating"]) == (
+        event,
+        "Semifinal",
+        "Acme",
+        "12",
+    )
     assert after.get("/api/audit/verify").json()["valid"]
 
 
 def _the_view_is_what_the_log_says(started: Products, home: Path, tree: Path, settings: dict[str, str]) -> None:
     url = settings["owner_database_url"]
     question = "SELECT v::text FROM event_view v ORDER BY id"
-    live = found(url, question)
+    live = fetch(url, question)
     assert len(live) > 20
     rebuild: Product = started.start_from(tree, home, "projections rebuild event", **settings)
     assert rebuild.ended() == 0, rebuild.errors
-    assert found(url, question) == live
+    assert fetch(url, question) == live

@@ -1,4 +1,5 @@
-"""Webhooks end to end, with real processes: what is written arrives, in order and signed, however the product ended meanwhile.
+"""Webhooks end to end with real processes: notifications of writes arrive, in order and signed, however the product ended
+meanwhile.
 
 The fault matrix (`make faults`) does the same at length; this is the part of it that every change must pass.
 """
@@ -33,7 +34,7 @@ LOOPBACK = "127.0.0.0/8"
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    """It answers slowly, so that something is in flight whenever the product ends."""
+    """Yield a receiver that answers slowly, so that a delivery is in flight whenever the product ends."""
     made = Receiver("receiver", behaviour=Behaviour.SLOW, dice=random.Random(5))
     await made.start()
     yield made
@@ -57,16 +58,16 @@ def make(http: httpx.Client) -> list[str]:
 
 
 def due(http: httpx.Client, receiver: Receiver) -> Mapping[UUID, tuple[str, int]]:
-    """The expected notifications by the audit log: each write here is one domain event."""
-    found: dict[UUID, tuple[str, int]] = {}
+    """Return the expected notifications by the audit log: each write here is one domain event."""
+    notifications: dict[UUID, tuple[str, int]] = {}
     after = 0
     while entries := http.get("/api/audit/events/", params={"after": after, "pageSize": 1000}).json()["results"]:
         after = entries[-1]["position"]
         for entry in entries:
             if entry["aggregate"] == "event":
                 ordering_key, position = entry["id"], entry["position"]
-                found[delivery_id(receiver.webhook, position, ordering_key=ordering_key)] = (ordering_key, position)
-    return found
+                notifications[delivery_id(receiver.webhook, position, ordering_key=ordering_key)] = (ordering_key, position)
+    return notifications
 
 
 async def all_arrived(receiver: Receiver, wanted: Mapping[UUID, object]) -> None:
@@ -74,7 +75,7 @@ async def all_arrived(receiver: Receiver, wanted: Mapping[UUID, object]) -> None
 
 
 def assert_right(receiver: Receiver, wanted: Mapping[UUID, tuple[str, int]]) -> None:
-    """Only notifications of the log; first arrivals of each Event in log order; unchanged repeats; all signed."""
+    """Check for notifications of the log only, first arrivals of each Event in log order, unchanged repeats, and signatures."""
     assert receiver.arrivals.keys() == wanted.keys()
     assert (receiver.altered, receiver.unsigned) == (0, 0)
     positions: defaultdict[str, list[int]] = defaultdict(list)
@@ -83,7 +84,7 @@ def assert_right(receiver: Receiver, wanted: Mapping[UUID, tuple[str, int]]) -> 
         assert from_json(body)["eventId"] == ordering_key
         positions[ordering_key].append(position)
     assert len(positions) == EVENTS
-    assert all(found == sorted(found) for found in positions.values())
+    assert all(event_positions == sorted(event_positions) for event_positions in positions.values())
 
 
 async def test_writes_from_before_a_kill_arrive_after_it(started: Products, tmp_path: Path, receiver: Receiver) -> None:
@@ -116,7 +117,7 @@ async def test_writes_from_before_a_kill_arrive_after_it(started: Products, tmp_
 async def test_workers_that_are_killed_lose_nothing_on_the_way_through_kafka(
     started: Products, tmp_path: Path, receiver: Receiver, kafka: str, own_database: str
 ) -> None:
-    """`api` and `workers` as processes of their own, on a database of their own."""
+    """The commands `api` and `workers` run as separate processes, on a separate database."""
     shared = {"database_url": own_database, "kafka_bootstrap_servers": kafka}
     environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in (shared | {"outbound_allow": LOOPBACK}).items()}
     environment["MEDIALEDGER_HOME"] = str(tmp_path / "home")

@@ -33,7 +33,7 @@ class Live:
 
     @property
     def reading(self) -> dict[str, str]:
-        """The headers of the product when it reads."""
+        """The headers with which the product reads."""
         return {"authorization": f"Bearer {self._token(Use.READ)}"}
 
     def get(self, path: str) -> httpx.Response:
@@ -43,7 +43,7 @@ class Live:
         return httpx.get(url, headers=self.reading, timeout=60, verify=False)
 
     def playable(self, path: str) -> str:
-        """An address for a player that sends no headers."""
+        """Return an address for a player that sends no headers."""
         return f"{self.url}/{path}?token={self._token(Use.READ)}"
 
     def _token(self, use: Use, session: int = 0) -> str:
@@ -61,22 +61,25 @@ class Live:
         until(lambda: self.get("status.php").json().get("state") == state)
 
     def shown(self, playlist: str, stream: str = "0:v:0") -> list[int]:
-        """The numbers of the frames that a player shows of HLS."""
+        """Return the numbers of the frames that a player shows of HLS."""
         return numbers(self.playable(playlist), stream=stream)
 
     def sessions(self, playlist: str, to: Path) -> list[list[int]]:
-        """The numbers of the frames of each session of an HLS playlist of MP4. The demuxer of ffmpeg does not follow time stamps
-        that begin anew."""
-        found = []
+        """Return the numbers of the frames of each session of an HLS playlist of MP4.
+
+        The demuxer of ffmpeg does not follow time stamps that start again.
+        """
+        frames_by_session = []
         for part in self.get(playlist).text.split("#EXT-X-DISCONTINUITY\n"):
             names = [line.removeprefix('#EXT-X-MAP:URI="').rstrip('"') for line in part.splitlines()]
             urls = [urljoin(f"{self.url}/{playlist}", name) for name in names if name.endswith((".mp4", ".m4s"))]
             to.write_bytes(b"".join(self.fetched(url).raise_for_status().content for url in urls))
-            found.append(numbers(to))
-        return found
+            frames_by_session.append(numbers(to))
+        return frames_by_session
 
     def listed(self, manifest: str, to: Path) -> list[int]:
-        """The same of DASH, which the ffmpeg of the tests does not read: all segments of the highest video, joined."""
+        """Return the numbers of the frames of DASH, which the ffmpeg of the tests cannot read: all segments of the highest video,
+        joined."""
         url = f"{self.url}/{manifest}"
         listed = dash.parse(self.fetched(url).content, url, now=time()).tracks["main"]
         resources = [entry.init for entry in listed[:1] if entry.init is not None] + [entry.resource for entry in listed]
@@ -95,7 +98,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def start(home: Path) -> Iterator[Callable[..., Product]]:
-    """Starts origins that share one directory. `settings` are named without their prefix."""
+    """Yield a function that starts origins that share one directory. `settings` are named without their prefix."""
     started: list[Product] = []
 
     def start(**settings: str) -> Product:

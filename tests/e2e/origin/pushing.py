@@ -1,4 +1,4 @@
-"""Encoders that push to the built-in origin: real ffmpeg, with a film whose frames say their number."""
+"""Encoders that push to the built-in origin: real ffmpeg, with a film whose frames show their numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.workers.jobs.counted import film, tool
 
 FRAMES = 200
-"""Of the film: eight seconds, with a key frame each second."""
+"""The number of frames of the film: eight seconds, with a key frame each second."""
 _TONE = ("-f", "lavfi", "-i", "sine=frequency=1000:d=8")
 _CODED = ("-c:v", "libx264", "-g", "25", "-sc_threshold", "0", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest")
 LIMIT = 120.0
@@ -25,7 +25,7 @@ def make_film(path: Path) -> Path:
 
 
 class Encoder:
-    """One ffmpeg. `outputs` are its arguments after the input, each list with a URL at its end."""
+    """A process of ffmpeg. `outputs` are its arguments after the input, each list with a URL at its end."""
 
     def __init__(self, source: Path, *outputs: Sequence[str], token: str, rate: float = 4, loops: int = 0) -> None:
         read = ["-readrate", str(rate), "-stream_loop", str(loops)]
@@ -37,8 +37,8 @@ class Encoder:
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def ended(self) -> int:
-        """Its exit code, once it has ended by itself."""
-        self.said = self.process.communicate(timeout=LIMIT)[1]
+        """Wait until it ends without being asked, and return its exit code."""
+        self.errors = self.process.communicate(timeout=LIMIT)[1]
         return self.process.returncode
 
     def kill(self) -> None:

@@ -50,7 +50,7 @@ async def test_sessions_that_follow_each_other_are_one_recording(origin: Product
 async def test_a_session_goes_on_when_its_origin_was_killed_and_started_again(
     start: Callable[..., Product], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was not taken meanwhile is sent again: no frame is missing, and none is there twice."""
+    """The encoder sends again what was not accepted meanwhile: no frame is missing, and none is there twice."""
     monkeypatch.setattr("workers.adapters.encoders.hls_point.QUEUED", PATIENCE)  # a busy machine takes long to start the other one
     killed = start()
     live = Live(killed, "again")

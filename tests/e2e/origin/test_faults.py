@@ -29,7 +29,7 @@ PACKET = b"\x47" + bytes(187)
 
 
 def open_upload(live: Live, path: str, *, session: int) -> socket.socket:
-    """A request whose body goes on."""
+    """Begin a request whose body continues, and return its connection."""
     where = urlsplit(live.url)
     connection = socket.create_connection((where.hostname, where.port), timeout=60)
     head = [f"PUT {where.path}/{path} HTTP/1.1", f"Host: {where.netloc}", "Transfer-Encoding: chunked"]
@@ -43,7 +43,7 @@ def chunk(data: bytes) -> bytes:
 
 
 def answer(connection: socket.socket) -> int:
-    """The status. What comes after it does not matter."""
+    """Return the status of an answer; the rest of the answer is ignored."""
     return int(connection.recv(65_536).split()[1])
 
 
@@ -52,7 +52,7 @@ def has_begun(live: Live) -> bool:
 
 
 def is_refused(upload: socket.socket) -> bool:
-    """After a further piece of the body."""
+    """Return True if the upload is refused after another piece of the body."""
     with suppress(BlockingIOError):
         upload.sendall(chunk(PACKET))
         return answer(upload) == 409
@@ -60,7 +60,7 @@ def is_refused(upload: socket.socket) -> bool:
 
 
 def test_the_first_write_of_a_later_session_ends_what_was_half_sent(origin: Product, start: Callable[..., Product]) -> None:
-    """In the same process, and in another one that shares the directory."""
+    """The later session writes in the same process, and in another one that shares the directory."""
     other = start()
     for number, elsewhere in enumerate((origin, other)):
         live = Live(origin, f"fence{number}")
@@ -120,7 +120,7 @@ def test_what_was_acknowledged_is_there_after_a_kill(start: Callable[..., Produc
 
 
 def test_without_room_encoders_are_told_and_go_on_when_there_is_some(start: Callable[..., Product], home: Path) -> None:
-    """The limit is more than the disk has free, and then less."""
+    """The limit is more than the free space of the disk, and then less."""
     root = {"origin_root": str(home / "full")}
     full = start(**root, origin_free_gib="1000000")
     live = Live(full, "full")
@@ -135,7 +135,7 @@ def test_without_room_encoders_are_told_and_go_on_when_there_is_some(start: Call
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of three megabytes."""
+    """Mount a file system of three megabytes."""
     place = tmp_path / "small"
     place.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], capture_output=True, check=False).returncode:
@@ -145,7 +145,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_on_a_full_disk_nothing_half_written_is_played_and_it_goes_on_with_room(start: Callable[..., Product], small: Path) -> None:
-    """The disk is filled by somebody else too, so that removing recordings alone does not help."""
+    """Other files fill the disk too, so that removing recordings alone does not help."""
     live = Live(start(origin_root=str(small / "live"), origin_free_gib="0"), "full")
     (small / "other").write_bytes(bytes(MIB))
     sent = [fragment(number, data=bytes([number]) * (300 * 1024)) for number in range(11)]
@@ -296,7 +296,7 @@ def test_a_link_in_place_of_a_publishing_point_is_not_followed(origin: Product, 
 
 @pytest.mark.long
 def test_many_read_while_one_writes(origin: Product, start: Callable[..., Product], film: Path) -> None:
-    """From two processes on one directory: every segment that a playlist lists is there, whole, at once."""
+    """Two processes on one directory serve every segment that a playlist lists, complete and at once."""
     live, other = Live(origin, "read"), Live(start(), "read")
     encoder = Encoder(film, [*copied("0:v"), *FMP4, f"{live.url}/index.m3u8"], token=live.token(1), rate=1)
 

@@ -21,8 +21,8 @@ SMIL = "{http://www.w3.org/2001/SMIL20/Language}"
 
 def probed(url: str) -> dict[str, Any]:
     shown = ["-show_entries", "stream=codec_type,width,height", "-of", "json", url]
-    found: dict[str, Any] = json.loads(subprocess.check_output([tool("ffprobe"), "-v", "error", *shown], text=True))
-    return found
+    probe: dict[str, Any] = json.loads(subprocess.check_output([tool("ffprobe"), "-v", "error", *shown], text=True))
+    return probe
 
 
 def test_hls_in_fragments_of_two_sizes_with_separate_sound(origin: Product, film: Path, tmp_path: Path) -> None:
@@ -34,8 +34,8 @@ def test_hls_in_fragments_of_two_sizes_with_separate_sound(origin: Product, film
     assert 'LANGUAGE="deu"' in master.text
     assert "RESOLUTION=128x96" in master.text
     assert "RESOLUTION=64x48" in master.text
-    found = probed(live.playable("master.m3u8"))["streams"]
-    assert {(match["codec_type"], match.get("width")) for match in found} == {("video", 128), ("video", 64), ("audio", None)}
+    probe = probed(live.playable("master.m3u8"))["streams"]
+    assert {(match["codec_type"], match.get("width")) for match in probe} == {("video", 128), ("video", 64), ("audio", None)}
     for playlist in ("tracks/high-index.m3u8", "tracks/low-index.m3u8", "archive/master.m3u8"):
         assert live.shown(playlist) == ALL, playlist
     for manifest in ("manifest.mpd", "archive/manifest.mpd"):
@@ -77,9 +77,9 @@ def test_state_pages_tell_of_the_stream(origin: Product, film: Path) -> None:
         for name in ("state", "archive"):
             answer = live.get(name)
             assert answer.headers["content-type"] == "application/smil+xml"
-            told = {one.get("name"): one.get("content") for one in etree.fromstring(answer.content).iter(f"{SMIL}meta")}
-            assert told["state"] == "started"
-            assert str(told["updated"]).endswith("Z")
+            state = {meta.get("name"): meta.get("content") for meta in etree.fromstring(answer.content).iter(f"{SMIL}meta")}
+            assert state["state"] == "started"
+            assert str(state["updated"]).endswith("Z")
     finally:
         encoder.kill()
     ended = httpx.delete(live.url, headers={"authorization": f"Bearer {live.token(1)}"}, timeout=60, verify=False)

@@ -159,7 +159,7 @@ async def test_a_host_that_ignores_if_range_is_detected_by_its_tag(site: Site) -
 
 
 @pytest.mark.parametrize(
-    ("etag", "last_modified", "kept"),
+    ("etag", "last_modified", "continues"),
     [
         ('W/"weak"', None, False),
         (None, None, False),
