@@ -1,4 +1,4 @@
-"""What tests of the projections share beyond the product itself."""
+"""Fixtures that the tests of the projections share."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ MEMBER = UUID("0f0e0d0c-0b0a-4908-8706-0504030201aa")
 
 
 async def consumer(inner: Core, name: str, *positions: int | None) -> None:
-    """One with a shard at each of these positions, run by one process. None: it does not read the log."""
+    """Create a consumer with a shard at each of these positions, run by one process. None stands for a consumer that does not read
+    the log."""
     await inner.database.execute(
         "INSERT INTO consumer_shards (consumer, shard, position, owner)"
         " SELECT %s, n - 1, position, %s FROM unnest(%s::bigint[]) WITH ORDINALITY AS p (position, n)",

@@ -63,8 +63,10 @@ async def table(database: Database, view: View) -> list[tuple[Any, ...]]:
 
 
 async def shown(database: Database, view: View) -> list[tuple[Any, ...]]:
-    """What a view shows. Where an aggregate has many rows, each has the version of its own last change. A rebuild cannot know it,
-    so it is left out."""
+    """Return the rows of a view.
+
+    If an aggregate has many rows, each has the version of its own last change. A rebuild cannot know it, so it is left out.
+    """
     return [unversioned(view, row) for row in await table(database, view)]
 
 
@@ -73,7 +75,7 @@ def unversioned(view: View, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def as_superuser(conninfo: str, *statements: str) -> None:
-    """What nobody but the owner of the server can do: past the log's own triggers."""
+    """Run statements that only the owner of the server can run, past the log's own triggers."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         for statement in statements:

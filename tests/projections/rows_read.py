@@ -1,4 +1,4 @@
-"""How many rows of a table the server reads for a question."""
+"""Counts the rows of a table that the server reads for a query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CountingDatabase(Database):
         yield self.transaction
 
     async def rows_read(self, table: str) -> tuple[int, int]:
-        """By scans of the table and through its indexes, up to now."""
+        """Return the numbers of rows read so far by scans of the table and through its indexes."""
         row = await self.row(
             "SELECT seq_tup_read, coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = %s", (table,)
         )

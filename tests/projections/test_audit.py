@@ -72,16 +72,16 @@ class TestEntries:
         cases: list[tuple[dict[str, Any], list[int]]]
         cases = [({"actor": "desk"}, [3, 4]), ({}, [1, 2, 3, 4, 5, 6]), ({"type": "event.described"}, [5])]
         for parts, expected in cases:
-            found: list[int] = []
+            numbers: list[int] = []
             place: dict[str, Any] = {}
             while True:
                 page = await few.entries(EntryFilter(limit=limit, ascending=ascending, **parts, **place))
                 assert len(page.entries) <= limit
-                found += [entry.position for entry in page.entries]
+                numbers += [entry.position for entry in page.entries]
                 if page.next is None:
                     break
                 place = {"after" if ascending else "before": page.next}
-            assert found == sorted(expected, reverse=not ascending)
+            assert numbers == sorted(expected, reverse=not ascending)
 
     async def test_a_page_ends_before_it_is_too_large(self, inner: Core, audit: AuditQueries) -> None:
         for number in range(6):
@@ -198,8 +198,8 @@ class TestMoments:
     async def test_the_names_of_links_are_those_of_that_moment(self, inner: Core, audit: AuditQueries) -> None:
         stream = Room.stream(HALL)
         for position, name in ((1, "Hall"), (3, "Hall"), (4, "Great Hall"), (99, "Great Hall")):
-            found = await inner.streams.as_of([stream, stream, "room:unknown"], position)
-            assert {key: root.details.name for key, root in found.items() if isinstance(root, Room)} == {stream: name}
+            roots = await inner.streams.as_of([stream, stream, "room:unknown"], position)
+            assert {key: root.details.name for key, root in roots.items() if isinstance(root, Room)} == {stream: name}
         assert await inner.streams.as_of([stream], 0) == {}
         assert await inner.streams.as_of([], 6) == {}
 

@@ -68,7 +68,7 @@ def rows(url: str, question: str) -> list[tuple[Any, ...]]:
 
 
 def outcome(webhook: UUID, position: int, *, epoch: int = 1, state: int = DELIVERED, **more: Any) -> AttemptOutcome:
-    told: dict[str, Any] = {"attempts": 1, "wait": 0.0, "status": 200, "error": None, **more}
+    fields: dict[str, Any] = {"attempts": 1, "wait": 0.0, "status": 200, "error": None, **more}
     return AttemptOutcome(
         key=(webhook, position, "a"),
         shard=shard_of(webhook),
@@ -78,7 +78,7 @@ def outcome(webhook: UUID, position: int, *, epoch: int = 1, state: int = DELIVE
         seconds=0.25,
         address="192.0.2.1",
         response="ok",
-        **told,
+        **fields,
     )
 
 
@@ -161,7 +161,7 @@ async def test_all_pending_deliveries_of_a_webhook_fail(store: DeliveryStore, da
 async def test_deliveries_fail_only_while_the_webhook_has_the_version_that_was_seen(
     inner: Core, store: DeliveryStore, database_url: str
 ) -> None:
-    """It may have been enabled again meanwhile."""
+    """The webhook may have been enabled again in the meantime."""
     await do(inner, RegisterRecord(HOOK, Webhook, {"webhook_url": "https://hooks.test/a", "disabled_at": THEN}))
     put(database_url, (HOOK, 1, "a"))
     seen = await store.webhook_status(HOOK)
@@ -211,8 +211,8 @@ async def test_new_rows_are_read_after_a_cursor_for_each_source_and_shard(store:
         empty: BEGINNING,
     }
     after: dict[Cursor, Place] = {first: (1, HOOK, "a"), other: BEGINNING, callbacks: (1, CALLBACK, "job:1"), empty: BEGINNING}
-    found = {cursor: [row.key for row in rows] for cursor, rows in (await store.read_new(after, limit=2)).items()}
-    assert found == {first: [(HOOK, 2, "a"), (HOOK, 2, "b")], other: [(OTHER, 1, "a")]}
+    keys = {cursor: [row.key for row in rows] for cursor, rows in (await store.read_new(after, limit=2)).items()}
+    assert keys == {first: [(HOOK, 2, "a"), (HOOK, 2, "b")], other: [(OTHER, 1, "a")]}
 
 
 async def test_looking_for_new_rows_reads_nothing_of_other_shards(inner: Core, database_url: str) -> None:
@@ -245,8 +245,8 @@ async def test_a_finished_delivery_is_one_row_whoever_else_wants_it(inner: Core,
             store.fail_pending(HOOK, "the webhook was deleted", shard=owned, version=None),
             *(redelivery.resend_failed_since(HOOK, THEN - timedelta(days=20_000)) for _ in range(3)),
         )
-        found = rows(database_url, "SELECT webhook, position, ordering_key FROM deliveries ORDER BY position")
-        assert found == keys
+        stored_rows = rows(database_url, "SELECT webhook, position, ordering_key FROM deliveries ORDER BY position")
+        assert stored_rows == keys
 
 
 async def test_a_delivery_is_finished_and_resent_in_one_statement_or_not_at_all(
@@ -271,7 +271,7 @@ async def test_a_delivery_is_never_finished_before_it_was_created(inner: Core, s
 
 
 async def test_more_than_one_statement_may_change_is_recovered_as_a_whole(inner: Core, database_url: str) -> None:
-    """One statement for all of them would take longer than a query may."""
+    """A single statement for all of them would take longer than a query may."""
     put(database_url, *((HOOK, number, "a") for number in range(1, 20_002)), state=2)
     assert await Redelivery(inner.database).resend_failed_since(HOOK, THEN - timedelta(days=20_000)) == 20_001
     assert rows(database_url, "SELECT count(*) FROM deliveries WHERE state = 0") == [(20_001,)]

@@ -1,4 +1,4 @@
-"""Who is calling: keys, their end, and how soon a change is seen."""
+"""Tests of authentication: keys, their expiry, and how soon a change takes effect."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ async def introduced(inner: Core, name: str = "studio", *roles: str, secret: str
 
 
 def grown_old(directory: ClientDirectory) -> None:
-    """As if what it knows had been looked up so long ago that it must look again."""
+    """Make the cache of the directory so old that it must be read again."""
     directory._loaded_at -= FRESH + 0.001
 
 
 async def name_of(directory: ClientDirectory, secret: str) -> str | None:
-    found = await directory.authenticate(secret)
-    return found.name if found is not None else None
+    client = await directory.authenticate(secret)
+    return client.name if client is not None else None
 
 
 async def test_a_key_tells_its_client(inner: Core) -> None:
     await introduced(inner, "studio", "viewer", "operator")
-    found = await inner.directory.authenticate(OLD)
-    assert found is not None
-    assert (found.name, found.roles, found.version) == ("studio", ("viewer", "operator"), 2)
+    client = await inner.directory.authenticate(OLD)
+    assert client is not None
+    assert (client.name, client.roles, client.version) == ("studio", ("viewer", "operator"), 2)
 
 
 async def test_what_is_no_key_tells_nothing(inner: Core) -> None:
@@ -78,9 +78,9 @@ async def test_a_change_through_this_process_is_seen_at_once(inner: Core) -> Non
 
     await do(inner, ChangeClientRoles("studio", ("viewer",), other_admins=True))
     inner.directory.invalidate()
-    found = await inner.directory.authenticate(NEW)
-    assert found is not None
-    assert found.roles == ("viewer",)
+    client = await inner.directory.authenticate(NEW)
+    assert client is not None
+    assert client.roles == ("viewer",)
 
     await do(inner, DeleteClient("studio", other_admins=True))
     inner.directory.invalidate()
@@ -130,10 +130,10 @@ class Paused(Database):
         self.go = asyncio.Event()
 
     async def row(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> TupleRow | None:
-        found = await super().row(question, parameters)
+        result = await super().row(question, parameters)
         self.asked.set()
         await self.go.wait()
-        return found
+        return result
 
 
 @asynccontextmanager
@@ -147,7 +147,7 @@ async def paused(conninfo: str) -> AsyncIterator[Paused]:
 
 
 async def test_a_change_that_comes_while_it_looks_is_not_lost(inner: Core, database_url: str, clock: HandClock) -> None:
-    """It has asked, then a key is revoked: what it finds is of before, and must not be good for another second."""
+    """A key is revoked after the query: its result is outdated, and must not be used for another second."""
     await introduced(inner)
     async with paused(database_url) as database:
         directory = ClientDirectory(database, clock)

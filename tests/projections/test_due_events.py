@@ -1,4 +1,4 @@
-"""Which Events the schedule is to start or to stop, at any time of the clock."""
+"""Tests of the Events that the schedule is to start or to stop, at any time of the clock."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ async def planned(inner: Core, number: int, **changes: Any) -> UUID:
 )
 async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, at: datetime, starts: bool) -> None:
     key = await planned(inner, 1)
-    found = await DueEvents(inner.database).due(at=at)
-    assert [(one.key, one.command, one.action) for one in found] == [
+    due_events = await DueEvents(inner.database).due(at=at)
+    assert [(row.key, row.command, row.action) for row in due_events] == [
         (key, StartEventOnSchedule(key, START_AT, END_AT), START)
     ] * starts
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, START: int(starts)}
@@ -62,16 +62,16 @@ async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, a
 @pytest.mark.parametrize(("at", "stops"), [(START_AT, False), (END_AT - TICK, False), (END_AT, True)])
 async def test_a_live_event_is_to_stop_from_its_end_on(inner: Core, at: datetime, stops: bool) -> None:
     key = await planned(inner, 1, state=LIVE)
-    found = await DueEvents(inner.database).due(at=at)
-    assert [(one.key, one.command, one.action) for one in found] == [(key, EndEventOnSchedule(key, END_AT), STOP)] * stops
+    due_events = await DueEvents(inner.database).due(at=at)
+    assert [(row.key, row.command, row.action) for row in due_events] == [(key, EndEventOnSchedule(key, END_AT), STOP)] * stops
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, STOP: int(stops)}
 
 
 async def test_without_an_end_it_is_to_start_for_ever(inner: Core) -> None:
     key = await planned(inner, 1, scheduled_end=None)
-    [found] = await DueEvents(inner.database).due(at=START_AT + timedelta(days=3650))
-    assert found.command == StartEventOnSchedule(key, START_AT, None)
-    assert found.late == 3650 * 86_400
+    [due_events] = await DueEvents(inner.database).due(at=START_AT + timedelta(days=3650))
+    assert due_events.command == StartEventOnSchedule(key, START_AT, None)
+    assert due_events.late == 3650 * 86_400
 
 
 async def test_the_longest_due_come_first_and_resting_ones_not_at_all(inner: Core) -> None:
@@ -80,10 +80,10 @@ async def test_the_longest_due_come_first_and_resting_ones_not_at_all(inner: Cor
     for number in range(11, 14):
         await planned(inner, number, state=LIVE, scheduled_start=None, scheduled_end=START_AT - timedelta(minutes=number))
     due = DueEvents(inner.database)
-    resting = [one.attempt for one in await due.due(at=START_AT) if one.key.int in (4, 12)]
-    found = await due.due(resting=resting, at=START_AT)
-    assert [one.key.int for one in found] == [5, 3, 2, 1, 13, 11]
-    assert [one.late for one in found] == [number * 60 for number in (5, 3, 2, 1, 13, 11)]
+    resting = [row.attempt for row in await due.due(at=START_AT) if row.key.int in (4, 12)]
+    due_events = await due.due(resting=resting, at=START_AT)
+    assert [row.key.int for row in due_events] == [5, 3, 2, 1, 13, 11]
+    assert [row.late for row in due_events] == [number * 60 for number in (5, 3, 2, 1, 13, 11)]
 
 
 async def test_a_deleted_event_is_never_due(inner: Core) -> None:
@@ -103,7 +103,7 @@ async def test_of_a_restored_event_what_has_passed_is_not_due(inner: Core, clock
     await do(inner, RestoreEvent(before))
     clock.now = START_AT
     await do(inner, RestoreEvent(after))
-    assert {(one.key, one.action) for one in await DueEvents(inner.database).due(at=START_AT)} == {
+    assert {(row.key, row.action) for row in await DueEvents(inner.database).due(at=START_AT)} == {
         (before, START),
         (before, PROVISION),
     }
@@ -139,11 +139,11 @@ async def test_the_clock_of_the_database_counts_and_not_ours(inner: Core, clock:
     clock.now = NOON + timedelta(days=3650)
     key = await planned(inner, 1, scheduled_start=datetime(2020, 1, 1, tzinfo=NOON.tzinfo), scheduled_end=None)
     await planned(inner, 2, scheduled_start=clock.now, scheduled_end=None)
-    assert [one.key for one in await DueEvents(inner.database).due()] == [key]
+    assert [row.key for row in await DueEvents(inner.database).due()] == [key]
 
 
 async def provisioning(inner: Core, number: int, **changes: Any) -> UUID:
-    """To be provisioned and terminated when others start and end."""
+    """Register an Event whose infrastructure is provisioned and terminated when other Events start and end."""
     times = {"scheduled_provision_at": START_AT, "scheduled_terminate_at": END_AT}
     flags = {"auto_provision_infrastructure": True, "auto_terminate_infrastructure": True}
     return await event(inner, number, **{**flags, **times, **changes})
@@ -163,7 +163,7 @@ async def test_infrastructure_is_due_until_its_termination_is(inner: Core, at: d
     key = await provisioning(inner, 1)
     due = DueEvents(inner.database)
     times = {PROVISION: START_AT, TERMINATE: END_AT}
-    assert [(one.key, one.action, one.due) for one in await due.due(at=at)] == [(key, action, times[action]) for action in actions]
+    assert [(row.key, row.action, row.due) for row in await due.due(at=at)] == [(key, action, times[action]) for action in actions]
     assert await due.counts(at=at) == {**NONE, **dict.fromkeys(actions, 1)}
 
 
@@ -178,10 +178,10 @@ async def test_infrastructure_without_its_flag_or_of_a_deleted_event_is_never_du
 async def test_a_rest_ends_when_the_event_changes_and_is_for_one_action(inner: Core) -> None:
     key = await provisioning(inner, 1, scheduled_start=START_AT, auto_start=True)
     due = DueEvents(inner.database)
-    [resting] = [one.attempt for one in await due.due(at=START_AT) if one.action == PROVISION]
-    assert [one.action for one in await due.due(resting=[resting], at=START_AT)] == [START]
+    [resting] = [row.attempt for row in await due.due(at=START_AT) if row.action == PROVISION]
+    assert [row.action for row in await due.due(resting=[resting], at=START_AT)] == [START]
     await do(inner, AddOrUpdateEvent(key, {"title": "Final"}))
-    assert [one.action for one in await due.due(resting=[resting], at=START_AT)] == [START, PROVISION]
+    assert [row.action for row in await due.due(resting=[resting], at=START_AT)] == [START, PROVISION]
 
 
 async def test_the_next_time_may_be_one_of_infrastructure(inner: Core) -> None:

@@ -34,10 +34,10 @@ async def test_a_follower_gets_what_is_there_in_pages_and_then_what_comes(inner:
         await event(inner, number)
     async with asyncio.timeout(60):
         pages = followed(inner.database, 1, limit=3)
-        assert [[one.position for one in await anext(pages)] for _ in range(2)] == [[2, 3, 4], [5]]
+        assert [[logged.position for logged in await anext(pages)] for _ in range(2)] == [[2, 3, 4], [5]]
         coming = asyncio.ensure_future(anext(pages))
         await event(inner, 6)
-        assert [one.position for one in await coming] == [6]
+        assert [logged.position for logged in await coming] == [6]
         await pages.aclose()
 
 
@@ -53,7 +53,7 @@ async def test_a_commit_wakes_a_follower_that_would_not_look_by_itself(inner: Co
         for number in range(2, 2 + ROUNDS):
             coming = asyncio.ensure_future(anext(pages))
             await event(inner, number)
-            assert [one.position for one in await coming] == [number]
+            assert [logged.position for logged in await coming] == [number]
         await pages.aclose()
 
 
@@ -86,8 +86,8 @@ async def test_readers_that_have_read_all_share_one_look_at_the_end(inner: Core,
 async def test_a_look_that_fails_fails_for_all_who_wait_for_it(inner: Core) -> None:
     database = Database(inner.database.conninfo, size=2)
     watcher = LogWatcher(database)
-    found = await asyncio.gather(*(watcher.ends_at(0) for _ in range(3)), return_exceptions=True)
-    assert [type(fault) for fault in found] == [Unavailable] * 3
+    results = await asyncio.gather(*(watcher.ends_at(0) for _ in range(3)), return_exceptions=True)
+    assert [type(fault) for fault in results] == [Unavailable] * 3
     async with database:
         assert await watcher.ends_at(0)
 
@@ -103,7 +103,7 @@ async def test_without_any_announcement_a_follower_finds_the_events_all_the_same
             pages = followed(inner.database, 0)
             coming = asyncio.ensure_future(anext(pages))
             await executor.execute(AddOrUpdateEvent(UUID(int=1), {}), invocation=Invocation.by("system"))
-            assert [one.position for one in await coming] == [1]
+            assert [event.position for event in await coming] == [1]
             await pages.aclose()
     finally:
         await quiet.stop()
@@ -112,9 +112,9 @@ async def test_without_any_announcement_a_follower_finds_the_events_all_the_same
 async def test_a_logged_event_is_as_it_was_stored(inner: Core) -> None:
     assert (await head(inner.database), await read(inner.database, 0)) == (0, [])
     await event(inner, 1, title="Grüße")
-    [one] = await read(inner.database, 0)
-    assert (one.position, one.version, one.topic) == (1, 1, "event.registered")
-    assert one.state == '{"timestamp":"2031-01-02T12:00:00Z","title":"Grüße"}'.encode()
-    assert '"actor":"system"' in one.metadata
+    [logged] = await read(inner.database, 0)
+    assert (logged.position, logged.version, logged.topic) == (1, 1, "event.registered")
+    assert logged.state == '{"timestamp":"2031-01-02T12:00:00Z","title":"Grüße"}'.encode()
+    assert '"actor":"system"' in logged.metadata
     assert await head(inner.database) == 1
     assert await read(inner.database, 1) == []

@@ -101,9 +101,9 @@ async def test_an_entry_of_the_service_has_its_host(logbook: Logbook) -> None:
         ({"recorded_from": NOON + 3 * SECOND, "recorded_to": NOON + 2 * SECOND}, [], 0),
     ],
 )
-async def test_a_page_has_the_selected_entries(filled: Logbook, parts: dict[str, Any], found: list[int], total: int) -> None:
+async def test_a_page_has_the_selected_entries(filled: Logbook, parts: dict[str, Any], page: list[int], total: int) -> None:
     for _ in range(7):  # prepared, and planned for any parameters, after a few times
-        assert await ids(filled, **parts) == (found, total)
+        assert await ids(filled, **parts) == (page, total)
 
 
 async def test_a_page_has_1000_entries_at_most(filled: Logbook) -> None:
@@ -144,10 +144,12 @@ async def test_an_entry_and_its_idempotency_key_are_stored_together_or_not_at_al
 
     key = IdempotencyKey("studio", "k", b"mark", 201)
     twice = (logbook.add(Level.INFO, "once", username="studio", idempotency=key) for _ in range(2))
-    written, refused = sorted(await asyncio.gather(*twice, return_exceptions=True), key=lambda one: isinstance(one, Exception))
+    written, refused = sorted(
+        await asyncio.gather(*twice, return_exceptions=True), key=lambda result: isinstance(result, Exception)
+    )
     assert isinstance(refused, IdempotencyKeyUsed)
     assert isinstance(written, LogEntry)
     assert [entry.id for entry in (await logbook.page(LogFilter())).results] == [written.id]
-    kept = await IdempotencyRecords(inner.database, inner.streams).find("studio", "k")
-    assert kept is not None
-    assert (kept.of, kept.result) == (key, {"id": written.id})
+    record = await IdempotencyRecords(inner.database, inner.streams).find("studio", "k")
+    assert record is not None
+    assert (record.of, record.result) == (key, {"id": written.id})

@@ -1,5 +1,5 @@
-"""What is known of the publishing points of the built-in origin: published or not, by the Event on the air, also while the database
-does not answer; and who has ordered what an encoder does."""
+"""The state of the publishing points of the built-in origin: published or not, by the Event on the air, also while the database
+does not answer; and the actors that have ordered an encoder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Studio:
 
     @property
     def points(self) -> OwnPoints:
-        """Of a process that has just been started."""
+        """The points of a process that has just been started."""
         channels = ChannelPointsReader(self.core.database, RecordQueries(self.core.database, RECORDS))
         return OwnPoints(self.core.database, channels, named, hours=24)
 
@@ -89,17 +89,17 @@ async def test_what_was_published_stays_so_while_the_database_does_not_answer(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await studio.event(await studio.channel(f"{OWN}news"), LIVE_PUBLISHED)
-    known, fresh = studio.points, studio.points
-    assert await known.is_published("news")
+    running, fresh = studio.points, studio.points
+    assert await running.is_published("news")
 
     async def away(*_: object) -> Any:
         raise TimeoutError
 
     monkeypatch.setattr(studio.core.database, "rows", away)
     monkeypatch.setattr("projections.publishing_points.own_points.FRESH", 0.0)
-    assert await known.is_published("news")
-    assert await known.runs(7), "its token tells, until it ends"
-    assert not await known.is_published("rehearsal")
+    assert await running.is_published("news")
+    assert await running.runs(7), "its token tells, until it ends"
+    assert not await running.is_published("rehearsal")
     assert not await fresh.is_published("news"), "of which nothing was known is closed"
 
 
@@ -130,9 +130,11 @@ async def test_a_recording_is_awaited_until_its_event_is_video_on_demand(studio:
 async def test_a_lost_recording_is_told_once(studio: Studio) -> None:
     for _ in range(2):
         await studio.points.lost("news", 7)
-    assert [(one.point, one.session) for one in await LostRecordings(studio.core.database).latest()] == [("news", 7)]
+    assert [(recording.point, recording.session) for recording in await LostRecordings(studio.core.database).latest()] == [
+        ("news", 7)
+    ]
     attention = (await studio.http.get("/api/health/overview/")).json()["attention"]
-    assert ["news" in one["text"] for one in attention if one["about"] == "points"] == [True]
+    assert ["news" in recording["text"] for recording in attention if recording["about"] == "points"] == [True]
 
 
 async def test_who_has_ordered_an_encoder_may_do_so_until_its_key_or_role_is_gone(studio: Studio) -> None:
@@ -150,9 +152,9 @@ async def test_who_has_ordered_an_encoder_may_do_so_until_its_key_or_role_is_gon
     assert await orderers.may_still(channel), "an admin answers for it now"
 
 
-async def test_the_point_of_another_channel_is_taken_for_all_but_admins(studio: Studio, known: dict[Any, Any]) -> None:
+async def test_the_point_of_another_channel_is_taken_for_all_but_admins(studio: Studio, services: dict[Any, Any]) -> None:
     """The encoder of the second channel got a token with which it could write in place of the first."""
-    owners = PointOwners(studio.core.database, known[ChannelPointsReader], named)
+    owners = PointOwners(studio.core.database, services[ChannelPointsReader], named)
     first = await studio.channel(f"{OWN}news", f"{OWN}news-b")
     assert await owners.taken_points(sending_to(f"{OWN}news-b", f"{OWN}mine"), channel=UUID(int=1)) == ["news-b"]
     assert await owners.taken_points(sending_to(f"{OWN}mine", "http://other.test/origin/live/news"), channel=UUID(int=1)) == []

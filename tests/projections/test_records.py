@@ -24,11 +24,11 @@ async def test_a_record_is_found_in_its_latest_state(inner: Core, clock: HandClo
     key = await room(inner, 1, "Hall", "h")
     clock.forward(hours=1)
     await do(inner, AmendRecord(str(key), Room, {"name": "Great Hall"}))
-    found = await queries_of(inner).find("room", key)
-    assert found is not None
-    assert (found.kind, found.id, found.version) == ("room", str(key), 2)
-    assert (found.details.name, found.details.reference_id) == ("Great Hall", "h")
-    assert (found.date_created, found.date_modified) == (NOON, clock.now)
+    record = await queries_of(inner).find("room", key)
+    assert record is not None
+    assert (record.kind, record.id, record.version) == ("room", str(key), 2)
+    assert (record.details.name, record.details.reference_id) == ("Great Hall", "h")
+    assert (record.date_created, record.date_modified) == (NOON, clock.now)
 
 
 async def test_system_wide_webhooks_are_found_without_reading_those_of_events(inner: Core, database_url: str) -> None:
@@ -47,8 +47,8 @@ async def test_system_wide_webhooks_are_found_without_reading_those_of_events(in
     await inner.database.execute("ANALYZE record_view")
     async with counting(database_url) as database:
         database.lists = database
-        found = await RecordQueries(database, RECORDS).all(Webhook.KIND, without_parent=True)
-        assert [row.id for row in found] == [str(UUID(int=900))]
+        webhooks = await RecordQueries(database, RECORDS).all(Webhook.KIND, without_parent=True)
+        assert [row.id for row in webhooks] == [str(UUID(int=900))]
         scanned, by_index = await database.rows_read("record_view")
         assert scanned + by_index <= 3
 
@@ -56,9 +56,9 @@ async def test_system_wide_webhooks_are_found_without_reading_those_of_events(in
 async def test_an_id_belongs_to_its_kind(inner: Core) -> None:
     key = await room(inner, 1, "Hall")
     await tag(inner, 1, "football")
-    found = await queries_of(inner).find("tag", key)
-    assert found is not None
-    assert found.details.name == "football"
+    record = await queries_of(inner).find("tag", key)
+    assert record is not None
+    assert record.details.name == "football"
     assert await queries_of(inner).find("flow", key) is None
 
 
@@ -78,9 +78,9 @@ async def test_of_records_with_one_reference_id_the_most_recently_created_is_fou
         await room(inner, number, f"Room {number}", "h")
         clock.forward(seconds=1)
     await do(inner, AmendRecord(str(UUID(int=3)), Room, {"name": "changed later"}))
-    found = await queries_of(inner).by_reference("room", "h")
-    assert found is not None
-    assert found.id == str(UUID(int=1))
+    record = await queries_of(inner).by_reference("room", "h")
+    assert record is not None
+    assert record.id == str(UUID(int=1))
     assert await queries_of(inner).by_reference("room", "H") is None
 
 
@@ -93,23 +93,23 @@ async def test_a_list_is_by_name_and_ids_settle_ties(inner: Core) -> None:
 async def test_names_are_whole_and_exact(inner: Core) -> None:
     await tag(inner, 1, "football")
     await tag(inner, 2, "100%")
-    found = await queries_of(inner).named("tag", ["football", "Football", "foot", "%", "100%"])
-    assert {name: UUID(row.id).int for name, row in found.items()} == {"football": 1, "100%": 2}
+    records = await queries_of(inner).named("tag", ["football", "Football", "foot", "%", "100%"])
+    assert {name: UUID(row.id).int for name, row in records.items()} == {"football": 1, "100%": 2}
     assert await queries_of(inner).named("tag", []) == {}
 
 
 async def test_those_come_in_the_order_in_which_they_were_asked_for(inner: Core) -> None:
     for number in (1, 2, 3):
         await tag(inner, number, f"tag {number}")
-    found = await queries_of(inner).those("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])
-    assert [row.details.name for row in found] == ["tag 3", "tag 1"]
+    records = await queries_of(inner).those("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])
+    assert [row.details.name for row in records] == ["tag 3", "tag 1"]
 
 
 async def test_names_of_links_of_several_kinds_are_found_together(inner: Core) -> None:
     hall, football = await room(inner, 1, "Hall"), await tag(inner, 1, "football")
     links = [("room", str(hall)), ("tag", str(football)), ("tag", str(UUID(int=9))), ("starship", "1"), ("room", str(hall))]
-    found = await queries_of(inner).shown(links)
-    assert {link: row.details.name for link, row in found.items()} == {
+    records = await queries_of(inner).shown(links)
+    assert {link: row.details.name for link, row in records.items()} == {
         ("room", str(hall)): "Hall",
         ("tag", str(football)): "football",
     }

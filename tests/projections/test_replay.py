@@ -39,9 +39,14 @@ async def test_what_the_product_wrote_is_what_the_events_give(inner: Core, repla
     key = await traffic(inner)
     shown = await inner.database.row("SELECT version FROM event_view WHERE id = %s", (key,))
     assert replay.of_stream(f"event:{key}") == Replayed(f"event:{key}", shown[0] if shown else 0, ())
-    found = {kind: list(replay.of_kind(kind)) for kind in catalogue().aggregates}
-    assert {kind: len(replayed) for kind, replayed in found.items() if replayed} == {"event": 2, "category": 2, "room": 1, "tag": 1}
-    assert not [one for replayed in found.values() for one in replayed if one.differences]
+    replays = {kind: list(replay.of_kind(kind)) for kind in catalogue().aggregates}
+    assert {kind: len(replayed) for kind, replayed in replays.items() if replayed} == {
+        "event": 2,
+        "category": 2,
+        "room": 1,
+        "tag": 1,
+    }
+    assert not [replay_ for replayed in replays.values() for replay_ in replayed if replay_.differences]
     assert replay.of_stream(f"event:{UUID(int=9)}") == Replayed(f"event:{UUID(int=9)}", 0, ())
 
 
@@ -54,20 +59,20 @@ async def test_every_change_of_a_row_is_noticed(inner: Core, replay: Replay, dat
         ("state = 4", "event_view.state differs"),
     ):
         column = change.partition(" ")[0]
-        kept = f"(SELECT {column} FROM event_view_kept WHERE id = '{key}')"
+        saved = f"(SELECT {column} FROM event_view_kept WHERE id = '{key}')"
         as_superuser(database_url, "CREATE TABLE IF NOT EXISTS event_view_kept AS TABLE event_view")
         as_superuser(database_url, f"UPDATE event_view SET {change} WHERE id = '{key}'")
         assert replay.of_stream(f"event:{key}").differences == (difference,)
-        as_superuser(database_url, f"UPDATE event_view SET {column} = {kept} WHERE id = '{key}'")
+        as_superuser(database_url, f"UPDATE event_view SET {column} = {saved} WHERE id = '{key}'")
     assert not replay.of_stream(f"event:{key}").differences
     as_superuser(database_url, f"UPDATE event_view SET id = '{UUID(int=77)}' WHERE id = '{key}'")
-    assert {one.stream: one.differences for one in replay.of_kind("event") if one.differences} == {
+    assert {replayed.stream: replayed.differences for replayed in replay.of_kind("event") if replayed.differences} == {
         f"event:{key}": ("event_view has no row",),
         f"event:{UUID(int=77)}": ("event_view has a row, and the log has no events",),
     }
     as_superuser(database_url, "UPDATE record_view SET name = 'Foyer' WHERE kind = 'room'")
-    assert [one.differences for one in replay.of_kind("room")] == [("record_view.name differs",)]
-    assert [one.differences for one in replay.of_kind("tag")] == [()]
+    assert [replayed.differences for replayed in replay.of_kind("room")] == [("record_view.name differs",)]
+    assert [replayed.differences for replayed in replay.of_kind("tag")] == [()]
 
 
 def test_each_kind_of_aggregate_has_a_view() -> None:

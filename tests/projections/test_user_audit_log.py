@@ -38,7 +38,7 @@ def positions(page: Page[LogEntry]) -> tuple[list[int], int]:
 
 async def times(inner: Core) -> dict[int, datetime]:
     """When each event was recorded, as answers show it."""
-    shown = {one.position: one.recorded_at for one in await read(inner.database, 0)}
+    shown = {event.position: event.recorded_at for event in await read(inner.database, 0)}
     return {position: at.replace(microsecond=at.microsecond // 1000 * 1000) for position, at in shown.items()}
 
 

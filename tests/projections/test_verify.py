@@ -102,9 +102,9 @@ async def test_another_log_in_its_place_is_found(log: str) -> None:
         identity = connection.execute("SELECT log_id FROM log_identity").fetchone()
     assert identity is not None
     as_superuser(log, "UPDATE log_identity SET log_id = gen_random_uuid()")
-    found = verify(log)
+    verification = verify(log)
     as_superuser(log, f"UPDATE log_identity SET log_id = '{identity[0]}'")
-    assert (found.valid, found.first_bad_position) == (False, 1)
+    assert (verification.valid, verification.first_bad_position) == (False, 1)
     assert verify(log) == VALID
 
 

@@ -235,9 +235,9 @@ _ANY_MOMENT = datetime(1969, 7, 20, 20, 17, 40, 123_456, tzinfo=UTC)
 )
 async def test_a_packed_array_arrives_as_it_was(inner: Core, packed: Any, values: list[Any]) -> None:
     async with inner.database.connection() as connection:
-        found = await (await connection.execute("SELECT %s", (packed(values),), binary=True)).fetchone()
-    assert found is not None
-    assert found[0] == values
+        cursor = await (await connection.execute("SELECT %s", (packed(values),), binary=True)).fetchone()
+    assert cursor is not None
+    assert cursor[0] == values
 
 
 def test_the_clock_of_the_system_is_utc_and_cut_to_milliseconds() -> None:

@@ -72,7 +72,7 @@ class SealedLog:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """What is done within is undone after it."""
+        """Undo all changes made within the block."""
         with self.connection.transaction(force_rollback=True):
             yield
 
@@ -80,7 +80,7 @@ class SealedLog:
         assert self.connection.execute(statement.encode()).rowcount >= 1, statement
 
     def forge_commits(self) -> None:
-        """As an owner who knows the formats: new roots and a new chain, which fit the events as they are now."""
+        """Write new roots and a new chain that fit the present events, like an owner who knows the formats."""
         [(log_id,)] = self.stored.rows("SELECT log_id FROM log_identity")
         chain = genesis(log_id)
         for last, first, micros in self.stored.rows(
@@ -98,19 +98,19 @@ class SealedLog:
             self.stored.write("UPDATE commits SET root = %s, chain_hash = %s WHERE last_position = %s", made, chain, last)
 
     def forget_checkpoints(self) -> None:
-        """As an owner who lets the product sign the log anew: with its own key, as if it never had."""
+        """Remove the checkpoints, like an owner who lets the product sign the log anew with its own key."""
         for table in ("checkpoint_anchors", "checkpoints", "log_tiles", "stream_heads", "stream_map_nodes"):
             self.connection.execute(f"DELETE FROM {table}".encode())
 
 
 def verdict(*arguments: str | Path) -> tuple[int, str]:
-    """Of the verifier, in this process."""
+    """Run the verifier in this process. Return its exit code and output."""
     with pytest.MonkeyPatch.context() as patch:
-        said = StringIO()
+        output = StringIO()
         patch.setattr(sys, "argv", ["verify.py", *map(str, arguments)])
-        patch.setattr(sys, "stdout", said)
+        patch.setattr(sys, "stdout", output)
         try:
             verify_export.main()
         except SystemExit as end:
-            return int(str(end.code)), said.getvalue()
-        return 0, said.getvalue()
+            return int(str(end.code)), output.getvalue()
+        return 0, output.getvalue()

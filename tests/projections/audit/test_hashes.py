@@ -85,14 +85,14 @@ def test_signatures_of_the_verifier_are_those_of_cryptography() -> None:
 
 
 def test_a_note_is_signed_by_its_keys_and_by_no_other() -> None:
-    one, two = (SigningKey("medialedger/x", bytes([number]) * 32) for number in (1, 2))
-    note = sign("medialedger/x\n1\n", [one, two])
-    for key in (one, two):
+    first, second = (SigningKey("medialedger/x", bytes([number]) * 32) for number in (1, 2))
+    note = sign("medialedger/x\n1\n", [first, second])
+    for key in (first, second):
         assert key.public.check(note) == "medialedger/x\n1\n"
         assert verify_export.Key.read(str(key.public)).has_signed(note)
-    for wrong in (PublicKey("medialedger/y", one.public.public), SigningKey("medialedger/x", bytes(32)).public):
+    for wrong in (PublicKey("medialedger/y", first.public.public), SigningKey("medialedger/x", bytes(32)).public):
         with pytest.raises(NoteInvalid):
             wrong.check(note)
     with pytest.raises(NoteInvalid):
-        one.public.check(note.replace("\n1\n", "\n2\n"))
-    assert "01" * 32 not in repr(one)
+        first.public.check(note.replace("\n1\n", "\n2\n"))
+    assert "01" * 32 not in repr(first)

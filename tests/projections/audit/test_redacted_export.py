@@ -30,14 +30,14 @@ async def test_the_verifier_accepts_what_a_redaction_names(appender: Appender, d
         with pytest.raises(Unavailable):
             log.export_stream(_STREAM)  # no checkpoint has the redactions yet
         log.seal()
-        whole, one = log.export(), log.export_stream(_STREAM)
-        code, said = verdict("log", whole, "--key", log.key)
-        assert code == 0, said
-        assert "erased parts, as events of the log say: 4" in said
+        whole, stream_export = log.export(), log.export_stream(_STREAM)
+        code, output = verdict("log", whole, "--key", log.key)
+        assert code == 0, output
+        assert "erased parts, as events of the log say: 4" in output
         assert "Ilse" not in "".join(line for line in whole.read_text().splitlines() if '"position":2,' in line)
-        code, said = verdict("stream", one, "--key", log.key, "--show")
-        assert (code, "by redacted" in said) == (0, True), said
-        for path, mode, name in ((whole, "log", "whole"), (one, "stream", "one")):
+        code, output = verdict("stream", stream_export, "--key", log.key, "--show")
+        assert (code, "by redacted" in output) == (0, True), output
+        for path, mode, name in ((whole, "log", "whole"), (stream_export, "stream", "one")):
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             for edit, position in (
                 (lambda line: line.update(state='{"title":"other"}'), 2),  # beside the hash of what was there
@@ -46,11 +46,11 @@ async def test_the_verifier_accepts_what_a_redaction_names(appender: Appender, d
             ):
                 edited = json.loads(json.dumps(lines))
                 edit(next(line for line in edited if line.get("position") == position))  # type: ignore[no-untyped-call]
-                code, said = verdict(mode, _write(tmp_path / name, edited), "--key", log.key)
-                assert (code, said.split(":")[0]) == (3, "does not fit at position 2"), said
-        lines = [line for line in (json.loads(text) for text in one.read_text().splitlines()) if "redaction" not in line]
-        code, said = verdict("stream", _write(tmp_path / "unnamed", lines), "--key", log.key)
-        assert (code, "no redaction is recorded" in said) == (3, True), said
+                code, output = verdict(mode, _write(tmp_path / name, edited), "--key", log.key)
+                assert (code, output.split(":")[0]) == (3, "does not fit at position 2"), output
+        lines = [line for line in (json.loads(text) for text in stream_export.read_text().splitlines()) if "redaction" not in line]
+        code, output = verdict("stream", _write(tmp_path / "unnamed", lines), "--key", log.key)
+        assert (code, "no redaction is recorded" in output) == (3, True), output
 
 
 async def test_a_redaction_that_nobody_recorded_is_found(appender: Appender, database_url: str, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ async def test_a_redaction_that_nobody_recorded_is_found(appender: Appender, dat
             "salt = sha256(salt || '\\x01'::bytea), state = redacted_state(recorded_at), state_redaction = 4 WHERE position = 2"
         )
         lines = [json.loads(line) for line in log.export().read_text().splitlines()]
-        code, said = verdict("log", _write(tmp_path / "log", lines))
-        assert (code, said) == (
+        code, output = verdict("log", _write(tmp_path / "log", lines))
+        assert (code, output) == (
             3, "does not fit at position 2: the content of the event 2 is gone, and no redaction is recorded for it\n"
         )  # fmt: skip
 

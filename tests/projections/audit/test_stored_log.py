@@ -22,16 +22,16 @@ _COUNT = 12
 @pytest.fixture
 def slices(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of what each query has answered."""
-    found: list[int] = []
+    numbers: list[int] = []
     rows = StoredLog.rows
 
     def weighed(self: StoredLog, question: str, *parameters: Any) -> list[tuple[Any, ...]]:
         answer = rows(self, question, *parameters)
-        found.append(sum(len(value) for row in answer for value in row if isinstance(value, bytes)))
+        numbers.append(sum(len(value) for row in answer for value in row if isinstance(value, bytes)))
         return answer
 
     monkeypatch.setattr(StoredLog, "rows", weighed)
-    return found
+    return numbers
 
 
 async def test_large_events_are_sealed_and_verified_a_few_at_a_time(
@@ -46,6 +46,6 @@ async def test_large_events_are_sealed_and_verified_a_few_at_a_time(
         assert sealed.checkpoint.events >= _COUNT
         assert MOST_BYTES <= max(slices) < most < sum(slices)
         slices.clear()
-        found = verify(database_url)
-        assert found.reason is None
+        verification = verify(database_url)
+        assert verification.reason is None
         assert MOST_BYTES <= max(slices) < most < sum(slices)

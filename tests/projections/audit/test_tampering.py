@@ -63,13 +63,13 @@ def removed(lines: Lines, position: int) -> None:
 
 
 def swapped(lines: Lines, first: int, second: int) -> None:
-    one, two = at(lines, first), at(lines, second)
+    earlier, later = at(lines, first), at(lines, second)
     for name in ("originator_id", "originator_version", "topic", "event_id", "metadata", "salt", "state"):
-        one[name], two[name] = two[name], one[name]
+        earlier[name], later[name] = later[name], earlier[name]
 
 
 def cut(lines: Lines, after: int) -> None:
-    """With an end that says so."""
+    """Cut the export off after a position, with an end line that matches."""
     place = lines.index(at(lines, after))
     commit = next(line for line in lines if "root" in line and line["last"] == after)
     end = {"end": {"position": after, "commit": commit["commit"], "chain_hash": commit["chain_hash"]}}
@@ -94,13 +94,13 @@ EDITS: list[tuple[str, Callable[[Lines], object], int]] = [
 async def test_an_edited_export_does_not_fit(inner: Core, log: SealedLog, tmp_path: Path) -> None:
     await filled(inner, log)
     path = log.export()
-    code, said = verdict("log", path, "--key", log.key)
-    assert (code, said.splitlines()[0][:31]) == (0, "fits: 26 events, positions 1 to")
+    code, output = verdict("log", path, "--key", log.key)
+    assert (code, output.splitlines()[0][:31]) == (0, "fits: 26 events, positions 1 to")
     for name, edit, position in EDITS:
         lines = lines_of(path)
         edit(lines)
-        code, said = verdict("log", write(tmp_path / "edited", lines), "--key", log.key)
-        assert (code, said.split(":")[0]) == (3, f"does not fit at position {position}"), (name, said)
+        code, output = verdict("log", write(tmp_path / "edited", lines), "--key", log.key)
+        assert (code, output.split(":")[0]) == (3, f"does not fit at position {position}"), (name, output)
 
 
 OWNERS: list[tuple[str, list[str], int]] = [
@@ -130,26 +130,26 @@ async def test_what_the_owner_of_the_database_edits_does_not_fit(inner: Core, lo
             for statement in statements:
                 log.edit(statement)
             try:
-                code, said = verdict("log", log.export(), "--key", key)
+                code, output = verdict("log", log.export(), "--key", key)
             except LogDamaged as damage:  # the export itself finds it
-                code, said = 3, f"does not fit at position {damage.position}:"
+                code, output = 3, f"does not fit at position {damage.position}:"
         if name == "inserted":
             assert code == 0, "it is not in a commit, so it is not in the log"
             continue
         first = position or 9
-        assert code == 3, (name, said)
-        assert said.split(":")[0].removeprefix("does not fit at position ") in {str(n) for n in range(first, first + 12)}, name
+        assert code == 3, (name, output)
+        assert output.split(":")[0].removeprefix("does not fit at position ") in {str(n) for n in range(first, first + 12)}, name
         if position:
-            assert f"at position {position}:" in said, (name, said)
+            assert f"at position {position}:" in output, (name, output)
 
 
 async def test_a_log_that_its_owner_wrote_anew_does_not_fit_the_checkpoints(inner: Core, log: SealedLog) -> None:
-    kept = log.keep(await filled(inner, log))
+    saved = log.keep(await filled(inner, log))
     with log.undone():
         log.edit("UPDATE events SET state = state || ' '::bytea WHERE position = 12")
         log.forge_commits()
-        code, said = verdict("log", log.export(), "--key", log.key)
-        assert (code, "at position 9:" in said) == (3, True), said  # behind the last checkpoint that fits
+        code, output = verdict("log", log.export(), "--key", log.key)
+        assert (code, "at position 9:" in output) == (3, True), output  # behind the last checkpoint that fits
         with pytest.raises(LogDamaged):
             seal(log.stored, log.vault)  # the product does not go on either
     with log.undone():
@@ -160,23 +160,23 @@ async def test_a_log_that_its_owner_wrote_anew_does_not_fit_the_checkpoints(inne
         log.seal()
         path = log.export()
         assert verdict("log", path, "--key", log.key)[0] == 0, "the product's own signature: nobody could know"
-        code, said = verdict("log", path, "--key", log.key, "--kept", kept)
-        assert (code, "does not fit at position 1:" in said) == (3, True), said
-    assert verdict("log", log.export(), "--key", log.key, "--kept", kept)[0] == 0
+        code, output = verdict("log", path, "--key", log.key, "--kept", saved)
+        assert (code, "does not fit at position 1:" in output) == (3, True), output
+    assert verdict("log", log.export(), "--key", log.key, "--kept", saved)[0] == 0
 
 
 async def test_a_tail_that_its_owner_cut_off_is_missed_by_whoever_kept_a_checkpoint(inner: Core, log: SealedLog) -> None:
     await filled(inner, log)
-    kept = log.keep(log.seal())
+    saved = log.keep(log.seal())
     for table, condition in (("events", "position > 20"), ("commits", "last_position > 20"), ("checkpoints", "position > 20")):
         log.edit(f"DELETE FROM {table} WHERE {condition}")
     log.connection.execute("DELETE FROM checkpoint_keys WHERE number > 1")
     path = log.export()
     assert verdict("log", path, "--key", log.key)[0] == 0
-    code, said = verdict("log", path, "--key", log.key, "--kept", kept)
+    code, output = verdict("log", path, "--key", log.key, "--kept", saved)
     assert code == 3
-    assert "does not fit at position 21:" in said
-    code, said = verdict("checkpoints", kept, _note(log, kept.parent), "--key", log.key)
+    assert "does not fit at position 21:" in output
+    code, output = verdict("checkpoints", saved, _note(log, saved.parent), "--key", log.key)
     assert code == 3
 
 
@@ -195,54 +195,54 @@ async def test_a_forged_checkpoint_and_one_of_another_log_are_refused(inner: Cor
     assert verdict("log", path, "--key", key, "--kept", forged)[0] == 3
     other = middle.checkpoint.text().replace(name, f"medialedger/{UUID(int=7)}")
     forged.write_text(sign(other, [SigningKey(f"medialedger/{UUID(int=7)}", bytes(32))]))
-    code, said = verdict("log", path, "--key", key, "--kept", forged)
-    assert (code, "another log" in said) == (3, True)
+    code, output = verdict("log", path, "--key", key, "--kept", forged)
+    assert (code, "another log" in output) == (3, True)
     assert verdict("log", path, "--key", str(SigningKey(name, bytes(32)).public))[0] == 3
 
 
 async def test_two_logs_that_were_spliced_do_not_fit(inner: Core, log: SealedLog, tmp_path: Path) -> None:
     await filled(inner, log)
-    one = lines_of(log.export())
+    original = lines_of(log.export())
     with log.undone():  # another log with the same id, from position 13 on
         log.edit("UPDATE events SET state = state || ' '::bytea WHERE position > 20")
         log.forge_commits()
         log.connection.execute("DELETE FROM checkpoint_keys WHERE number > 1")
         log.forget_checkpoints()
         log.seal(most=22)
-        two = lines_of(log.export())
-    place = {id(lines): lines.index(next(line for line in lines if line.get("first") == 24)) for lines in (one, two)}
-    spliced = write(tmp_path / "spliced", [*one[: place[id(one)]], *two[place[id(two)] :]])
-    code, said = verdict("log", spliced, "--key", log.key)
-    assert (code, "does not fit at position 24:" in said) == (3, True), said
+        forged = lines_of(log.export())
+    place = {id(lines): lines.index(next(line for line in lines if line.get("first") == 24)) for lines in (original, forged)}
+    spliced = write(tmp_path / "spliced", [*original[: place[id(original)]], *forged[place[id(forged)] :]])
+    code, output = verdict("log", spliced, "--key", log.key)
+    assert (code, "does not fit at position 24:" in output) == (3, True), output
 
 
 async def test_one_stream_is_shown_whole_or_does_not_fit(inner: Core, log: SealedLog, tmp_path: Path) -> None:
     await filled(inner, log)
     stream = f"event:{UUID(int=3)}"
     path, key = log.export_stream(stream), log.key
-    code, said = verdict("stream", path, "--key", key, "--show")
-    assert code == 0, said
-    assert said.startswith(f"fits: these are all 2 events of {stream}")
-    assert [line.split("  ")[2] for line in said.splitlines()[1:3]] == ["event.registered", "event.described"]
+    code, output = verdict("stream", path, "--key", key, "--show")
+    assert code == 0, output
+    assert output.startswith(f"fits: these are all 2 events of {stream}")
+    assert [line.split("  ")[2] for line in output.splitlines()[1:3]] == ["event.registered", "event.described"]
     lines = lines_of(path)
     first, last = (line["position"] for line in lines if "position" in line)
 
-    def fewer(found: Lines) -> None:
-        removed(found, last)
-        _stream_of(found).update(version=1)
+    def fewer(edited_lines: Lines) -> None:
+        removed(edited_lines, last)
+        _stream_of(edited_lines).update(version=1)
 
     for name, edit, position in (
-        ("edited", lambda found: at(found, last).update(state="{}"), last),
-        ("a version left out", lambda found: removed(found, first), last),
-        ("the last left out", lambda found: removed(found, last), first + 1),
-        ("another time", lambda found: at(found, last).update(recorded_at="2026-01-01T00:00:00.000000Z"), last),
-        ("another position", lambda found: at(found, last).update(position=last + 1), last + 1),
+        ("edited", lambda edited_lines: at(edited_lines, last).update(state="{}"), last),
+        ("a version left out", lambda edited_lines: removed(edited_lines, first), last),
+        ("the last left out", lambda edited_lines: removed(edited_lines, last), first + 1),
+        ("another time", lambda edited_lines: at(edited_lines, last).update(recorded_at="2026-01-01T00:00:00.000000Z"), last),
+        ("another position", lambda edited_lines: at(edited_lines, last).update(position=last + 1), last + 1),
         ("fewer versions", fewer, first + 1),
     ):
         edited = lines_of(path)
         edit(edited)
-        code, said = verdict("stream", write(tmp_path / "edited", edited), "--key", key)
-        assert (code, said.split(":")[0]) == (3, f"does not fit at position {position}"), (name, said)
+        code, output = verdict("stream", write(tmp_path / "edited", edited), "--key", key)
+        assert (code, output.split(":")[0]) == (3, f"does not fit at position {position}"), (name, output)
 
 
 def _stream_of(lines: Lines) -> dict[str, Any]:
@@ -257,15 +257,17 @@ async def test_checkpoints_are_of_one_history_or_not(inner: Core, log: SealedLog
     sizes = old.checkpoint.commits, new.checkpoint.commits
     path = [hash.hex() for hash in Checkpoints(log.stored).consistent(*sizes)]
     proof = write(tmp_path / "proof", [{"from": sizes[0], "to": sizes[1], "path": path}])
-    one, two = log.keep(old), log.keep(new)
+    earlier, later = log.keep(old), log.keep(new)
     rotation = tmp_path / "both"  # the key was handed over in between
     rotation.write_text(log.stored.rows("SELECT note FROM checkpoints WHERE number = 3")[0][0])
-    assert verdict("checkpoints", one, one, "--key", log.key)[0] == 0
-    assert verdict("checkpoints", one, two, proof, "--key", log.key, "--kept", rotation)[0] == 0
-    assert verdict("checkpoints", two, one, proof, "--key", log.key, "--kept", rotation)[0] == 3, "older than one already seen"
+    assert verdict("checkpoints", earlier, earlier, "--key", log.key)[0] == 0
+    assert verdict("checkpoints", earlier, later, proof, "--key", log.key, "--kept", rotation)[0] == 0
+    assert verdict("checkpoints", later, earlier, proof, "--key", log.key, "--kept", rotation)[0] == 3, (
+        "older than one already seen"
+    )
     write(proof, [{"from": sizes[0], "to": sizes[1], "path": [path[0][::-1], *path[1:]]}])
-    assert verdict("checkpoints", one, two, proof, "--key", log.key, "--kept", rotation)[0] == 3
-    assert verdict("checkpoints", one, two, proof, "--key", log.key)[0] == 3, "the new key is not known"
+    assert verdict("checkpoints", earlier, later, proof, "--key", log.key, "--kept", rotation)[0] == 3
+    assert verdict("checkpoints", earlier, later, proof, "--key", log.key)[0] == 3, "the new key is not known"
     answer = {"status": 401, "detail": "The API key is not valid."}
     for name, lines in (
         ("the answer to a call without a key", [answer]),
@@ -273,10 +275,10 @@ async def test_checkpoints_are_of_one_history_or_not(inner: Core, log: SealedLog
         ("something else", [{"path": "none"}]),
         ("an empty file", []),
     ):
-        code, said = verdict("checkpoints", one, two, write(proof, lines), "--key", log.key, "--kept", rotation)
-        assert (code, said.split(":")[0]) == (1, "cannot be read"), (name, said)
-        assert ("401 The API key is not valid." in said) == (answer in lines)
-    assert verdict("checkpoints", one, two, "--key", log.key, "--kept", rotation)[0] == 1, "a proof is needed"
+        code, output = verdict("checkpoints", earlier, later, write(proof, lines), "--key", log.key, "--kept", rotation)
+        assert (code, output.split(":")[0]) == (1, "cannot be read"), (name, output)
+        assert ("401 The API key is not valid." in output) == (answer in lines)
+    assert verdict("checkpoints", earlier, later, "--key", log.key, "--kept", rotation)[0] == 1, "a proof is needed"
 
 
 async def test_parts_of_an_export_follow_each_other(inner: Core, log: SealedLog) -> None:
@@ -286,9 +288,9 @@ async def test_parts_of_an_export_follow_each_other(inner: Core, log: SealedLog)
         first = log.export(Selection(through=cut_at), name="first")
         lines = lines_of(first)[:-1]  # broken off
         rest = log.export(Selection(after=cut_at), name="rest")
-        code, said = verdict("log", write(first, lines), rest, "--key", key)
-        assert (code, said) == verdict("log", whole, "--key", key), (cut_at, said)
-    kept = log.keep(log.seal())
+        code, output = verdict("log", write(first, lines), rest, "--key", key)
+        assert (code, output) == verdict("log", whole, "--key", key), (cut_at, output)
+    saved = log.keep(log.seal())
     part = log.export(Selection(after=20), name="rest")
-    code, said = verdict("log", part, "--key", key, "--kept", kept)
-    assert (code, said.splitlines()[0][:33]) == (0, "fits: 6 events, positions 21 to 2"), said
+    code, output = verdict("log", part, "--key", key, "--kept", saved)
+    assert (code, output.splitlines()[0][:33]) == (0, "fits: 6 events, positions 21 to 2"), output

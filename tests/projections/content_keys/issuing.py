@@ -47,7 +47,7 @@ async def topics(inner: Core) -> list[str]:
 
 
 async def let_an_hour_pass(inner: Core) -> None:
-    """Since the last event of each key."""
+    """Make an hour pass since the last event of each key."""
     await inner.database.execute(
         "WITH locked AS MATERIALIZED (SELECT key FROM content_key_usage ORDER BY key FOR UPDATE)"
         " UPDATE content_key_usage SET due_at = '-infinity' FROM locked WHERE content_key_usage.key = locked.key"

@@ -35,16 +35,16 @@ async def test_a_key_is_issued_once_and_given_again(inner: Core) -> None:
 
 
 async def test_only_one_of_two_contents_gets_a_kid_in_a_race(inner: Core, other: Core) -> None:
-    questions = [(handlers_on(one), key_request(f"movie-{n}", kid=KID)) for n in range(4) for one in (inner, other)]
-    found = await asyncio.gather(*(issue_one(keys, question) for keys, question in questions), return_exceptions=True)
-    given_out = [key for key in found if not isinstance(key, BaseException)]
-    assert {type(fault) for fault in found if isinstance(fault, BaseException)} == {KidTaken}
+    questions = [(handlers_on(core), key_request(f"movie-{n}", kid=KID)) for n in range(4) for core in (inner, other)]
+    results = await asyncio.gather(*(issue_one(keys, question) for keys, question in questions), return_exceptions=True)
+    given_out = [key for key in results if not isinstance(key, BaseException)]
+    assert {type(fault) for fault in results if isinstance(fault, BaseException)} == {KidTaken}
     assert (len(given_out), len({values(key) for key in given_out})) == (2, 1)
 
 
 async def test_the_keys_of_a_document_are_issued_in_one_append_and_given_in_order(inner: Core) -> None:
     keys = handlers_on(inner)
-    known = await issue_one(keys, key_request(slot="2"))
+    earlier = await issue_one(keys, key_request(slot="2"))
     questions = [
         key_request(),
         key_request(slot="2"),
@@ -52,16 +52,16 @@ async def test_the_keys_of_a_document_are_issued_in_one_append_and_given_in_orde
         key_request(),
         *(key_request(period=str(n)) for n in range(5)),
     ]
-    found = await issue(keys, *questions)
-    assert [key.is_new for key in found] == [True, False, *[True] * 7]
-    assert (values(found[1]), values(found[3])) == (values(known), values(found[0]))
+    issued = await issue(keys, *questions)
+    assert [key.is_new for key in issued] == [True, False, *[True] * 7]
+    assert (values(issued[1]), values(issued[3])) == (values(earlier), values(issued[0]))
     commands = await inner.database.rows(
         "SELECT metadata->>'command_id', count(*), max(position) - min(position) FROM events GROUP BY 1 ORDER BY 2"
     )
     assert [(count, spread) for _, count, spread in commands] == [(1, 0), (7, 6)]
     [actor] = await inner.database.rows("SELECT DISTINCT metadata->>'actor', metadata->>'correlation_id' FROM events")
     assert actor == ("studio", "t-1")
-    assert [values(key) for key in await issue(keys, *questions)] == [values(key) for key in found]
+    assert [values(key) for key in await issue(keys, *questions)] == [values(key) for key in issued]
 
 
 class Counting(Database):
@@ -101,9 +101,9 @@ async def test_the_look_up_uses_the_indexes(inner: Core, database_url: str) -> N
 
 async def test_64_parallel_first_requests_give_one_key(inner: Core) -> None:
     keys = handlers_on(inner)
-    found = await asyncio.gather(*(issue_one(keys, key_request()) for _ in range(64)))
-    assert len({values(key) for key in found}) == 1
-    assert [key.is_new for key in found].count(True) == 1
+    issued = await asyncio.gather(*(issue_one(keys, key_request()) for _ in range(64)))
+    assert len({values(key) for key in issued}) == 1
+    assert [key.is_new for key in issued].count(True) == 1
     assert await topics(inner) == ["content_key.issued"]
     assert await inner.database.row("SELECT count(*) FROM vault") == (1,)
 
@@ -114,9 +114,9 @@ async def test_64_parallel_first_requests_give_one_key(inner: Core) -> None:
 async def test_64_parallel_first_requests_of_two_processes_give_one_key(inner: Core, other: Core, questions: list[Any]) -> None:
     here, there = handlers_on(inner), handlers_on(other)
     turns = [issue(keys, *order) for _ in range(16) for keys in (here, there) for order in (questions, questions[::-1])]
-    found = [key for keys in await asyncio.gather(*turns) for key in keys]
-    assert len({values(key) for key in found}) == len(questions)
-    assert [key.is_new for key in found].count(True) == len(questions)
+    results = [key for keys in await asyncio.gather(*turns) for key in keys]
+    assert len({values(key) for key in results}) == len(questions)
+    assert [key.is_new for key in results].count(True) == len(questions)
     assert await topics(inner) == ["content_key.issued"] * len(questions)
     assert await inner.database.row("SELECT count(*) FROM vault") == (len(questions),)
 
@@ -143,8 +143,8 @@ async def test_the_secret_of_another_key_cannot_be_decrypted(inner: Core, databa
         database_url, "UPDATE content_key_view SET sealed_key = (SELECT sealed_key FROM content_key_view ORDER BY id LIMIT 1)"
     )
     keys = handlers_on(inner)
-    found = await asyncio.gather(issue_one(keys, key_request()), issue_one(keys, key_request(slot="2")), return_exceptions=True)
-    assert sorted(type(answer).__name__ for answer in found) == ["DecryptionFailed", "PlainKey"]
+    results = await asyncio.gather(issue_one(keys, key_request()), issue_one(keys, key_request(slot="2")), return_exceptions=True)
+    assert sorted(type(answer).__name__ for answer in results) == ["DecryptionFailed", "PlainKey"]
 
 
 async def test_a_rebuilt_view_is_the_live_one(inner: Core, database_url: str, migrated: tuple[str, str | None]) -> None:
@@ -188,8 +188,8 @@ def imported(key: bytes = bytes(range(16)), kid: UUID = KID, content_id: str = "
 async def test_an_imported_key_is_given_out(inner: Core) -> None:
     keys = handlers_on(inner)
     assert await keys.import_keys([imported(), imported()], invocation=SYSTEM) == 1
-    found = await issue_one(keys, key_request(kid=KID))
-    assert (found.key, found.is_new) == (bytes(range(16)), False)
+    issued = await issue_one(keys, key_request(kid=KID))
+    assert (issued.key, issued.is_new) == (bytes(range(16)), False)
     assert await keys.import_keys([imported(), imported(bytes(16), UUID(int=1))], invocation=SYSTEM) == 1
     assert [row.imported for row in (await ContentKeyQueries(inner.database).of_content("movie-1")).results] == [True, True]
     assert "000102030405" not in repr(imported())

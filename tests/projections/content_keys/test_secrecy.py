@@ -20,10 +20,14 @@ def spellings(key: bytes) -> list[str]:
     """`tables` shows bytes as hexadecimal, so each spelling is also searched in hexadecimal."""
     little_endian = key[3::-1] + key[5:3:-1] + key[7:5:-1] + key[8:]  # as a GUID of PlayReady
     texts = {
-        spelt for one in (key, little_endian) for spelt in (one.hex(), b64encode(one).decode(), urlsafe_b64encode(one).decode())
+        spelt for form in (key, little_endian) for spelt in (form.hex(), b64encode(form).decode(), urlsafe_b64encode(form).decode())
     }
-    plain = {one.rstrip("=") for one in texts} | {f"{key.hex()[:8]}-{key.hex()[8:12]}", repr(key)[2:-1], str(list(key))}
-    return [*plain, *(one.encode().hex() for one in plain), *(one.upper() for one in plain if set(one) <= set("0123456789abcdef-"))]
+    plain = {form.rstrip("=") for form in texts} | {f"{key.hex()[:8]}-{key.hex()[8:12]}", repr(key)[2:-1], str(list(key))}
+    return [
+        *plain,
+        *(form.encode().hex() for form in plain),
+        *(form.upper() for form in plain if set(form) <= set("0123456789abcdef-")),
+    ]
 
 
 async def test_no_table_and_no_log_line_holds_a_key(

@@ -79,13 +79,13 @@ async def test_a_use_has_the_transaction_id_of_its_request(inner: Core, clock: H
 
 
 async def test_each_of_many_keys_gets_its_own_event(inner: Core, clock: HandClock) -> None:
-    found = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(300)))
+    keys = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(300)))
     recorder = UsageRecorder(inner.executor, UsageCounts(inner.database), clock=clock)
-    for key in found:
+    for key in keys:
         recorder.add(use(key))
     await recorder.flush()
     assert (await topics(inner)).count("content_key.delivered") == 300
-    for key in (found[0], found[-1]):
+    for key in (keys[0], keys[-1]):
         usage = await recorded(inner, key)
         assert usage is not None
         assert usage.count == 1
@@ -124,7 +124,7 @@ async def test_a_batch_whose_acknowledgement_was_lost_is_added_once(inner: Core)
 
 @pytest.mark.parametrize("appended", [False, True])
 async def test_what_a_killed_process_had_taken_is_told_once(inner: Core, other: Core, clock: HandClock, appended: bool) -> None:
-    """It dies before the event is written, or after it and before that is noted."""
+    """The process dies before the event is written, or after it and before this is recorded."""
     key = await issue_one(handlers_on(inner), key_request())
     recorder, killed = (UsageRecorder(wired.executor, UsageCounts(wired.database), clock=clock) for wired in (inner, other))
     counts = UsageCounts(other.database)
@@ -198,10 +198,10 @@ async def test_it_records_at_intervals_and_at_a_stop(inner: Core, clock: HandClo
 
 
 async def test_half_full_it_records_before_the_interval_ends(inner: Core, clock: HandClock) -> None:
-    found = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(4)))
+    keys = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(4)))
     recorder = UsageRecorder(inner.executor, UsageCounts(inner.database), clock=clock, every=3600, most=8)
     await recorder.start()
-    for key in found:
+    for key in keys:
         recorder.add(use(key))
     async with asyncio.timeout(60):
         while (await topics(inner)).count("content_key.delivered") < 4:
@@ -212,36 +212,36 @@ async def test_half_full_it_records_before_the_interval_ends(inner: Core, clock:
 async def test_uses_of_too_many_keys_are_counted_in_the_log(
     inner: Core, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(4)))
+    keys = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(4)))
     recorder = UsageRecorder(inner.executor, UsageCounts(inner.database), clock=clock, most=2)
-    for key in [*found, *found]:
+    for key in [*keys, *keys]:
         recorder.add(use(key))
     await recorder.flush()
     assert "4 uses of content keys were not recorded" in caplog.text
     assert (await topics(inner)).count("content_key.delivered") == 2
-    recorder.add(use(found[3]))
+    recorder.add(use(keys[3]))
     await recorder.flush()
     assert (await topics(inner)).count("content_key.delivered") == 3
 
 
 async def test_nothing_is_lost_while_the_database_is_away(inner: Core, wire: Wire, clock: HandClock) -> None:
-    found = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(200)))
+    keys = await issue(handlers_on(inner), *(key_request(period=str(number)) for number in range(200)))
     far = core(wire.conninfo, role=None, clock=clock)
     await far.start()
     recorder = UsageRecorder(far.executor, UsageCounts(far.database), clock=clock)
-    for key in found:
+    for key in keys:
         recorder.add(use(key, "WIDEVINE"))
     await wire.cut()
     with pytest.raises(Unavailable):
         await recorder.flush()
-    recorder.add(use(found[0], "FAIRPLAY"))
+    recorder.add(use(keys[0], "FAIRPLAY"))
     await wire.mend()
     await until(lambda: not far.database.availability.lost)
     await recorder.flush()
     await recorder.flush()
     await far.stop()
     assert (await topics(inner)).count("content_key.delivered") == 200
-    first = await recorded(inner, found[0])
+    first = await recorded(inner, keys[0])
     assert first is not None
     assert (first.count, first.systems) == (2, ("FAIRPLAY", "WIDEVINE"))
 

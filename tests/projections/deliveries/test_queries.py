@@ -70,8 +70,8 @@ async def test_a_page_is_read_backward_in_an_index(
             Primary(database_url), availability=database.availability, role=None, size=1, seconds=None
         )
         await planned.open()
-        found = await DeliveryQueries(database).page(UUID(HOOK), wanted)
-    assert (len(found.results), found.more) == (20, True)
+        page = await DeliveryQueries(database).page(UUID(HOOK), wanted)
+    assert (len(page.results), page.more) == (20, True)
     used = re.findall(r"Index Scan Backward using (\S+) on (?:pending_deliveries|finished_deliveries_default) ", planned.plans[0])
     assert used == list(indexes), planned.plans[0]
 
@@ -84,9 +84,9 @@ async def test_a_backlog_counts_pending_and_due_deliveries(inner: Core) -> None:
     await given.finish(4)
     await inner.database.execute("UPDATE pending_deliveries SET due_at = now() + interval '1 hour' WHERE position = 1")
     await inner.database.execute("UPDATE pending_deliveries SET due_at = now() - interval '1 hour' WHERE position IN (2, 4)")
-    found = await deliveries.backlog()
-    assert (found.pending, found.due) == (3, 2)
-    assert 3600 <= found.oldest < 3660
+    backlog = await deliveries.backlog()
+    assert (backlog.pending, backlog.due) == (3, 2)
+    assert 3600 <= backlog.oldest < 3660
 
 
 async def test_in_flight_counts_members_seen_recently(inner: Core) -> None:

@@ -74,7 +74,7 @@ def capacity(max_jobs: int, priority_slots: int = 0, threshold: int = 5) -> Capa
 def test_queued_jobs_that_may_start(
     queued: list[QueuedJob], now: UsedSlots, limits: Capacity, expected: list[tuple[int, int, int | None]]
 ) -> None:
-    assert [(one.queued.job, one.slot, one.low_slot) for one in admit(queued, now, capacity=limits)] == expected
+    assert [(start.queued.job, start.slot, start.low_slot) for start in admit(queued, now, capacity=limits)] == expected
 
 
 @given(
@@ -90,31 +90,31 @@ def test_no_slot_is_given_twice_and_none_too_many(
 ) -> None:
     low = frozenset(dice.sample(sorted(slots), dice.randint(0, len(slots))))
     now, limits = UsedSlots(frozenset(slots), low), Capacity(max_jobs, priority_slots, threshold)
-    found = admit(queue(*priorities), now, capacity=limits)
-    given_out = [one.slot for one in found]
-    given_low = [one.low_slot for one in found if one.low_slot is not None]
+    admitted = admit(queue(*priorities), now, capacity=limits)
+    given_out = [start.slot for start in admitted]
+    given_low = [start.low_slot for start in admitted if start.low_slot is not None]
     assert not slots.intersection(given_out)
     assert not low.intersection(given_low)
     assert len(set(given_out)) == len(given_out)
     assert len(set(given_low)) == len(given_low)
     assert len(slots) + len(given_out) <= max(max_jobs, len(slots))
     assert len(low) + len(given_low) <= max(limits.low, len(low))
-    assert [one.queued.job for one in found] == list(range(1, len(found) + 1)), "nobody is passed over"
-    if len(found) < len(priorities):
-        urgent = priorities[len(found)] < threshold
-        assert len(slots) + len(found) >= max_jobs or (not urgent and len(low) + len(given_low) >= limits.low)
+    assert [start.queued.job for start in admitted] == list(range(1, len(admitted) + 1)), "nobody is passed over"
+    if len(admitted) < len(priorities):
+        urgent = priorities[len(admitted)] < threshold
+        assert len(slots) + len(admitted) >= max_jobs or (not urgent and len(low) + len(given_low) >= limits.low)
 
 
 def test_many_jobs_are_started_in_several_rounds() -> None:
     many = [QueuedJob(number, LOW) for number in range(1, AT_ONCE + 100)]
-    found = admit(many, NOBODY, capacity=capacity(10_000))
-    assert [one.slot for one in found] == list(range(1, AT_ONCE + 1))
+    admitted = admit(many, NOBODY, capacity=capacity(10_000))
+    assert [start.slot for start in admitted] == list(range(1, AT_ONCE + 1))
 
 
 def test_controllers_that_begin_elsewhere_choose_other_slots() -> None:
     now, limits = used([1, 6], [1]), capacity(8, 2)
     chosen = [admit(queue(LOW, LOW), now, capacity=limits, begin=begin) for begin in (0.0, 0.5, 0.9)]
-    assert [[(one.slot, one.low_slot) for one in starts] for starts in chosen] == [
+    assert [[(start.slot, start.low_slot) for start in starts] for starts in chosen] == [
         [(2, 2), (3, 3)],
         [(5, 4), (7, 5)],
         [(8, 6), (2, 2)],
@@ -135,25 +135,25 @@ class TestReading:
             await accept(inner, number, priority=priority)
         await accept(inner, 6, client="other")
         limits = {"studio": capacity(4), "other": capacity(1), "nobody": capacity(3)}
-        found = await Admission(inner.database).queued(limits, dict.fromkeys(limits, NOBODY))
-        assert {client: [one[:2] for one in jobs] for client, jobs in found.items()} == {
+        queues = await Admission(inner.database).queued(limits, dict.fromkeys(limits, NOBODY))
+        assert {client: [job[:2] for job in jobs] for client, jobs in queues.items()} == {
             "studio": [(3, 1), (5, 1), (1, 5), (4, 5)],
             "other": [(6, 5)],
         }
 
     async def test_the_shards_together_have_those_that_start(self, inner: Core) -> None:
-        """Which jobs have a slot is a question to the whole queue, whoever asks for which part of it."""
+        """The whole queue decides which jobs have a slot, whatever part of it is requested."""
         for number in range(1, 41):
             await accept(inner, number, priority=HIGH if number % 4 == 0 else LOW)
         await start(inner, 1, slot=1, low_slot=1)
         reading, limits = Admission(inner.database), {"studio": capacity(20, 5)}
         now = await reading.used_slots(["studio"])
         whole = (await reading.queued(limits, now))["studio"]
-        assert [one.job for one in whole] == [*range(4, 41, 4), 2, 3, 5, 6, 7, 9, 10, 11, 13]
+        assert [job.job for job in whole] == [*range(4, 41, 4), 2, 3, 5, 6, 7, 9, 10, 11, 13]
         parts = [await reading.queued(limits, now, shards=range(first, SHARDS, 4)) for first in range(4)]
-        assert sorted(one for part in parts for one in part.get("studio", [])) == sorted(whole)
+        assert sorted(job for part in parts for job in part.get("studio", [])) == sorted(whole)
         assert all(part["studio"] for part in parts)
-        assert {(one.shard, one.queue) for one in whole} == {(shard_of(str(one.job), SHARDS), "work") for one in whole}
+        assert {(job.shard, job.queue) for job in whole} == {(shard_of(str(job.job), SHARDS), "work") for job in whole}
 
     async def test_slots_are_held_until_the_job_ends(self, inner: Core) -> None:
         await accept(inner, 1)
@@ -183,12 +183,12 @@ async def go(inner: Core, limits: Capacity) -> list[AdmittedJob]:
 
 
 async def propose(inner: Core, starts: Sequence[AdmittedJob]) -> list[AdmittedJob]:
-    commands = [StartJob(one.queued.job, one.slot, one.low_slot, one.queued.priority) for one in starts]
+    commands = [StartJob(start.queued.job, start.slot, start.low_slot, start.queued.priority) for start in starts]
     ends = await asyncio.gather(
         *(inner.executor.execute(command, invocation=Invocation.by("system")) for command in commands), return_exceptions=True
     )
     assert all(isinstance(end, Conflict) for end in ends if isinstance(end, BaseException))
-    return [one for one, end in zip(starts, ends, strict=True) if not isinstance(end, BaseException)]
+    return [start for start, end in zip(starts, ends, strict=True) if not isinstance(end, BaseException)]
 
 
 async def counted(inner: Core, state: JobState) -> int:
@@ -217,7 +217,7 @@ class TestTwoControllers:
         assert await inner.database.rows("SELECT count(*) FROM unique_claims WHERE scope = 'job.slot.studio'") == [(10,)]
 
     async def test_concurrent_controllers_never_start_too_many_jobs(self, inner: Core, other: Core) -> None:
-        """Both look, then both append: each believes that all slots are free."""
+        """Both controllers read, then both append: each believes that all slots are free."""
         limits = capacity(3, 1)
         for number in range(1, 31):
             await accept(inner, number, priority=LOW if number % 3 else HIGH)
@@ -243,14 +243,14 @@ async def test_a_long_queue_that_is_not_urgent_never_starves_an_urgent_job(inner
     limits = capacity(2, 1)
     for number in range(1, 41):
         await accept(inner, number, priority=8)
-    assert [one.queued.job for one in await go(inner, limits)] == [1]
+    assert [start.queued.job for start in await go(inner, limits)] == [1]
     assert await go(inner, limits) == []
     await accept(inner, 99, priority=1)
-    assert [one.queued.job for one in await go(inner, limits)] == [99]
+    assert [start.queued.job for start in await go(inner, limits)] == [99]
     await begin(inner, 1)
     await complete(inner, 1)
     await accept(inner, 100, priority=1)
-    assert [one.queued.job for one in await go(inner, limits)] == [100], "urgent ones may have every slot"
+    assert [start.queued.job for start in await go(inner, limits)] == [100], "urgent ones may have every slot"
 
 
 async def test_a_limit_that_is_lowered_lets_what_runs_end_and_starts_nothing_until_then(inner: Core) -> None:
@@ -263,7 +263,7 @@ async def test_a_limit_that_is_lowered_lets_what_runs_end_and_starts_nothing_unt
     assert await go(inner, capacity(2)) == []
     await begin(inner, 2)
     await complete(inner, 2)
-    assert [(one.queued.job, one.slot) for one in await go(inner, capacity(2))] == [(4, 1)]
+    assert [(start.queued.job, start.slot) for start in await go(inner, capacity(2))] == [(4, 1)]
 
 
 async def test_a_job_resumed_while_its_step_still_runs_keeps_its_slot_and_waits_for_no_other(inner: Core) -> None:
@@ -273,5 +273,5 @@ async def test_a_job_resumed_while_its_step_still_runs_keeps_its_slot_and_waits_
     await update(inner, 1, queue_state=JobState.PAUSED)
     await update(inner, 1, queue_state=JobState.QUEUED)
     await accept(inner, 2)
-    assert [one.queued.job for one in await go(inner, capacity(2))] == [1]
+    assert [admitted.queued.job for admitted in await go(inner, capacity(2))] == [1]
     assert (await Admission(inner.database).used_slots(["studio"]))["studio"] == used([1], [1])

@@ -25,9 +25,9 @@ async def put(inner: Core, first: int, state: JobState, *, client: str, count: i
 
 
 async def test_nothing_is_nothing(backlog: JobBacklogQueries) -> None:
-    found = await backlog.all()
-    assert (set(found.jobs.values()), found.oldest_queued, set(found.steps.values()), found.workers) == ({0}, 0, {0}, 0)
-    assert list(found.jobs) == ["queued", "started", "pending", "scheduled", "paused", "failed"]
+    counts = await backlog.all()
+    assert (set(counts.jobs.values()), counts.oldest_queued, set(counts.steps.values()), counts.workers) == ({0}, 0, {0}, 0)
+    assert list(counts.jobs) == ["queued", "started", "pending", "scheduled", "paused", "failed"]
 
 
 async def test_jobs_of_all_clients_are_counted_by_state(inner: Core, backlog: JobBacklogQueries) -> None:
@@ -38,9 +38,9 @@ async def test_jobs_of_all_clients_are_counted_by_state(inner: Core, backlog: Jo
     await put(inner, 40, JobState.COMPLETED, client="c", count=5)
     await put(inner, 50, JobState.COMPLETED, client="c", count=2, failed=True)
     await put(inner, 60, JobState.BROKEN, client="a", failed=True)
-    found = await backlog.all()
-    assert found.jobs == {"queued": 5, "started": 1, "pending": 0, "scheduled": 0, "paused": 1, "failed": 2}
-    assert 3600 <= found.oldest_queued < 7200
+    counts = await backlog.all()
+    assert counts.jobs == {"queued": 5, "started": 1, "pending": 0, "scheduled": 0, "paused": 1, "failed": 2}
+    assert 3600 <= counts.oldest_queued < 7200
 
 
 async def test_steps_are_counted_by_queue(inner: Core, backlog: JobBacklogQueries) -> None:
@@ -53,7 +53,7 @@ async def test_steps_are_counted_by_queue(inner: Core, backlog: JobBacklogQuerie
     await inner.database.execute(
         "INSERT INTO job_workers VALUES ('a', now() + interval '1 hour'), ('b', now() - interval '1 hour')"
     )
-    found = await backlog.all()
-    counted = {place: count for place, count in found.steps.items() if count}
+    counts = await backlog.all()
+    counted = {place: count for place, count in counts.steps.items() if count}
     assert counted == {("other", "ready"): 1, ("work", "ready"): 1, ("work", "running"): 4}
-    assert found.workers == 1
+    assert counts.workers == 1

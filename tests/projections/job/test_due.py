@@ -23,8 +23,8 @@ def _at_present(clock: HandClock) -> None:
     clock.now = present()
 
 
-async def jobs(inner: Core, *clients: str, known: Mapping[int, int] = NOTHING) -> list[int]:
-    return [one.job for one in await DueJobs(inner.database).due(clients or ("studio",), known)]
+async def jobs(inner: Core, *clients: str, versions: Mapping[int, int] = NOTHING) -> list[int]:
+    return [job.job for job in await DueJobs(inner.database).due(clients or ("studio",), versions)]
 
 
 async def test_a_job_is_due_when_its_time_has_passed(inner: Core, clock: HandClock) -> None:
@@ -56,9 +56,9 @@ async def test_a_job_without_a_time_waits_for_its_semaphore_alone(inner: Core, c
 async def test_known_jobs_are_left_out_until_they_change(inner: Core) -> None:
     for number in (1, 2, 3):
         await accept(inner, number, semaphore=SEMAPHORE)
-    assert await jobs(inner, known={1: 1, 3: 1}) == [2]
+    assert await jobs(inner, versions={1: 1, 3: 1}) == [2]
     await update(inner, 1, priority=1)
-    assert await jobs(inner, known={1: 1, 3: 1}) == [1, 2]
+    assert await jobs(inner, versions={1: 1, 3: 1}) == [1, 2]
 
 
 async def test_only_of_the_clients_that_are_asked_for(inner: Core) -> None:
@@ -75,9 +75,9 @@ async def test_of_each_client_so_many_at_a_time(inner: Core) -> None:
         "INSERT INTO job_view (id, version, client, state, transaction_id)"
         " SELECT n, 1, CASE WHEN n <= 1000 THEN 'many' ELSE 'few' END, 3, '' FROM generate_series(1, 1002) n"
     )
-    found = await jobs(inner, "many", "few")
-    assert len(found) == AT_ONCE + 2
-    assert {1001, 1002} <= set(found)
+    numbers = await jobs(inner, "many", "few")
+    assert len(numbers) == AT_ONCE + 2
+    assert {1001, 1002} <= set(numbers)
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state not in (JobState.PENDING, JobState.SCHEDULED)])
@@ -120,8 +120,8 @@ async def test_what_waits_for_next_year_or_behind_a_schedule_that_is_off_is_not_
     asked = f"SELECT id FROM job_view WHERE client = 'a' AND state IN {WAITING} AND {DUE_FROM} <= now() ORDER BY {DUE_FROM}, id"
     async with inner.database.connection() as connection, connection.transaction():
         await connection.execute("SET LOCAL enable_bitmapscan = off")  # of one row it costs as much
-        found = await connection.execute(f"EXPLAIN {asked}".encode())
-        plan = "\n".join(line for (line,) in await found.fetchall())
+        cursor = await connection.execute(f"EXPLAIN {asked}".encode())
+        plan = "\n".join(line for (line,) in await cursor.fetchall())
     assert "job_view_waiting" in plan
     assert "Sort" not in plan
     assert await jobs(inner, "a") == [90000]

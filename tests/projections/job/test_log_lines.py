@@ -23,8 +23,8 @@ def line(message: str, *, job: int = 1, task: int = 1, hours: float = 0) -> Line
 async def test_lines_are_kept_in_their_order(inner: Core) -> None:
     await write(inner.database, lines=[line("a"), line("b", task=0)], progress=[])
     await write(inner.database, lines=[line("c", job=2)], progress=[])
-    found = await inner.database.rows("SELECT job, task, severity, message, created_at FROM job_log_lines ORDER BY job, id")
-    assert found == [(1, 1, 1, "a", NOON), (1, 0, 1, "b", NOON), (2, 1, 1, "c", NOON)]
+    stored_rows = await inner.database.rows("SELECT job, task, severity, message, created_at FROM job_log_lines ORDER BY job, id")
+    assert stored_rows == [(1, 1, 1, "a", NOON), (1, 0, 1, "b", NOON), (2, 1, 1, "c", NOON)]
 
 
 @pytest.mark.parametrize("other", [1, 2])

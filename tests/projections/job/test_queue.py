@@ -40,7 +40,7 @@ async def alive(inner: Core, worker: str = WORKER, *, seconds: float = 60.0) -> 
 
 
 async def ready(queue: TaskQueue, shards: Collection[int] | None = None) -> list[Run]:
-    return [one.run for one in await queue.first(shards)]
+    return [task.run for task in await queue.first(shards)]
 
 
 class TestReady:
@@ -56,8 +56,8 @@ class TestReady:
     async def test_the_most_urgent_first_then_the_oldest(self, inner: Core) -> None:
         for number, priority in ((1, 5), (2, 9), (3, 1), (4, 5)):
             await started(inner, number, TaskPlan(id=1, name="a"), TaskPlan(id=2, name="b"), priority=priority)
-        found = [run[:2] for run in await ready(work(inner))]
-        assert found == [(3, 1), (3, 2), (1, 1), (1, 2), (4, 1), (4, 2), (2, 1), (2, 2)]
+        runs = [run[:2] for run in await ready(work(inner))]
+        assert runs == [(3, 1), (3, 2), (1, 1), (1, 2), (4, 1), (4, 2), (2, 1), (2, 2)]
 
     async def test_only_of_its_queue(self, inner: Core) -> None:
         await started(inner, 1, *THREE)
@@ -74,7 +74,7 @@ class TestReady:
         assert await ready(work(inner), mine) == expected
         assert await ready(work(inner), ALL) == await ready(work(inner)) == [Run(number, 1, 1) for number in range(1, 20)]
         assert await ready(work(inner), ()) == []
-        assert {one.run.job for one in await work(inner).of_jobs([3, 9, 99])} == {3, 9}
+        assert {task.run.job for task in await work(inner).of_jobs([3, 9, 99])} == {3, 9}
         assert await work(inner).of_jobs([]) == []
 
     async def test_nothing_of_jobs_that_are_not_started(self, inner: Core) -> None:
@@ -92,15 +92,15 @@ class TestReady:
         await started(inner, 1)
         await begin(inner, 1)
         await fail(inner, 1, retries=Retries(3, timedelta(hours=1)))
-        [one] = await work(inner).first()
-        assert one.run == Run(1, 1, 2)
-        assert 3500 < one.due_in <= 3600
+        [task] = await work(inner).first()
+        assert task.run == Run(1, 1, 2)
+        assert 3500 < task.due_in <= 3600
 
     async def test_a_task_without_a_time_does_not_wait_for_the_clock_of_its_writer(self, inner: Core, clock: HandClock) -> None:
         clock.forward(hours=5)
         await started(inner, 1)
-        [one] = await work(inner).first()
-        assert one.due_in == 0.0
+        [task] = await work(inner).first()
+        assert task.due_in == 0.0
 
 
 class TestPublishing:
@@ -112,8 +112,8 @@ class TestPublishing:
         assert await work(inner).first() == [], "its worker is at it"
         rows(database_url, "UPDATE job_workers SET until = clock_timestamp() - interval '1 second' RETURNING 1")
         assert await work(inner).lost() == [], "nothing is lost that is decided"
-        [one] = await work(inner).first()
-        assert (one.run, one.publishing) == (Run(1, 1, 1), True)
+        [task] = await work(inner).first()
+        assert (task.run, task.publishing) == (Run(1, 1, 1), True)
 
     async def test_also_while_its_job_is_paused_but_not_when_it_is_broken(self, inner: Core) -> None:
         for number in (1, 2):
@@ -146,11 +146,11 @@ class TestLost:
         await alive(inner, seconds=0.2)
         await started(inner, 1)
         await begin(inner, 1)
-        found: list[RunUnderWay] = []
+        lost_runs: list[RunUnderWay] = []
         async with asyncio.timeout(60):
-            while not found:
-                found = await work(inner).lost()
-        assert [one.run for one in found] == [Run(1, 1, 1)]
+            while not lost_runs:
+                lost_runs = await work(inner).lost()
+        assert [lost_run.run for lost_run in lost_runs] == [Run(1, 1, 1)]
         assert await work(inner).first() == [], "it is for the job to say that the run is lost"
         await do(inner, ExpireLease(1, 1, 1, AT_ONCE))
         assert await ready(work(inner)) == [Run(1, 1, 2)]
@@ -162,7 +162,7 @@ class TestLost:
             await begin(inner, number)
         await commit(inner, 2)
         await complete(inner, 3)
-        assert [one.run for one in await work(inner).of_worker(WORKER)] == [Run(1, 1, 1), Run(2, 1, 1)]
+        assert [task.run for task in await work(inner).of_worker(WORKER)] == [Run(1, 1, 1), Run(2, 1, 1)]
         assert await work(inner).of_worker("another") == []
 
 

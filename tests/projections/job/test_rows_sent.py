@@ -1,4 +1,4 @@
-"""What the append of a job's change sends to the views: what has changed, and no more."""
+"""The append of a job's change sends the changed columns to the views, and no more."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tasks_of(writes: WriteSet) -> list[int]:
 
 
 def size_of(writes: WriteSet) -> int:
-    """Of all parameters of the statement."""
+    """Return the size of all parameters of the statement in bytes."""
     return sum(len(getattr(parameter, "data", parameter)) for parameter in statement([writes])[1])
 
 

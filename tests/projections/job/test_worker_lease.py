@@ -22,9 +22,9 @@ async def test_a_lease_is_begun_and_renewed(inner: Core) -> None:
     lease.seconds = 60
     assert await lease.keep()
     assert (lease.worker, lease.is_valid) == (name, True)
-    [(worker, left)] = await inner.database.rows(_SECONDS_LEFT)
+    [(worker, remaining)] = await inner.database.rows(_SECONDS_LEFT)
     assert worker == name
-    assert 50 < left <= 60
+    assert 50 < remaining <= 60
     assert 50 < lease.remaining <= 60
 
 
@@ -36,8 +36,8 @@ async def test_a_lease_that_has_run_out_is_not_renewed_but_another_one_begun(inn
     rows(database_url, "UPDATE job_workers SET until = clock_timestamp() - interval '1 second' RETURNING 1")
     assert not await lease.keep()
     assert lease.worker != before
-    left: dict[str, float] = dict(await inner.database.rows(_SECONDS_LEFT))
-    assert left[before] < 0 < left[lease.worker]
+    seconds: dict[str, float] = dict(await inner.database.rows(_SECONDS_LEFT))
+    assert seconds[before] < 0 < seconds[lease.worker]
 
 
 async def test_a_short_lease_runs_out_here_too(inner: Core) -> None:
@@ -47,11 +47,11 @@ async def test_a_short_lease_runs_out_here_too(inner: Core) -> None:
 
 
 async def test_an_ended_lease_is_gone(inner: Core) -> None:
-    one, other = a_worker(inner), a_worker(inner)
-    await one.keep()
+    first, other = a_worker(inner), a_worker(inner)
+    await first.keep()
     await other.keep()
-    await one.end()
-    assert not one.is_valid
+    await first.end()
+    assert not first.is_valid
     assert [worker for worker, _ in await inner.database.rows(_SECONDS_LEFT)] == [other.worker]
 
 

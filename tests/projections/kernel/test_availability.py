@@ -17,7 +17,7 @@ from projections.kernel.background_task import run_forever
 from projections.kernel.database import Database, PoolLimits
 from projections.log.append import Appender
 from tests.link import Link
-from tests.projections.log.helpers import one, until
+from tests.projections.log.helpers import until, write_of
 
 LOGGER = "projections.kernel.availability"
 
@@ -62,9 +62,9 @@ async def test_those_who_wait_when_it_is_lost_are_told_at_once(database: Databas
         await link.close()
         with pytest.raises(psycopg.OperationalError):
             await database.connect("test")
-        found = await asyncio.gather(*waiting, return_exceptions=True)
+        results = await asyncio.gather(*waiting, return_exceptions=True)
         assert time.monotonic() - begun < 2
-    assert [type(each) for each in found] == [Unavailable] * 3
+    assert [type(each) for each in results] == [Unavailable] * 3
 
 
 async def test_a_change_is_refused_at_once(database: Database, link: Link) -> None:
@@ -73,7 +73,7 @@ async def test_a_change_is_refused_at_once(database: Database, link: Link) -> No
     try:
         await lose(database, link)
         with pytest.raises(Unavailable, match="does not answer"):
-            await appender.append(one("room:1"))
+            await appender.append(write_of("room:1"))
     finally:
         await appender.stop()
 
@@ -129,14 +129,14 @@ async def test_tries_do_not_get_rarer(caplog: pytest.LogCaptureFixture) -> None:
         before, there = tries, True
         await until(lambda: not available.lost)
     assert tries - before <= 8
-    said = [record.getMessage() for record in caplog.records]
-    assert said[0] == "the database is lost: no space left on /data; refused; requests get 503 until it is back"
-    assert re.match(r"the database is still unavailable after \d+ s: no space left on /data; refused", said[1])
-    assert re.fullmatch(r"the database is back after \d+ s", said[-1])
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages[0] == "the database is lost: no space left on /data; refused; requests get 503 until it is back"
+    assert re.match(r"the database is still unavailable after \d+ s: no space left on /data; refused", messages[1])
+    assert re.fullmatch(r"the database is back after \d+ s", messages[-1])
 
 
 async def test_each_state_is_logged_once(database: Database, link: Link, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever the number of those who ask and of the tasks that go on."""
+    """This holds for any number of callers and of tasks that keep trying."""
     done = False
     turns = 0
 
@@ -162,7 +162,7 @@ async def test_each_state_is_logged_once(database: Database, link: Link, caplog:
 
 
 async def test_a_database_that_takes_no_more_connections_is_not_lost(database: Database, link: Link) -> None:
-    """Those that are open still answer: to refuse their queries would make an outage of it."""
+    """The open connections still answer: refusing their queries would turn this into an outage."""
     assert await database.row("SELECT 1") == (1,)
     link.refuse()
     with pytest.raises(psycopg.OperationalError):

@@ -16,14 +16,14 @@ from projections.kernel.background_task import FAULTS, BackgroundTask, OperatorN
 async def reports(
     outcomes: Sequence[Exception | None], caplog: pytest.LogCaptureFixture, *, by_name: bool = False, reminder: float = 30.0
 ) -> list[tuple[int, str]]:
-    """What is logged of turns with these outcomes."""
-    left: Iterator[Exception | None] = iter(outcomes)
+    """Return the log records of turns with these outcomes."""
+    remaining: Iterator[Exception | None] = iter(outcomes)
     done = 0
 
     async def turn() -> None:
         nonlocal done
         done += 1
-        fault = next(left)
+        fault = next(remaining)
         if fault is not None:
             raise fault
 
@@ -42,8 +42,8 @@ async def test_a_fault_is_reported_once_and_so_is_its_end(caplog: pytest.LogCapt
 
 
 async def test_another_fault_is_another_report(caplog: pytest.LogCaptureFixture) -> None:
-    found = await reports([Unavailable("a"), Unavailable("b"), None], caplog)
-    assert [message for _, message in found] == [
+    results = await reports([Unavailable("a"), Unavailable("b"), None], caplog)
+    assert [message for _, message in results] == [
         "work: Unavailable: a; trying again until it works",
         "work: Unavailable: b; trying again until it works",
         "work: works again",
@@ -52,8 +52,8 @@ async def test_another_fault_is_another_report(caplog: pytest.LogCaptureFixture)
 
 async def test_a_fault_that_lasts_is_reported_again_and_again(caplog: pytest.LogCaptureFixture) -> None:
     away = Unavailable("the database is away")
-    found = await reports([away, away, away, None], caplog, reminder=0.0)
-    assert [message for _, message in found] == 3 * ["work: Unavailable: the database is away; trying again until it works"] + [
+    results = await reports([away, away, away, None], caplog, reminder=0.0)
+    assert [message for _, message in results] == 3 * ["work: Unavailable: the database is away; trying again until it works"] + [
         "work: works again"
     ]
 
@@ -140,7 +140,7 @@ async def test_a_cancelled_future_of_another_is_a_fault_as_any() -> None:
 
 async def test_a_fault_that_is_no_exception_ends_nothing() -> None:
     class Panic(BaseException):
-        """As libraries in Rust raise it."""
+        """A panic, as raised by libraries written in Rust."""
 
     turns = 0
 
@@ -162,5 +162,7 @@ async def test_the_end_of_a_task_by_a_fault_is_reported_and_counted(caplog: pyte
     task = start_task(fails(), what="test")
     await asyncio.wait({task})
     assert FAULTS["test"] == before + 1
-    assert [(one.levelno, one.getMessage()) for one in caplog.records] == [(logging.ERROR, "test: a task has ended by a fault")]
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.ERROR, "test: a task has ended by a fault")
+    ]
     assert caplog.records[0].exc_info is not None

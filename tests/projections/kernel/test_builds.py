@@ -33,8 +33,8 @@ async def older(empty_database: Database) -> AsyncIterator[RunningBuild]:
 
 
 async def columns(database: Database) -> set[str]:
-    found = await database.rows("SELECT column_name::text FROM information_schema.columns WHERE table_name = 'first'")
-    return {name for (name,) in found}
+    stored_rows = await database.rows("SELECT column_name::text FROM information_schema.columns WHERE table_name = 'first'")
+    return {name for (name,) in stored_rows}
 
 
 @pytest.mark.usefixtures("older")

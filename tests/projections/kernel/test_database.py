@@ -85,7 +85,7 @@ async def test_the_queue_for_lists_ends_and_takes_no_other_connection(database_u
 
 
 async def test_defaults_of_a_database_do_not_change_what_a_statement_says(postgres: str, migrated_template: str) -> None:
-    """Else a checkpoint would be computed with other bytes, and no text beyond ASCII could be read."""
+    """Otherwise a checkpoint would be computed from other bytes, and no text beyond ASCII could be read."""
     with new_database(postgres, "other_defaults", template=migrated_template) as url:
         for setting in (
             "search_path = pg_catalog",
@@ -103,7 +103,7 @@ async def test_defaults_of_a_database_do_not_change_what_a_statement_says(postgr
 
 
 async def test_a_connection_in_another_encoding_is_given_up(database_url: str) -> None:
-    """As where a proxy says that it has changed: every later statement on it would fail, or be read as something else."""
+    """A proxy may report another encoding. Every later statement on the connection would fail, or be misread."""
     async with Database(database_url, size=1) as database:
         with pytest.raises(Unavailable):
             await database.execute("SET client_encoding = 'LATIN1'")

@@ -72,11 +72,11 @@ async def test_the_application_may_do_what_is_granted(empty_database: Database) 
 
     async def allowed(table: str) -> set[str]:
         rights = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
-        found = await empty_database.rows(
+        stored_rows = await empty_database.rows(
             "SELECT right_ FROM unnest(%s::text[]) AS r (right_) WHERE has_table_privilege(%s, %s, right_)",
             (list(rights), APP_ROLE, table),
         )
-        return {right for (right,) in found}
+        return {right for (right,) in stored_rows}
 
     assert await allowed("first") == {"SELECT", "INSERT"}
     assert await allowed("second") == {"SELECT", "INSERT", "UPDATE", "DELETE"}

@@ -45,8 +45,8 @@ async def note(connection: Connection, *moments: datetime) -> None:
 
 
 async def places(connection: Connection) -> list[tuple[str, date]]:
-    found = await connection.execute("SELECT tableoid::regclass::text, (at AT TIME ZONE 'UTC')::date FROM day_notes ORDER BY at")
-    return [(table.removeprefix("day_notes_"), day) for table, day in await found.fetchall()]
+    cursor = await connection.execute("SELECT tableoid::regclass::text, (at AT TIME ZONE 'UTC')::date FROM day_notes ORDER BY at")
+    return [(table.removeprefix("day_notes_"), day) for table, day in await cursor.fetchall()]
 
 
 def single(*days: date) -> list[Partition]:
@@ -107,8 +107,8 @@ async def test_two_that_make_and_drop_at_once_do_each_thing_once(owner: Connecti
     async with await Database.of_owner(database_url, size=1).connect("other") as other:
         for day in range(0, 60, 3):
             now = NOW + day * DAY
-            await asyncio.gather(*(cover(one, NOTES, now=now, days=30) for one in (owner, other)))
-            await asyncio.gather(*(drop_before(one, NOTES, before=now - 2 * DAY) for one in (owner, other)))
+            await asyncio.gather(*(cover(connection, NOTES, now=now, days=30) for connection in (owner, other)))
+            await asyncio.gather(*(drop_before(connection, NOTES, before=now - 2 * DAY) for connection in (owner, other)))
     last = (NOW + 57 * DAY).date()
     assert await partitions(owner, NOTES) == single(*(last + n * DAY for n in range(-2, AHEAD + 1)))
 
@@ -155,14 +155,14 @@ async def test_a_new_day_waits_for_a_reader_and_writers_do_not(owner: Connection
 
 
 async def test_the_application_reaches_partitions_through_their_table_only(migrated: tuple[str, str | None]) -> None:
-    found = rows(
+    stored_rows = rows(
         migrated[0],
         "SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND ("
         " has_table_privilege(%s, oid, 'SELECT') OR has_table_privilege(%s, oid, 'INSERT')"
         " OR has_table_privilege(%s, oid, 'DELETE') OR has_table_privilege(%s, oid, 'UPDATE'))",
         *([APP_ROLE] * 4),
     )
-    assert found == []
+    assert stored_rows == []
     with psycopg.connect(migrated[0], autocommit=True) as connection:
         connection.execute(f"SET ROLE {APP_ROLE}".encode())
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

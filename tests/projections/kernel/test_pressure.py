@@ -1,4 +1,4 @@
-"""When the event loop counts as busy."""
+"""Tests of the times when the event loop counts as busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a reader rests beside others, after what it has taken."""
+"""Tests of how long a reader rests after what it has taken, while there are others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class World:
         self.readers = ClientBudgets(
             ClientBudget(part=0.25, burst=0.5, rest=2.0), pressure=lambda: self.pressure, clock=lambda: self.now
         )
-        self.one, self.two = self.sent("one"), self.sent("two")
+        self.first, self.second = self.sent("one"), self.sent("two")
 
     def sent(self, name: str) -> Reader:
         return self.readers.sent(name)
@@ -28,52 +28,52 @@ def world() -> World:
 
 
 def test_the_first_moments_are_free(world: World) -> None:
-    world.one.took(0.5)
-    assert world.one.rest == 0
-    world.one.took(0.1)
-    assert world.one.rest == pytest.approx(0.4), "four times as long"
-    assert world.two.rest == 0
+    world.first.took(0.5)
+    assert world.first.rest == 0
+    world.first.took(0.1)
+    assert world.first.rest == pytest.approx(0.4), "four times as long"
+    assert world.second.rest == 0
 
 
 def test_what_was_taken_is_worked_off_in_time(world: World) -> None:
-    world.one.took(0.6)
+    world.first.took(0.6)
     world.now += 0.2
-    assert world.one.rest == pytest.approx(0.2)
+    assert world.first.rest == pytest.approx(0.2)
     world.now += 0.7
     world.sent("two")
-    world.one.took(0.3)
-    assert world.one.rest == pytest.approx(0.7), "0.6 less 0.225, and 0.3: 0.175 too much"
+    world.first.took(0.3)
+    assert world.first.rest == pytest.approx(0.7), "0.6 less 0.225, and 0.3: 0.175 too much"
 
 
 def test_who_is_alone_does_not_rest(world: World) -> None:
-    world.one.took(1.0)
-    assert world.one.rest
+    world.first.took(1.0)
+    assert world.first.rest
     world.now += 1.0
     world.sent("one")
-    assert world.one.rest == 0, "the other one has sent nothing for a second"
-    world.one.took(0.5)
+    assert world.first.rest == 0, "the other one has sent nothing for a second"
+    world.first.took(0.5)
     world.sent("two")
-    assert world.one.rest == pytest.approx(2.0)
-    assert world.two.rest == 0
+    assert world.first.rest == pytest.approx(2.0)
+    assert world.second.rest == 0
 
 
 def test_nobody_rests_while_there_is_time_for_all(world: World) -> None:
-    world.one.took(1.0)
+    world.first.took(1.0)
     world.pressure = False
-    assert world.one.rest == 0
+    assert world.first.rest == 0
     world.pressure = True
-    assert world.one.rest == pytest.approx(2.0)
+    assert world.first.rest == pytest.approx(2.0)
 
 
 def test_no_rest_is_longer_than_the_longest_however_long_it_was_alone(world: World) -> None:
     for _ in range(100):
         world.now += 10
-        world.one.took(10)
+        world.first.took(10)
     world.sent("two")
-    assert world.one.rest == pytest.approx(2.0)
+    assert world.first.rest == pytest.approx(2.0)
     world.now += 1.9
     world.sent("two")
-    assert world.one.rest == pytest.approx(0.1)
+    assert world.first.rest == pytest.approx(0.1)
 
 
 def test_the_product_itself_has_no_share() -> None:

@@ -15,7 +15,7 @@ from projections.kernel.database import Database, PoolLimits
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
 from tests.link import Link
-from tests.projections.log.helpers import logged, one, until, whole
+from tests.projections.log.helpers import logged, until, whole, write_of
 
 QUICK = PoolLimits(2, 2, seconds=0.1)
 
@@ -30,8 +30,8 @@ async def test_a_query_is_given_up_and_the_pool_recovers(link: Link, database_ur
     async with Database(link.through(database_url), limits=QUICK) as database:
         assert await asyncio.gather(*(database.row("SELECT 1") for _ in range(2))) == [(1,)] * 2
         link.swallow()
-        found = await asyncio.gather(*(database.row("SELECT 2") for _ in range(3)), return_exceptions=True)
-        assert [type(each) for each in found] == [Unavailable] * 3
+        results = await asyncio.gather(*(database.row("SELECT 2") for _ in range(3)), return_exceptions=True)
+        assert [type(each) for each in results] == [Unavailable] * 3
         link.restore()
         assert await answered(database) == (3,)
 
@@ -47,7 +47,7 @@ async def answered(database: Database) -> object:
 
 
 async def test_one_silent_connection_replaces_the_others(link: Link, database_url: str) -> None:
-    """They lead to the same server: without that, each would cost a query its patience."""
+    """The others lead to the same server: otherwise each would cost a query its patience."""
     async with Database(link.through(database_url), limits=QUICK) as database:
         async with database.connection() as one_of_them, database.connection() as another:
             before = {id(one_of_them), id(another)}
@@ -102,15 +102,15 @@ async def test_an_append_that_comes_late_is_written_once(link: Link, database_ur
     appender = Appender(database, limits=AppendLimits(patience=0.5))
     await appender.start()
     try:
-        assert await appender.append(one("test:a")) == 1
+        assert await appender.append(write_of("test:a")) == 1
         link.swallow()
         with pytest.raises(OutcomeUnknown):
-            await appender.append(one("test:b"))
+            await appender.append(write_of("test:b"))
         with pytest.raises(Unavailable):
-            await appender.append(one("test:c"))
+            await appender.append(write_of("test:c"))
         link.restore()
         await until(lambda: len(logged(database_url)) == 2 and not database.availability.lost)  # the late one
-        position = await appender.append(one("test:d"))
+        position = await appender.append(write_of("test:d"))
     finally:
         await appender.stop()
     streams = [stream for _, stream, _ in logged(database_url)]

@@ -17,7 +17,7 @@ async def test_other_tasks_run_between_two_slices() -> None:
             seen.append("other")
             await asyncio.sleep(0)
 
-    beside = asyncio.create_task(other())
+    other_task = asyncio.create_task(other())
 
     def double(numbers: Sequence[int]) -> list[int]:
         seen.append("item")
@@ -25,18 +25,18 @@ async def test_other_tasks_run_between_two_slices() -> None:
 
     made = await in_slices(double, range(5), size=1)
     assert made == [0, 2, 4, 6, 8]
-    assert [one for one in seen if one == "item"] == ["item"] * 5
+    assert [entry for entry in seen if entry == "item"] == ["item"] * 5
     assert "other" in seen[2:-1], "between two of them"
-    await beside
+    await other_task
 
 
 async def test_a_reader_that_is_alone_has_all_of_it_at_once() -> None:
     readers, seen = ClientBudgets(), list[str]()
     READER.set(readers.sent("one"))
-    beside = asyncio.get_running_loop().call_soon(seen.append, "other")
+    other_call = asyncio.get_running_loop().call_soon(seen.append, "other")
     assert await in_slices(lambda numbers: seen.append("slice") or numbers, range(5), size=1) == list(range(5))  # type: ignore[func-returns-value]
     assert seen == ["slice"] * 5
-    beside.cancel()
+    other_call.cancel()
 
 
 async def test_nothing_gives_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What tests of the log share: rows to append, a wire to the database that can be cut at the worst moment, and waiting."""
+"""Helpers for tests of the log: rows to append, a wire to the database that can be cut at the worst moment, and waiting."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def event(stream: str, version: int = 1, *, state: bytes = b"{}", metadata: str 
     return EventRow.of(stream=stream, version=version, topic=topic, event_id=uuid4(), state=state, metadata=metadata)
 
 
-def one(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases: Sequence[Claim] = ()) -> WriteSet:
+def write_of(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases: Sequence[Claim] = ()) -> WriteSet:
     return WriteSet([event(stream, version)], claims=[*claims], releases=[*releases])
 
 
@@ -59,7 +59,7 @@ def logged(conninfo: str) -> list[tuple[int, str, int]]:
 
 
 def whole(conninfo: str) -> int:
-    """How many events the log holds, after its chain was found unbroken and its positions dense."""
+    """Return the number of events in the log, after checking that its chain is unbroken and its positions are dense."""
     verdict = verify(conninfo)
     assert verdict.valid, verdict.reason
     return verdict.checked
@@ -76,12 +76,12 @@ async def log_locked(conninfo: str) -> AsyncIterator[None]:
 
 def appenders(conninfo: str, *, waiting: bool = False) -> list[int]:
     """The backends of all appenders; with `waiting` only those that wait for a lock."""
-    found = rows(
+    stored_rows = rows(
         conninfo,
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'medialedger appender' AND datname = current_database()"
         + (" AND wait_event_type = 'Lock'" if waiting else ""),
     )
-    return [pid for (pid,) in found]
+    return [pid for (pid,) in stored_rows]
 
 
 def terminate(conninfo: str, pids: Sequence[int]) -> None:

@@ -68,7 +68,7 @@ class Began(Happened, CanInitAggregate[str]):
 
 
 class Kennel(BaseAggregate[str]):
-    """As a user of the library writes it; knows nothing of medialedger."""
+    """An aggregate written by a user of the library, who knows nothing of medialedger."""
 
     class Event(Happened):
         pass
@@ -143,7 +143,9 @@ def test_what_the_library_writes_has_a_cause_too(kennels: Kennels, database_url:
     kennels.save(Kennel("north"))
     cause = Cause.by("vet", correlation_id="visit-7")
     kennels.opened.insert_events([StoredEvent("kennel:x", 1, "t", b"{}"), StoredEvent("kennel:x", 2, "t", b"{}")], cause=cause)
-    found = rows(database_url, "SELECT metadata->>'actor', metadata->>'correlation_id', event_id FROM events ORDER BY position")
-    assert [row[0] for row in found] == ["eventsourcing", "vet", "vet"]
-    assert found[1][1] == "visit-7"
-    assert len({row[2] for row in found}) == 3
+    stored_rows = rows(
+        database_url, "SELECT metadata->>'actor', metadata->>'correlation_id', event_id FROM events ORDER BY position"
+    )
+    assert [row[0] for row in stored_rows] == ["eventsourcing", "vet", "vet"]
+    assert stored_rows[1][1] == "visit-7"
+    assert len({row[2] for row in stored_rows}) == 3

@@ -174,9 +174,9 @@ async def test_400_and_404_come_before_a_failed_if_match_and_this_before_other_r
 
 async def test_each_success_of_fifty_at_once_has_a_version_of_its_own(inner: Core, other: Core, database_url: str) -> None:
     await do(inner, room("r", "start"))
-    found = await asyncio.gather(*(do((inner, other)[n % 2], named("r", f"name {n}")) for n in range(50)), return_exceptions=True)
-    won = [root for root in found if isinstance(root, Record)]
-    assert {type(fault) for fault in found if isinstance(fault, BaseException)} <= {ConcurrencyConflict}
+    results = await asyncio.gather(*(do((inner, other)[n % 2], named("r", f"name {n}")) for n in range(50)), return_exceptions=True)
+    won = [root for root in results if isinstance(root, Record)]
+    assert {type(fault) for fault in results if isinstance(fault, BaseException)} <= {ConcurrencyConflict}
     assert versions(database_url, "room:r") == list(range(1, len(won) + 2))
     assert len(won) >= 25
     assert whole(database_url) == len(won) + 1
@@ -189,9 +189,9 @@ async def test_a_companion_whose_claim_is_taken_meanwhile_is_planned_again(inner
     async def plan() -> Plan:
         nonlocal plans
         plans += 1
-        known = rows(database_url, "SELECT id FROM record_view WHERE kind = 'tag'")
-        if known:
-            return Plan([AddOrUpdateEvent(key, {"tag_ids": (UUID(str(known[0][0])),)})])
+        existing = rows(database_url, "SELECT id FROM record_view WHERE kind = 'tag'")
+        if existing:
+            return Plan([AddOrUpdateEvent(key, {"tag_ids": (UUID(str(existing[0][0])),)})])
         await do(other, RegisterRecord(str(uuid4()), Tag, {"name": "football"}))
         mine = uuid4()
         return Plan([RegisterRecord(mine, Tag, {"name": "football"}, new=True), AddOrUpdateEvent(key, {"tag_ids": (mine,)})])
@@ -266,7 +266,7 @@ class TestSnapshots:
         await at.executor.stop()
 
     async def fresh(self, at: Core) -> Room:
-        """As a process that has just started loads it."""
+        """Load the room like a process that has just started."""
         root = await Streams(at.database, EventMapper(at.catalogue)).load("room:r")
         assert isinstance(root, Room)
         return root

@@ -56,15 +56,15 @@ def freezes(running: Writers, dice: random.Random, *, stop_at_a_stall: bool = Fa
     return done
 
 
-def slowest(told: list[list[Acknowledged]], done: list[Freeze]) -> float:
+def slowest(reports: list[list[Acknowledged]], done: list[Freeze]) -> float:
     """The slowest append of anybody else that was under way while a process was frozen."""
     return max(
-        one.answered - one.asked
+        append.answered - append.asked
         for during in done
-        for slot, each in enumerate(told)
-        for one in each
-        if slot != during.slot and one.asked < during.end and one.answered > during.begin
-        if not any(own.slot == slot and one.asked < own.end and one.answered > own.begin for own in done)
+        for slot, each in enumerate(reports)
+        for append in each
+        if slot != during.slot and append.asked < during.end and append.answered > during.begin
+        if not any(own.slot == slot and append.asked < own.end and append.answered > own.begin for own in done)
     )
 
 
@@ -72,13 +72,13 @@ def slowest(told: list[list[Acknowledged]], done: list[Freeze]) -> float:
 def test_a_frozen_writer_does_not_block_the_others(database_url: str, tmp_path: Path, figures: Figures) -> None:
     with writers(database_url, tmp_path, count=4) as running:
         done = freezes(running, random.Random(11))
-        told = running.wind_up()
-    figures("freeze test: slowest append beside a frozen writer, in seconds", round(slowest(told, done), 3))
+        reports = running.wind_up()
+    figures("freeze test: slowest append beside a frozen writer, in seconds", round(slowest(reports, done), 3))
     assert len(done) == FREEZES
     assert not [each for each in done if each.stalled]
-    assert slowest(told, done) < STALL
-    acknowledged = sum(one.events for each in told for one in each)
-    assert {one.position for each in told for one in each} <= {position for position, _, _ in logged(database_url)}
+    assert slowest(reports, done) < STALL
+    acknowledged = sum(append.events for each in reports for append in each)
+    assert {append.position for each in reports for append in each} <= {position for position, _, _ in logged(database_url)}
     assert whole(database_url) == acknowledged
 
 

@@ -11,7 +11,7 @@ import pytest
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
 from projections.log.append import Appender
-from tests.projections.log.helpers import one, whole
+from tests.projections.log.helpers import whole, write_of
 
 _FULL = """
 CREATE FUNCTION disk_is_full() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -37,12 +37,14 @@ async def test_a_full_disk_refuses_all_at_once_and_is_logged_once(
     await appender.start()
     try:
         for turn in range(3):
-            found = await asyncio.gather(*(appender.append(one(f"test:{turn}-{n}")) for n in range(20)), return_exceptions=True)
-            assert [type(each) for each in found] == [Unavailable] * 20
-        said = [record.getMessage() for record in caplog.records if record.name == "projections.log.append"]
-        assert said == ['the database refuses to write: could not extend file "base/1/2": No space left on device']
+            results = await asyncio.gather(
+                *(appender.append(write_of(f"test:{turn}-{n}")) for n in range(20)), return_exceptions=True
+            )
+            assert [type(each) for each in results] == [Unavailable] * 20
+        messages = [record.getMessage() for record in caplog.records if record.name == "projections.log.append"]
+        assert messages == ['the database refuses to write: could not extend file "base/1/2": No space left on device']
         full_disk.execute("ALTER TABLE commits DISABLE TRIGGER disk_is_full")
-        assert await appender.append(one("test:after")) == 1
+        assert await appender.append(write_of("test:after")) == 1
     finally:
         await appender.stop()
     assert whole(database_url) == 1

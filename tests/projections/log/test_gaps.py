@@ -73,14 +73,14 @@ class Reader:
 
 
 @dataclass
-class Found:
+class GapTest:
     written: int
     acknowledged: int
     skipped: set[int]
     holes: list[tuple[int, int]]
 
 
-async def gap_test(url: str, directory: Path, *, appends: int, last: Callable[[], Awaitable[None]] | None = None) -> Found:
+async def gap_test(url: str, directory: Path, *, appends: int, last: Callable[[], Awaitable[None]] | None = None) -> GapTest:
     """`last` is done when the reader has read something, before the writers end."""
     reader = Reader()
     reading = asyncio.create_task(reader.run(url))
@@ -90,15 +90,15 @@ async def gap_test(url: str, directory: Path, *, appends: int, last: Callable[[]
             if last is not None:
                 await until(lambda: reader.last)
                 await last()
-            told = await asyncio.to_thread(running.wind_up)
+            reports = await asyncio.to_thread(running.wind_up)
         positions = {position for position, _, _ in logged(url)}
         await until(lambda: reader.last >= max(positions) or reading.done())
     finally:
         reading.cancel()
         await asyncio.wait({reading})
-    assert all(each for each in told), "every writer took part"
-    acknowledged = sum(one.events for each in told for one in each)
-    return Found(len(positions), acknowledged, positions - reader.seen, reader.holes)
+    assert all(each for each in reports), "every writer took part"
+    acknowledged = sum(append.events for each in reports for append in each)
+    return GapTest(len(positions), acknowledged, positions - reader.seen, reader.holes)
 
 
 @pytest.fixture
@@ -110,10 +110,10 @@ def scratch(postgres: str, migrated_template: str) -> Iterator[str]:
 
 async def test_no_event_is_ever_skipped(database_url: str, tmp_path: Path, figures: Figures, thorough: bool) -> None:
     appends = MANY if thorough else FEW
-    found = await gap_test(database_url, tmp_path, appends=appends)
-    figures("gap test: events written", found.written)
-    assert (found.skipped, found.holes) == (set(), [])
-    assert found.written == found.acknowledged == whole(database_url) > appends
+    outcome = await gap_test(database_url, tmp_path, appends=appends)
+    figures("gap test: events written", outcome.written)
+    assert (outcome.skipped, outcome.holes) == (set(), [])
+    assert outcome.written == outcome.acknowledged == whole(database_url) > appends
 
 
 @asynccontextmanager
@@ -139,7 +139,7 @@ async def test_the_gap_test_notices_a_log_that_is_locked_out_of_order(scratch: s
     with psycopg.connect(scratch, autocommit=True) as connection:
         connection.execute(_OUT_OF_ORDER)
     async with overtaken(scratch) as go_on:
-        found = await gap_test(scratch, tmp_path, appends=200, last=go_on)
-    figures("gap test, lock out of order: events skipped", len(found.skipped))
-    assert found.holes[0][0] == 0
-    assert 1 in found.skipped
+        outcome = await gap_test(scratch, tmp_path, appends=200, last=go_on)
+    figures("gap test, lock out of order: events skipped", len(outcome.skipped))
+    assert outcome.holes[0][0] == 0
+    assert 1 in outcome.skipped

@@ -27,7 +27,7 @@ def test_a_part_is_hidden_by_a_salt_derived_for_it() -> None:
 
 
 def test_one_part_can_be_erased_and_the_other_still_be_proved() -> None:
-    """What stays after the state is erased: its inner hash, the metadata and the metadata's own salt."""
+    """After the state is erased, its inner hash, the metadata and the metadata's own salt remain."""
     kept_hash, kept_salt = hidden(b"private", salt=SALT, part=b"\2"), sha256(SALT + b"\1").digest()
     proved = sha256(ENVELOPE + sha256(kept_salt + b'{"actor":"a"}').digest() + kept_hash).digest()
     assert proved == of('{"actor":"a"}', b"private")

@@ -112,7 +112,7 @@ async def test_an_event_is_restored_although_its_room_is_deleted(inner: Core, da
 
 
 async def test_an_event_is_restored_whatever_is_deleted_at_that_moment(inner: Core, other: Core, database_url: str) -> None:
-    """Its room may go between the look at what stands and the check of the key: then it is tried again."""
+    """The room of the Event may be deleted between the look at the targets and the check of the key: the restore is then retried."""
     for number in range(30):
         hall = await room(inner, 1000 + number, "Hall")
         key = await event(inner, number, room_id=hall)
@@ -125,7 +125,7 @@ async def test_an_event_is_restored_whatever_is_deleted_at_that_moment(inner: Co
 
 @pytest.mark.parametrize("second_process", [False, True])
 async def test_of_a_link_and_a_deletion_at_once_one_wins(inner: Core, other: Core, database_url: str, second_process: bool) -> None:
-    """In one process both may be in one statement; in two they meet at the head row."""
+    """Both may be in one statement within a process; commands of two processes meet at the head row."""
     outcomes, far = set(), other if second_process else inner
     for number in range(40):
         hall, key = await room(inner, 1000 + number, "Hall"), UUID(int=number)

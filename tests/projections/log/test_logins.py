@@ -33,7 +33,7 @@ async def ready(logins: Logins) -> Logins:
 
 @pytest.fixture
 async def product(ready: Logins) -> AsyncIterator[Core]:
-    """As a process of the product has it: with its own login only."""
+    """Yield a core that has only the product's login, like a process of the product."""
     wired = core(ready.product, role=await prepare(ready.product), clock=HandClock())
     await wired.start()
     try:
@@ -92,7 +92,7 @@ FORBIDDEN = [
     "first", [[], [f"SET ROLE {APP_ROLE}"], [f"SET ROLE {APP_ROLE}", "RESET ROLE"]], ids=["login", "role", "reset"]
 )
 async def test_the_products_login_cannot_change_the_past(ready: Logins, first: list[str]) -> None:
-    """Whether it has taken on the role, or has left it again: the login has no other rights."""
+    """This holds with the role and after leaving it: the login has no other rights."""
     with psycopg.connect(ready.product, autocommit=True) as connection:
         for statement in FORBIDDEN:
             for part in ("RESET ROLE", *first):
@@ -165,8 +165,8 @@ async def test_the_owner_rebuilds_a_view_while_the_product_writes(product: Core,
     async with Database.of_owner(ready.owner, size=4) as owner:
         await _rebuilder(owner, APP_ROLE).rebuild(view)
     await introduce(product, "after", "operator")
-    found = rows(ready.product, "SELECT name FROM client_view WHERE name IN ('before', 'after') ORDER BY name")
-    assert found == [("after",), ("before",)]
+    stored_rows = rows(ready.product, "SELECT name FROM client_view WHERE name IN ('before', 'after') ORDER BY name")
+    assert stored_rows == [("after",), ("before",)]
 
 
 async def test_a_login_that_may_not_migrate_starts_only_where_everything_is_done(postgres: str, ready: Logins) -> None:

@@ -17,7 +17,7 @@ from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
 from projections.log.statement import WriteSet
 from tests.projections.log.conftest import Writing
-from tests.projections.log.helpers import Wire, appenders, event, log_locked, logged, one, rows, terminate, until, whole
+from tests.projections.log.helpers import Wire, appenders, event, log_locked, logged, rows, terminate, until, whole, write_of
 
 
 def streams(url: str) -> list[str]:
@@ -27,7 +27,7 @@ def streams(url: str) -> list[str]:
 async def warmed(appender: Appender) -> None:
     """Statements are sent as they are the first times and by name later; from here on an append is one question, one answer."""
     for number in range(4):
-        await appender.append(one(f"warm:{number}"))
+        await appender.append(write_of(f"warm:{number}"))
 
 
 @pytest.fixture
@@ -43,20 +43,20 @@ async def wired(wire: Wire, database_url: str) -> AsyncIterator[Appender]:
 
 
 async def test_a_connection_that_dies_at_rest_is_not_noticed(appender: Appender, writing: Writing) -> None:
-    await appender.append(one("test:a"))
+    await appender.append(write_of("test:a"))
     terminate(writing.url, appenders(writing.url))
-    assert await asyncio.gather(*(appender.append(one(stream)) for stream in ("test:b", "test:c"))) == [2, 3]
+    assert await asyncio.gather(*(appender.append(write_of(stream)) for stream in ("test:b", "test:c"))) == [2, 3]
     assert streams(writing.url) == ["test:a", "test:b", "test:c"]
 
 
-@pytest.mark.parametrize("left", [b"COPY (SELECT 1) TO STDOUT", b"BEGIN", b"BEGIN; SELECT 1 / 0"])
-async def test_a_connection_that_is_out_of_step_is_replaced(appender: Appender, writing: Writing, left: bytes) -> None:
-    """As a broken proxy leaves it: the server has begun something that nobody ends."""
-    await appender.append(one("test:a"))
+@pytest.mark.parametrize("begun", [b"COPY (SELECT 1) TO STDOUT", b"BEGIN", b"BEGIN; SELECT 1 / 0"])
+async def test_a_connection_that_is_out_of_step_is_replaced(appender: Appender, writing: Writing, begun: bytes) -> None:
+    """A broken proxy can leave a connection on which the server has begun something that is never ended."""
+    await appender.append(write_of("test:a"))
     connection = appender._connection
     assert connection is not None
-    await asyncio.to_thread(connection.pgconn.exec_, left)
-    assert await asyncio.gather(*(appender.append(one(stream)) for stream in ("test:b", "test:c"))) == [2, 3]
+    await asyncio.to_thread(connection.pgconn.exec_, begun)
+    assert await asyncio.gather(*(appender.append(write_of(stream)) for stream in ("test:b", "test:c"))) == [2, 3]
     assert streams(writing.url) == ["test:a", "test:b", "test:c"]
 
 
@@ -67,47 +67,47 @@ async def test_a_connection_that_dies_while_it_waits_for_the_head(
 ) -> None:
     """`times`: also the connections that are to find out what became of it die."""
     async with log_locked(writing.url):
-        under_way = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in range(size)]
+        under_way = [asyncio.create_task(appender.append(write_of(f"test:{n}"))) for n in range(size)]
         for _ in range(times):
             await until(lambda: appenders(writing.url, waiting=True))
             await asyncio.to_thread(terminate, writing.url, appenders(writing.url, waiting=True))
     assert await asyncio.gather(*under_way) == list(range(1, size + 1))
     assert streams(writing.url) == [f"test:{n}" for n in range(size)]
-    assert await appender.append(one("test:after")) == size + 1
+    assert await appender.append(write_of("test:after")) == size + 1
     assert whole(writing.url) == size + 1
 
 
 async def test_a_commit_whose_answer_is_lost_is_found_in_the_log(wired: Appender, wire: Wire, database_url: str) -> None:
     wire.lose_answer()
-    found = await asyncio.gather(*(wired.append(one(f"test:{n}")) for n in range(5)))
+    results = await asyncio.gather(*(wired.append(write_of(f"test:{n}")) for n in range(5)))
     assert wire.lost.is_set()
-    assert found == [5, 6, 7, 8, 9]
+    assert results == [5, 6, 7, 8, 9]
     assert streams(database_url)[4:] == [f"test:{n}" for n in range(5)]
-    assert await wired.append(one("test:after")) == 10
+    assert await wired.append(write_of("test:after")) == 10
     assert whole(database_url) == 10
 
 
 async def test_a_commit_whose_answer_never_comes_is_found_in_the_log(wired: Appender, wire: Wire, database_url: str) -> None:
     """The line stays up and says nothing: after `patience` it is taken for dead."""
     wire.lose_answer(silently=True)
-    assert await wired.append(one("test:a")) == 5
+    assert await wired.append(write_of("test:a")) == 5
     assert wire.lost.is_set()
-    assert await wired.append(one("test:b")) == 6
+    assert await wired.append(write_of("test:b")) == 6
     assert whole(database_url) == 6
 
 
 @pytest.mark.parametrize("times", [2, 3])
 async def test_answers_that_are_lost_repeatedly(wired: Appender, wire: Wire, database_url: str, times: int) -> None:
-    """Of a batch one command is refused, so the others are written by a second statement, and its answers may be lost too."""
+    """The log refuses one command of the batch, so the others are written by a second statement, whose answers may be lost too."""
     wire.lose_answer(times=times)
-    found = await asyncio.gather(
-        *(wired.append(one(stream)) for stream in ("test:a", "warm:0", "test:b", "test:c")), return_exceptions=True
+    results = await asyncio.gather(
+        *(wired.append(write_of(stream)) for stream in ("test:a", "warm:0", "test:b", "test:c")), return_exceptions=True
     )
     assert wire.lost.is_set()
-    assert [type(each) for each in found] == [int, ConcurrencyConflict, int, int]
+    assert [type(each) for each in results] == [int, ConcurrencyConflict, int, int]
     assert Counter(streams(database_url)) == Counter(["warm:0", "warm:1", "warm:2", "warm:3", "test:a", "test:b", "test:c"])
     there = {stream: position for position, stream, _ in logged(database_url)}
-    assert (there["test:a"], there["test:b"], there["test:c"]) == (found[0], found[2], found[3])
+    assert (there["test:a"], there["test:b"], there["test:c"]) == (results[0], results[2], results[3])
     assert whole(database_url) == 7
 
 
@@ -120,25 +120,25 @@ async def test_claims_and_idempotency_keys_of_a_commit_whose_answer_is_lost_are_
     wire.lose_answer()
     assert await wired.append(full) == 6
     with pytest.raises(ClaimTaken):
-        await wired.append(one("tag:2", claims=[Claim("tag.name", "football", "tag:2")]))
+        await wired.append(write_of("tag:2", claims=[Claim("tag.name", "football", "tag:2")]))
     assert rows(database_url, "SELECT (SELECT count(*) FROM unique_claims), count(*) FROM idempotency_keys") == [(1, 1)]
     assert whole(database_url) == 6
 
 
 async def test_a_database_that_is_down_is_unavailable_and_comes_back(wired: Appender, wire: Wire, database_url: str) -> None:
     await wire.cut()
-    found = await asyncio.gather(*(wired.append(one(f"test:{n}")) for n in range(3)), return_exceptions=True)
-    assert [type(each) for each in found] == [OutcomeUnknown] * 3  # they were sent to a connection that seemed to be there
+    results = await asyncio.gather(*(wired.append(write_of(f"test:{n}")) for n in range(3)), return_exceptions=True)
+    assert [type(each) for each in results] == [OutcomeUnknown] * 3  # they were sent to a connection that seemed to be there
     with pytest.raises(Unavailable) as refused:
-        await wired.append(one("test:9"))
+        await wired.append(write_of("test:9"))
     assert type(refused.value) is Unavailable
     await wire.mend()
-    assert await appended(wired, one("test:10")) == 5
+    assert await appended(wired, write_of("test:10")) == 5
     assert streams(database_url)[4:] == ["test:10"]
 
 
 async def appended(wired: Appender, change: WriteSet) -> int:
-    """As a client does it that is told to come back later."""
+    """Append a change like a client that retries when it is asked to come back later."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -151,7 +151,7 @@ async def test_a_database_that_is_gone_for_a_moment_is_waited_for(
     wired: Appender, wire: Wire, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await wire.cut()
-    under_way = asyncio.create_task(wired.append(one("test:a")))
+    under_way = asyncio.create_task(wired.append(write_of("test:a")))
     await until(lambda: "the connection to the log broke" in caplog.text)
     assert not under_way.done()
     await wire.mend()
@@ -173,14 +173,14 @@ async def test_queries_are_unavailable_too_and_recover(wire: Wire) -> None:
 
 
 async def test_a_server_that_cancels_a_batch_has_not_written_it(appender: Appender, writing: Writing) -> None:
-    """As `statement_timeout` does it when the head row is not to be had."""
+    """The server cancels by `statement_timeout` when the head row is locked."""
     async with log_locked(writing.url):
-        under_way = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in range(3)]
+        under_way = [asyncio.create_task(appender.append(write_of(f"test:{n}"))) for n in range(3)]
         await until(lambda: appenders(writing.url, waiting=True))
         rows(writing.url, "SELECT pg_cancel_backend(pid) FROM unnest(%s::int[]) AS pid", appenders(writing.url))
-        found = await asyncio.gather(*under_way, return_exceptions=True)
-    assert [type(each) for each in found] == [Unavailable] * 3
-    assert await appender.append(one("test:0")) == 1
+        results = await asyncio.gather(*under_way, return_exceptions=True)
+    assert [type(each) for each in results] == [Unavailable] * 3
+    assert await appender.append(write_of("test:0")) == 1
     assert whole(writing.url) == 1
 
 
@@ -224,6 +224,6 @@ async def test_with_many_lost_connections_nothing_is_lost_and_nothing_is_written
     finally:
         over = True
         await asyncio.gather(*lanes)
-    found = {(stream, version): position for position, stream, version in logged(database_url) if stream.startswith("lane:")}
-    assert found == acknowledged
+    positions = {(stream, version): position for position, stream, version in logged(database_url) if stream.startswith("lane:")}
+    assert positions == acknowledged
     assert whole(database_url) == len(acknowledged) + 4

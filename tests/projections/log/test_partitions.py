@@ -1,4 +1,4 @@
-"""The log in partitions: made ahead of need, or by the append; each stream has each version once in all of them."""
+"""The log in partitions, created ahead of need or by the append. Each version of a stream exists once in all of them."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from tests.postgres import new_database
 from tests.projections.feeding import as_superuser, do, event, table
 from tests.projections.log.conftest import SIZE
 from tests.projections.log.helpers import event as row
-from tests.projections.log.helpers import logged, one, rows, until, whole
+from tests.projections.log.helpers import logged, rows, until, whole, write_of
 from tests.projections.log.writers import writers
 
 
 def partitions(url: str) -> list[tuple[int, int, int]]:
     """First and last position of each, and how many events are in its table."""
-    found = rows(url, "SELECT first_position, last_position FROM log_partitions ORDER BY 1")
-    return [(first, last, rows(url, f"SELECT count(*) FROM event_partitions.events_{first}")[0][0]) for first, last in found]
+    stored_rows = rows(url, "SELECT first_position, last_position FROM log_partitions ORDER BY 1")
+    return [(first, last, rows(url, f"SELECT count(*) FROM event_partitions.events_{first}")[0][0]) for first, last in stored_rows]
 
 
 async def test_partitions_are_made_ahead_of_need(wired: Core, small: str, caplog: pytest.LogCaptureFixture) -> None:
     assert wired.partitions.free == SIZE
     for number in range(20):
-        await wired.appender.append(one(f"test:{number}"))
+        await wired.appender.append(write_of(f"test:{number}"))
         await wired.partitions.make()
         assert SIZE <= wired.partitions.free < 2 * SIZE
     assert partitions(small) == [(1, 7, 7), (8, 14, 7), (15, 21, 6), (22, 28, 0)]
@@ -56,11 +56,11 @@ async def test_they_are_made_by_a_task_as_the_log_grows(wired: Core, small: str)
 
 
 async def test_an_append_makes_the_partition_that_nobody_has_made(small: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Also where one batch reaches over several, and it says so."""
+    """A batch may reach over several partitions; this is logged."""
     appender = core(small, role="medialedger_app").appender
     await appender.start()
     try:
-        await appender.append(one("test:a"))
+        await appender.append(write_of("test:a"))
         assert "no partition was created in advance" not in caplog.text
         assert await appender.append(WriteSet([row("test:b", version) for version in range(1, 21)])) == 21
     finally:
@@ -73,7 +73,7 @@ async def test_an_append_makes_the_partition_that_nobody_has_made(small: str, ca
 async def test_the_first_append_to_a_log_without_partitions_makes_one(scratch: str) -> None:
     appender = Appender(core(scratch, role="medialedger_app").database)
     await appender.start()
-    await appender.append(one("test:a"))
+    await appender.append(write_of("test:a"))
     await appender.stop()
     assert rows(scratch, "SELECT first_position, last_position FROM log_partitions") == [(1, 100_000_000)]
 
@@ -86,14 +86,14 @@ def scratch(postgres: str, migrated_template: str) -> Iterator[str]:
 
 
 async def test_a_version_exists_once_in_all_partitions(wired: Core, small: str) -> None:
-    """Its first event lies in another partition than the second attempt."""
-    await wired.appender.append(one("test:a"))
+    """The first event is in another partition than the second attempt."""
+    await wired.appender.append(write_of("test:a"))
     for number in range(2 * SIZE):
-        await wired.appender.append(one(f"test:{number}"))
+        await wired.appender.append(write_of(f"test:{number}"))
     assert len([first for first, _, events in partitions(small) if events]) == 3
     with pytest.raises(ConcurrencyConflict):
-        await wired.appender.append(one("test:a"))
-    assert await wired.appender.append(one("test:a", 2)) == 2 * SIZE + 2
+        await wired.appender.append(write_of("test:a"))
+    assert await wired.appender.append(write_of("test:a", 2)) == 2 * SIZE + 2
     assert whole(small) == 2 * SIZE + 2
 
 
@@ -102,8 +102,8 @@ async def test_writers_of_several_processes_cross_many_partitions(small: str, tm
     as_superuser(small, f"SELECT log_make_partitions({SIZE + 100}, 100)")
     with writers(small, tmp_path, count=4) as running:
         await until(lambda: running.total >= 300 and running.all_wrote, seconds=120)
-        told = await asyncio.to_thread(running.wind_up)
-    acknowledged = sum(one.events for each in told for one in each)
+        reports = await asyncio.to_thread(running.wind_up)
+    acknowledged = sum(append.events for each in reports for append in each)
     assert whole(small) == acknowledged
     assert [position for position, _, _ in logged(small)] == [*range(1, acknowledged + 1)]
     (first, *made) = partitions(small)
@@ -125,8 +125,8 @@ async def test_streams_histories_and_past_states_reach_over_partitions(wired: Co
     audit = AuditQueries(wired.database.lists, wired.streams, wired.catalogue)
     page = await audit.history("event", str(key))
     assert [entry.version for entry in page.entries] == [*range(1, 30)]
-    found = await audit.entries(EntryFilter(id=str(key), after=5, limit=10, ascending=True))
-    assert [entry.position for entry in found.entries] == [*range(6, 16)]
+    entries = await audit.entries(EntryFilter(id=str(key), after=5, limit=10, ascending=True))
+    assert [entry.position for entry in entries.entries] == [*range(6, 16)]
     past = await audit.past_state("event", str(key), version=9)
     assert past is not None
     assert (past.position, past.root.version) == (9, 9)
@@ -157,4 +157,4 @@ async def test_a_partition_is_made_while_somebody_reads_the_log_for_long(wired: 
         reading.execute("SELECT count(*) FROM events")
         await wired.appender.append(WriteSet([row("test:a", version) for version in range(1, 8)]))
         await wired.partitions.make()
-        assert await wired.appender.append(one("test:b")) == 8
+        assert await wired.appender.append(write_of("test:b")) == 8

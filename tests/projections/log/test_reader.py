@@ -10,7 +10,7 @@ from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.log.reader import head, read
 from projections.log.statement import WriteSet
-from tests.projections.log.helpers import event, one, rows, terminate, until
+from tests.projections.log.helpers import event, rows, terminate, until, write_of
 from tests.workers.following import followed
 
 
@@ -40,7 +40,7 @@ async def test_a_reader_sees_every_event_once_also_when_its_listener_dies(inner:
     watching = asyncio.create_task(watch())
     try:
         for number in range(1, 6):
-            await inner.appender.append(one(f"test:{number}"))
+            await inner.appender.append(write_of(f"test:{number}"))
             await until(lambda expected=number: len(seen) == expected)  # type: ignore[misc]
             terminate(database_url, listeners(database_url))
         await until(lambda: listeners(database_url))
@@ -108,8 +108,8 @@ async def test_a_query_that_fails_fails_for_its_callers_only(inner: Core) -> Non
         return {key: f"answer {key}" for key in keys}
 
     coalesced = DataLoader[int, str](ask)
-    found = await asyncio.gather(coalesced(13), coalesced(1), return_exceptions=True)
-    assert [type(each) for each in found] == [ValueError, ValueError]
+    results = await asyncio.gather(coalesced(13), coalesced(1), return_exceptions=True)
+    assert [type(each) for each in results] == [ValueError, ValueError]
     assert await coalesced(1) == "answer 1"
 
 
@@ -117,11 +117,11 @@ async def test_a_notification_names_the_latest_position(inner: Core, database_ur
     database = Database(database_url)
     listener = await database.connect("test")
     await listener.execute("LISTEN medialedger_log")
-    await inner.appender.append(one("test:a"))
-    await inner.appender.append(one("test:b"))
-    reached = [int(told.payload) async for told in listener.notifies(timeout=60, stop_after=1)]
+    await inner.appender.append(write_of("test:a"))
+    await inner.appender.append(write_of("test:b"))
+    reached = [int(notification.payload) async for notification in listener.notifies(timeout=60, stop_after=1)]
     while reached[-1] < 2:
-        reached += [int(told.payload) async for told in listener.notifies(timeout=60, stop_after=1)]
+        reached += [int(notification.payload) async for notification in listener.notifies(timeout=60, stop_after=1)]
     assert reached == sorted(reached)
     assert reached[-1] == 2
     await listener.close()

@@ -72,8 +72,8 @@ async def some_traffic(inner: Core) -> None:
     await issue_one(handlers_on(inner), key_request())
     await accept(inner, 51)
     modified = datetime(2031, 1, 2, tzinfo=UTC)
-    found = DiscoverAsset(UUID(int=61), event_id=UUID(int=1), name="a.mp4", path="1/a.mp4", size=3, modified=modified)
-    await do(inner, found)
+    discover = DiscoverAsset(UUID(int=61), event_id=UUID(int=1), name="a.mp4", path="1/a.mp4", size=3, modified=modified)
+    await do(inner, discover)
     asked: dict[str, Any] = {"event_id": EVENT, "infrastructure_key": "k", "plan": PLAN, "allow_updates": False, "client": "studio"}
     await do(inner, RequestProvisioning(key=KEY, version=0, moment=modified, **asked))
     published = SchedulePublication(
@@ -121,7 +121,7 @@ async def test_a_rebuild_repairs_a_damaged_view(inner: Core, rebuilder: Rebuilde
 async def test_whoever_waits_for_another_rebuild_says_for_which_process(
     inner: Core, owner: Database, migrated: tuple[str, str | None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that is frozen in the middle of a rebuild keeps the lock for ever."""
+    """A process that is frozen during a rebuild keeps the lock forever."""
     streams = Streams(owner, EventMapper(inner.catalogue))
     frozen, waiting = (Rebuilder(owner, streams, app_role=migrated[1], say_after=seconds) for seconds in (30.0, 0.01))
     async with frozen._alone(EVENT_VIEW) as connection:

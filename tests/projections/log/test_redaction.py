@@ -32,8 +32,8 @@ def named(stream: str, version: int = 1) -> EventRow:
 
 
 def redaction(*ranges: tuple[int, int], parts: tuple[str, ...] = ("content",)) -> WriteSet:
-    said = {"reason": "asked for", "parts": parts, "positions": ranges}
-    return WriteSet([event(f"log:{uuid4()}", state=json.dumps(said).encode(), topic="log.redacted")], redacts=True)
+    content = {"reason": "asked for", "parts": parts, "positions": ranges}
+    return WriteSet([event(f"log:{uuid4()}", state=json.dumps(content).encode(), topic="log.redacted")], redacts=True)
 
 
 async def written(appender: Appender, *, events: int) -> None:
@@ -123,9 +123,9 @@ async def test_what_nobody_recorded_is_found(appender: Appender, database_url: s
     await written(appender, events=4)
     await appender.append(redaction((3, 3)))
     as_superuser(database_url, edit)
-    found = verify(database_url)
-    assert (found.valid, found.first_bad_position) == (False, first_bad), found.reason
-    assert found.checked < first_bad
+    verification = verify(database_url)
+    assert (verification.valid, verification.first_bad_position) == (False, first_bad), verification.reason
+    assert verification.checked < first_bad
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -173,4 +173,4 @@ async def test_the_product_cannot_erase_without_saying_so(small: str) -> None:
 
 
 def _ignore(_: int) -> None:
-    """Nobody looks."""
+    """Ignore the progress."""

@@ -16,7 +16,7 @@ from projections.kernel.database import Database
 from projections.log.append import Appender
 from projections.log.statement import LinkRow, WriteSet
 from tests.projections.log.conftest import Writing
-from tests.projections.log.helpers import appenders, event, log_locked, logged, one, rows, until, whole
+from tests.projections.log.helpers import appenders, event, log_locked, logged, rows, until, whole, write_of
 
 
 async def outcomes(appender: Appender, *appends: WriteSet) -> list[int | BaseException]:
@@ -35,18 +35,18 @@ async def test_all_others_of_a_batch_are_written_in_one_commit(appender: Appende
     await appender.append(WriteSet([event("tag:1")], claims=[name("football", "tag:1")], now_linkable=["tag:1"]))
     await appender.append(WriteSet([event("event:1")], linked=[LinkRow("event:1", "tag:1")], idempotency=keyed("k1")))
     losers = {
-        3: (one("tag:1"), ConcurrencyConflict),
-        7: (one("tag:2", claims=[name("football", "tag:2")]), ClaimTaken),
+        3: (write_of("tag:1"), ConcurrencyConflict),
+        7: (write_of("tag:2", claims=[name("football", "tag:2")]), ClaimTaken),
         11: (WriteSet([event("event:2")], idempotency=keyed("k1")), IdempotencyKeyUsed),
         15: (WriteSet([event("event:3")], linked=[LinkRow("event:3", "tag:9")]), LinkBroken),
         19: (WriteSet([event("tag:1", 2)], no_longer_linkable=["tag:1"]), LinkBroken),
     }
-    batch = [losers[number][0] if number in losers else one(f"test:{number}") for number in range(40)]
-    found = await outcomes(appender, *batch)
-    assert {number: type(each) for number, each in enumerate(found) if not isinstance(each, int)} == {
+    batch = [losers[number][0] if number in losers else write_of(f"test:{number}") for number in range(40)]
+    results = await outcomes(appender, *batch)
+    assert {number: type(each) for number, each in enumerate(results) if not isinstance(each, int)} == {
         number: refusal for number, (_, refusal) in losers.items()
     }
-    assert [each for each in found if isinstance(each, int)] == list(range(3, 38))
+    assert [each for each in results if isinstance(each, int)] == list(range(3, 38))
     assert writing.ends == [1, 2, 37]
     assert rows(writing.url, "SELECT first_position, last_position FROM commits ORDER BY 1 DESC LIMIT 1") == [(3, 37)]
     assert whole(writing.url) == 37
@@ -54,16 +54,16 @@ async def test_all_others_of_a_batch_are_written_in_one_commit(appender: Appende
 
 async def test_what_depends_on_another_command_of_the_batch_is_judged_after_it(appender: Appender, writing: Writing) -> None:
     """The claim of the third is free only if the first is refused, and it is; the fourth then finds it taken."""
-    await appender.append(one("tag:1"))
-    batch = [one(stream, claims=[name("ski", stream)]) for stream in ("tag:1", "tag:2", "tag:3")]
-    found = await outcomes(appender, one("test:0"), *batch)
-    assert [type(each) for each in found] == [int, ConcurrencyConflict, int, ClaimTaken]
+    await appender.append(write_of("tag:1"))
+    batch = [write_of(stream, claims=[name("ski", stream)]) for stream in ("tag:1", "tag:2", "tag:3")]
+    results = await outcomes(appender, write_of("test:0"), *batch)
+    assert [type(each) for each in results] == [int, ConcurrencyConflict, int, ClaimTaken]
     assert rows(writing.url, "SELECT owner FROM unique_claims") == [("tag:2",)]
 
 
 @dataclass
 class Serial:
-    """The same rules, one command after the other, as one would write them down."""
+    """A naive model of the same rules, which processes one command after the other."""
 
     versions: dict[str, int] = field(default_factory=dict)
     claims: dict[str, str] = field(default_factory=dict)
@@ -72,15 +72,15 @@ class Serial:
     links: set[tuple[str, str]] = field(default_factory=set)
 
     def command(self, dice: Random, stream: str) -> WriteSet:
-        """What a process may send that has read the stream, or (one in six) has read it too early."""
+        """Return a command of a process that has read the stream, or (one in six) has read it too early."""
         version = self.versions.get(stream, 0)
         stale = version > 0 and dice.random() < 1 / 6
         append = WriteSet([event(stream, version if stale else version + 1)])
-        held = [value for value, owner in self.claims.items() if owner == stream]
-        if held and dice.random() < 0.5:
-            append.releases.append(name(held[0], stream))
+        owned = [value for value, owner in self.claims.items() if owner == stream]
+        if owned and dice.random() < 0.5:
+            append.releases.append(name(owned[0], stream))
         if dice.random() < 0.4:
-            append.claims.append(name(dice.choice([v for v in "abcd" if v not in held] or ["e"]), stream))
+            append.claims.append(name(dice.choice([v for v in "abcd" if v not in owned] or ["e"]), stream))
         if dice.random() < 0.3:
             append.idempotency = keyed(str(dice.randrange(40)))
         if stream.startswith("room") and dice.random() < 0.6:
@@ -95,7 +95,7 @@ class Serial:
         return append
 
     def expected(self, append: WriteSet) -> type:
-        """Its outcome; the state moves on if it is written."""
+        """Return the type of the command's outcome, and update the state if it is written."""
         of = append.events[0]
         claims = {claim.value for claim in append.claims}
         freed = {claim.value for claim in append.releases}
@@ -124,14 +124,14 @@ class Serial:
 async def test_a_batch_comes_out_like_one_command_after_the_other(appender: Appender, writing: Writing, seed: int) -> None:
     dice, serial, seen = Random(seed), Serial(), dict[str, int]()
     streams = [f"{kind}:{number}" for kind in ("event", "tag") for number in range(5)] + [f"room:{n}" for n in range(3)]
-    await appender.append(one("test:loser"))
+    await appender.append(write_of("test:loser"))
     for _ in range(60):
         with pytest.raises(ConcurrencyConflict):
-            await appender.append(one("test:loser"))  # from here on losers are looked for before each append
+            await appender.append(write_of("test:loser"))  # from here on losers are looked for before each append
         batch = [serial.command(dice, stream) for stream in dice.sample(streams, dice.randrange(2, 13))]
         wanted = [serial.expected(append) for append in batch]
-        found = await outcomes(appender, *batch)
-        assert [type(each) for each in found] == wanted
+        results = await outcomes(appender, *batch)
+        assert [type(each) for each in results] == wanted
         for each in wanted:
             seen[each.__name__] = seen.get(each.__name__, 0) + 1
     assert min(seen.values()) > 5, f"every outcome happened: {seen}"
@@ -163,10 +163,15 @@ async def second(writing: Writing, migrated: tuple[str, str | None]) -> object:
 @pytest.mark.parametrize("wary", [False, True], ids=["refused", "sifted"])
 async def test_a_race_lost_after_the_question_is_found(appender: Appender, second: Appender, writing: Writing, wary: bool) -> None:
     """The other process's commit is not there yet when we ask, and is there when we have the lock."""
-    await appender.append(one("test:old"))
+    await appender.append(write_of("test:old"))
     if wary:
-        await outcomes(second, one("test:old"))
-    mine = [one("test:a"), one("test:raced"), one("test:b", claims=[name("ski", "test:b")]), one("test:c")]
+        await outcomes(second, write_of("test:old"))
+    mine = [
+        write_of("test:a"),
+        write_of("test:raced"),
+        write_of("test:b", claims=[name("ski", "test:b")]),
+        write_of("test:c"),
+    ]
     theirs, ours = await waiting_at_the_lock(
         writing.url, (appender, [WriteSet([event("test:raced")], claims=[name("ski", "test:raced")])]), (second, mine)
     )
@@ -177,11 +182,11 @@ async def test_a_race_lost_after_the_question_is_found(appender: Appender, secon
 
 
 async def test_a_claim_freed_while_we_wait_for_the_lock_is_taken(appender: Appender, second: Appender, writing: Writing) -> None:
-    await appender.append(one("tag:1", claims=[name("ski", "tag:1")]))
+    await appender.append(write_of("tag:1", claims=[name("ski", "tag:1")]))
     freed, taken = await waiting_at_the_lock(
         writing.url,
-        (appender, [one("tag:1", 2, releases=[name("ski", "tag:1")])]),
-        (second, [one("tag:2", claims=[name("ski", "tag:2")]), one("test:a")]),
+        (appender, [write_of("tag:1", 2, releases=[name("ski", "tag:1")])]),
+        (second, [write_of("tag:2", claims=[name("ski", "tag:2")]), write_of("test:a")]),
     )
     assert (freed, taken) == ([2], [3, 4])
     assert rows(writing.url, "SELECT owner FROM unique_claims") == [("tag:2",)]
@@ -195,7 +200,7 @@ async def test_a_link_to_what_is_deleted_while_we_wait_for_the_lock_is_refused(
     deleted, linked = await waiting_at_the_lock(
         writing.url,
         (appender, [WriteSet([event("room:1", 2)], no_longer_linkable=["room:1"])]),
-        (second, [WriteSet([event("event:1")], linked=[LinkRow("event:1", "room:1")]), optional, one("test:a")]),
+        (second, [WriteSet([event("event:1")], linked=[LinkRow("event:1", "room:1")]), optional, write_of("test:a")]),
     )
     assert deleted == [2]
     assert [type(each) for each in linked] == [LinkBroken, int, int]

@@ -10,14 +10,14 @@ from projections.kernel.database import APP_ROLE
 from projections.log.append import Appender
 from projections.log.recorder import send_events
 from projections.log.statement import WriteSet, statement
-from tests.projections.log.helpers import event, one, rows, whole
+from tests.projections.log.helpers import event, rows, whole, write_of
 
 
 @pytest.fixture
 async def two_events(appender: Appender) -> None:
     """Appended under the role of the running product."""
-    await appender.append(one("test:a"))
-    await appender.append(one("test:b"))
+    await appender.append(write_of("test:a"))
+    await appender.append(write_of("test:b"))
 
 
 FORBIDDEN = [

@@ -26,7 +26,7 @@ from tests.projections.log.helpers import event, rows
 
 
 def _ignore(_: int) -> None:
-    """Nobody looks at the progress."""
+    """Ignore the progress."""
 
 
 def sealed(url: str) -> list[LogPartition]:
@@ -34,16 +34,16 @@ def sealed(url: str) -> list[LogPartition]:
         return list(seal_full(stored, seen=_ignore))
 
 
-def known(url: str) -> list[LogPartition]:
+def log_partitions(url: str) -> list[LogPartition]:
     with StoredLog.connected(url, purpose="test") as stored:
         return partitions(stored)
 
 
 def exported(url: str, path: Path, *, number: int) -> Header:
     with StoredLog.connected(url, purpose="test") as stored:
-        found = partitions(stored)
-        before = found[number - 1].seal if number else None
-        return export(stored, found[number], before=before, path=path, seen=_ignore)
+        sealed_partitions = partitions(stored)
+        before = sealed_partitions[number - 1].seal if number else None
+        return export(stored, sealed_partitions[number], before=before, path=path, seen=_ignore)
 
 
 Lines = list[dict[str, Any]]
@@ -71,7 +71,7 @@ async def log(wired: Core, small: str) -> str:
 
 @pytest.fixture(scope="module")
 async def file(postgres: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Its first partition, exported."""
+    """The file of the first exported partition."""
     path = tmp_path_factory.mktemp("exported") / "0.gz"
     with small_partitions(postgres, template=migrated_template) as url:
         async with process_on(url) as wired:
@@ -82,29 +82,29 @@ async def file(postgres: str, migrated_template: str, tmp_path_factory: pytest.T
 
 
 def test_full_partitions_are_sealed_once_the_oldest_first(log: str) -> None:
-    assert [(one.first, one.events, one.full, one.seal) for one in known(log)[:3]] == [
+    assert [(partition.first, partition.events, partition.full, partition.seal) for partition in log_partitions(log)[:3]] == [
         (1, 7, True, None),
         (8, 7, True, None),
         (15, 2, False, None),
     ]
     done = sealed(log)
-    ends = [(one.first, one.seal.end.position, one.seal.end.number) for one in done if one.seal]
+    ends = [(partition.first, partition.seal.end.position, partition.seal.end.number) for partition in done if partition.seal]
     assert ends == [(1, 9, 3), (8, 14, 5)]
-    for one in done:
-        assert one.seal is not None
-        end = one.seal.end
+    for partition in done:
+        assert partition.seal is not None
+        end = partition.seal.end
         assert rows(log, "SELECT chain_hash FROM commits WHERE number = %s", end.number) == [(end.chain_hash,)]
     assert sealed(log) == []
-    assert known(log)[:2] == done
-    assert all(one.begins_at and one.ends_at and one.table_bytes and one.index_bytes for one in done)
+    assert log_partitions(log)[:2] == done
+    assert all(partition.begins_at and partition.ends_at and partition.table_bytes and partition.index_bytes for partition in done)
 
 
 async def test_later_partitions_are_sealed_when_they_are_full(wired: Core, log: str) -> None:
-    """One command may fill several of them: the commit belongs to the first."""
+    """A command may fill several partitions: the commit belongs to the first."""
     sealed(log)
     await wired.appender.append(WriteSet([event("test:long", version) for version in range(1, 20)]))
     done = sealed(log)
-    assert [(one.first, one.seal.end.position, one.seal.end.number) for one in done if one.seal] == [
+    assert [(partition.first, partition.seal.end.position, partition.seal.end.number) for partition in done if partition.seal] == [
         (15, 35, 7),
         (22, 35, 7),
         (29, 35, 7),
@@ -119,7 +119,7 @@ async def test_one_process_seals_at_a_time(log: str) -> None:
         with pytest.raises(Unavailable):
             sealed(log)
         assert len(list(first)) == 1
-    assert len([one for one in known(log) if one.seal]) == 2
+    assert len([partition for partition in log_partitions(log) if partition.seal]) == 2
 
 
 @pytest.mark.parametrize("position", [1, 7, 8, 9])
@@ -127,7 +127,7 @@ def test_a_partition_that_was_edited_is_not_sealed(log: str, position: int) -> N
     as_superuser(log, f"UPDATE events SET topic = 'test.edited' WHERE position = {position}")
     with pytest.raises(LogDamaged, match="do not give the root"):
         sealed(log)
-    assert [one for one in known(log) if one.seal] == []
+    assert [partition for partition in log_partitions(log) if partition.seal] == []
 
 
 def test_a_seal_is_never_changed(log: str) -> None:
@@ -153,8 +153,8 @@ SEAL_EDITS = {
 def test_verification_finds_an_edited_seal(log: str, edit: str, first_bad: int) -> None:
     sealed(log)
     as_superuser(log, edit)
-    found = verify(log)
-    assert (found.valid, found.first_bad_position) == (False, first_bad)
+    verification = verify(log)
+    assert (verification.valid, verification.first_bad_position) == (False, first_bad)
 
 
 def test_verification_can_begin_at_the_last_seal(log: str) -> None:
@@ -170,15 +170,19 @@ def test_verification_can_begin_at_the_last_seal(log: str) -> None:
 def test_files_hold_every_event_once_and_continue_each_other(log: str, tmp_path: Path) -> None:
     done = sealed(log)
     first, second = (exported(log, tmp_path / f"{number}.gz", number=number) for number in (0, 1))
-    assert [(one.after, one.through) for one in (first, second)] == [(0, 9), (9, 14)]
+    assert [(partition.after, partition.through) for partition in (first, second)] == [(0, 9), (9, 14)]
     assert second.start == first.end
-    assert [one.end for one in (first, second)] == [one.seal.end for one in done if one.seal]
+    assert [partition.end for partition in (first, second)] == [partition.seal.end for partition in done if partition.seal]
     read = [verify_file(tmp_path / f"{number}.gz", seen=_ignore)[0] for number in (0, 1)]
     assert read == [first, second]
     assert stat.S_IMODE((tmp_path / "0.gz").stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.gz", "1.gz"]
     states = [line for line in lines_of(tmp_path / "0.gz") if "stream" in line]
-    assert [one.get("state", one.get("state_base64")) for one in states] == ['{"title":"ü"}', *["/wA="] * 3, *['{"title":"ü"}'] * 5]
+    assert [partition.get("state", partition.get("state_base64")) for partition in states] == [
+        '{"title":"ü"}',
+        *["/wA="] * 3,
+        *['{"title":"ü"}'] * 5,
+    ]
 
 
 def test_a_file_is_not_written_over_nor_left_in_part(log: str, tmp_path: Path) -> None:

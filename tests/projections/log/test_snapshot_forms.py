@@ -66,6 +66,6 @@ def test_a_member_of_a_nested_value_counts() -> None:
 
 
 def test_every_aggregate_of_the_product_has_a_form_of_its_own() -> None:
-    known = catalogue()
-    forms = SnapshotForms(known)
-    assert len({forms.of(kind) for kind in known.aggregates}) == len(known.aggregates)
+    catalogue_ = catalogue()
+    forms = SnapshotForms(catalogue_)
+    assert len({forms.of(kind) for kind in catalogue_.aggregates}) == len(catalogue_.aggregates)

@@ -43,7 +43,7 @@ async def register(at: Core, key: str) -> Record:
 
 
 async def rename(at: Core, key: str, name: str) -> Record:
-    """As a client does it that is told to come back later."""
+    """Rename a record like a client that retries when it is asked to come back later."""
     async with asyncio.timeout(60):
         while True:
             try:

@@ -64,7 +64,7 @@ NEW = replace(
 
 
 class Process:
-    """What a process of one build has of the log, the views and the register."""
+    """The parts of the log, the views and the register that a process of one build has."""
 
     def __init__(self, inner: Core, url: str, role: str | None, *, build: int, view: View) -> None:
         self.view = view
@@ -109,11 +109,11 @@ class Process:
         return await self.database.row(f"SELECT {names} FROM room_name_view WHERE id = %s", (str(key),))
 
     async def total(self, dimension: str = "all", value: str = "") -> int | None:
-        """None: there is none in the form of this build."""
+        """Return a total; None if there is none in the form of this build."""
         condition = "dimension = %(dimension)s AND value = %(value)s AND NOT deleted"
         expression = total("room_name_view", self.view.version, condition=condition)
-        found = await self.database.row(f"SELECT {expression}", {"dimension": dimension, "value": value})
-        return found[0] if found else None
+        row = await self.database.row(f"SELECT {expression}", {"dimension": dimension, "value": value})
+        return row[0] if row else None
 
     async def write_until(self, done: asyncio.Event, other: Process) -> int:
         """Adds and changes, each read by this and another process as soon as it is answered. How many."""
@@ -166,12 +166,12 @@ async def test_both_builds_read_what_either_wrote_until_the_older_one_ends_and_t
     caplog.set_level("INFO")
     older_ends, flipped = asyncio.Event(), asyncio.Event()
     async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
-        beside = [tasks.create_task(one.write_until(older_ends, other)) for one, other in ((old, new), (new, old))]
+        traffic = [tasks.create_task(process.write_until(older_ends, other)) for process, other in ((old, new), (new, old))]
         finishing = tasks.create_task(new.rebuilder.finish([NEW]))
         await until(lambda: "room_name_view version 2 has to wait while build 1 runs" in caplog.text)
         assert not finishing.done()
         older_ends.set()
-        assert all([await each > 0 for each in beside])
+        assert all([await each > 0 for each in traffic])
         alone = tasks.create_task(new.write_until(flipped, new))
         await old.running.stop()
         assert await finishing == ["room_name_view"]
@@ -277,6 +277,6 @@ async def test_a_kind_that_no_older_build_knows_is_added_beside_it(old: Process,
     wider = replace(OLD, kinds=("room", "studio"))
     assert await new.rebuilder.ensure([wider]) == []
     assert await new.database.row("SELECT kinds FROM view_versions WHERE name = 'room_name_view'") == (["room", "studio"],)
-    known = replace(OLD, kinds=("room", "studio", "tag"))
+    extended = replace(OLD, kinds=("room", "studio", "tag"))
     await old.running.stop()
-    assert await new.rebuilder.ensure([known]) == ["room_name_view"], "tags may have been written meanwhile"
+    assert await new.rebuilder.ensure([extended]) == ["room_name_view"], "tags may have been written meanwhile"

@@ -44,7 +44,7 @@ Write = Callable[[WriteSet], Awaitable[int]]
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """One append as its writer saw it: when it was asked for, when answered, how many events, where the last one is."""
+    """An append as seen by its writer: the times of request and answer, the number of events, and the position of the last one."""
 
     asked: float
     answered: float
@@ -82,8 +82,8 @@ class Writers:
         assert self.process.stdin is not None
         self.process.stdin.close()
         assert self.process.wait(timeout=60) == 0
-        told = [json.loads((self._directory / f"{slot}.json").read_text()) for slot in range(self.count)]
-        return [[Acknowledged(*one) for one in each] for each in told]
+        reports = [json.loads((self._directory / f"{slot}.json").read_text()) for slot in range(self.count)]
+        return [[Acknowledged(*append) for append in each] for each in reports]
 
 
 @contextmanager
@@ -113,10 +113,10 @@ def _mapped(directory: Path) -> mmap.mmap:
 
 
 class _Slot:
-    """One writer process's own side."""
+    """The side of one writer process."""
 
     def __init__(self, directory: Path, slot: int) -> None:
-        self.told: list[tuple[float, float, int, int]] = []
+        self.appends: list[tuple[float, float, int, int]] = []
         self.over = False
         self._slot = slot
         self._file = directory / f"{slot}.json"
@@ -129,7 +129,7 @@ class _Slot:
         write, close = await (_appender(url) if way == "appender" else _transaction(url))
         await asyncio.gather(*(self._lane(write, lane) for lane in range(LANES if way == "appender" else 1)))
         await close()
-        self._file.write_text(json.dumps(self.told))
+        self._file.write_text(json.dumps(self.appends))
         return self
 
     def _end(self) -> None:
@@ -151,8 +151,8 @@ class _Slot:
                 continue
             assert not stale
             version += size
-            self.told.append((asked, time.monotonic(), size, position))
-            _SLOT.pack_into(self._progress, self._slot * _SLOT.size, os.getpid(), len(self.told))
+            self.appends.append((asked, time.monotonic(), size, position))
+            _SLOT.pack_into(self._progress, self._slot * _SLOT.size, os.getpid(), len(self.appends))
 
 
 async def _appender(url: str) -> tuple[Write, Callable[[], Awaitable[None]]]:
@@ -184,9 +184,9 @@ async def _in_a_transaction(connection: AsyncConnection, append: WriteSet) -> in
         raise ConcurrencyConflict(append.events[0].stream)
     async with connection.transaction():
         text, parameters = statement([append])
-        found = await (await connection.execute(text, parameters, binary=True)).fetchone()
-    assert found is not None
-    return int(found[0])
+        cursor = await (await connection.execute(text, parameters, binary=True)).fetchone()
+    assert cursor is not None
+    return int(cursor[0])
 
 
 async def _there(connection: AsyncConnection, stream: str) -> bool:

@@ -262,14 +262,14 @@ async def test_after_the_end_nothing_is_written_under_the_old_key(inner: Core, d
 
 
 async def test_only_the_command_with_the_old_key_is_refused(inner: Core, database: Database) -> None:
-    """Also where several commands go into one commit."""
+    """This holds even if several commands go into one commit."""
     await begun(database)
     await rotation(database).run(lambda _: None)
     wanted = [(AFTER, "a"), (BEFORE, "b"), (AFTER, "c"), (AFTER, "d")]
     made = await asyncio.gather(
         *(issue_one(handlers_on(inner, cipher=cipher), key_request(period)) for cipher, period in wanted), return_exceptions=True
     )
-    assert [isinstance(one, Unavailable) for one in made] == [False, True, False, False]
+    assert [isinstance(result, Unavailable) for result in made] == [False, True, False, False]
     assert await under(database, AFTER) == 3
 
 
@@ -351,7 +351,7 @@ async def test_running_processes_take_up_the_new_key_and_all_of_them_are_waited_
         await switching
         assert {first.ring.fingerprints[0], second.ring.fingerprints[0]} == {fingerprint(NEW)}
         assert (first.ring.cipher.key_id, second.ring.cipher.key_id) == (AFTER.key_id, AFTER.key_id)
-    assert {(one.host, one.pid) for processes in waited for one in processes} == {(gethostname(), os.getpid())}
+    assert {(process.host, process.pid) for processes in waited for process in processes} == {(gethostname(), os.getpid())}
 
 
 async def test_a_process_of_a_build_that_does_not_tell_is_waited_for(inner: Core, database: Database) -> None:
@@ -359,7 +359,9 @@ async def test_a_process_of_a_build_that_does_not_tell_is_waited_for(inner: Core
     await database.execute(insert, (uuid4(),))
     await rotation(database).begin()
     waited: list[tuple[str, int]] = []
-    switching = asyncio.create_task(rotation(database).switch(lambda some: waited.extend((one.host, one.pid) for one in some)))
+    switching = asyncio.create_task(
+        rotation(database).switch(lambda some: waited.extend((process.host, process.pid) for process in some))
+    )
     await until(lambda: waited)
     assert not switching.done()
     await database.execute("DELETE FROM builds WHERE host = 'old'")
@@ -397,7 +399,7 @@ async def test_a_process_that_lacks_the_key_in_use_knows_it(
 async def test_a_secret_that_is_sent_again_after_a_rotation_is_kept(
     http: httpx.AsyncClient, inner: Core, database: Database, database_url: str, request_log: RequestLog, outbound: GuardedClient
 ) -> None:
-    """Its fingerprint is another then: one more event and a new box, and nothing is lost."""
+    """The fingerprint of the secret is then different: there is one more event and a new box, and nothing is lost."""
     body = {"name": "c", "configurationJson": CHANNEL_TEXT}
     made = (await http.post("/api/channel/", json=body)).json()["id"]
     stream = f"channel:{made}"
@@ -405,8 +407,8 @@ async def test_a_secret_that_is_sent_again_after_a_rotation_is_kept(
     await begun(database)
     count = await rotation(database).run(lambda _: None)
     assert count == len(before)
-    known = services(replace(inner, registry=CollectorRegistry()), database_url, AFTER, outbound=outbound, files=NO_FILES)
-    app = assembled(inner, known, request_log=request_log, registry=CollectorRegistry())
+    restarted = services(replace(inner, registry=CollectorRegistry()), database_url, AFTER, outbound=outbound, files=NO_FILES)
+    app = assembled(inner, restarted, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=http.headers
     ) as client:
