@@ -112,7 +112,8 @@ async def test_an_event_is_restored_although_its_room_is_deleted(inner: Core, da
 
 
 async def test_an_event_is_restored_whatever_is_deleted_at_that_moment(inner: Core, other: Core, database_url: str) -> None:
-    """The room of the Event may be deleted between the look at the targets and the check of the key: the restore is then retried."""
+    """The room of the Event may be deleted between the look at the targets and the check of the key: the restore is
+    then retried."""
     for number in range(30):
         hall = await room(inner, 1000 + number, "Hall")
         key = await event(inner, number, room_id=hall)
