@@ -80,7 +80,7 @@ async def test_an_entry_of_the_service_has_its_host(logbook: Logbook) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "found", "total"),
+    ("parts", "numbers", "total"),
     [
         ({}, [1, 2, 3, 4, 5, 6, 7], 7),
         ({"descending": True}, [7, 6, 5, 4, 3, 2, 1], 7),
@@ -101,9 +101,9 @@ async def test_an_entry_of_the_service_has_its_host(logbook: Logbook) -> None:
         ({"recorded_from": NOON + 3 * SECOND, "recorded_to": NOON + 2 * SECOND}, [], 0),
     ],
 )
-async def test_a_page_has_the_selected_entries(filled: Logbook, parts: dict[str, Any], page: list[int], total: int) -> None:
+async def test_a_page_has_the_selected_entries(filled: Logbook, parts: dict[str, Any], numbers: list[int], total: int) -> None:
     for _ in range(7):  # prepared, and planned for any parameters, after a few times
-        assert await ids(filled, **parts) == (page, total)
+        assert await ids(filled, **parts) == (numbers, total)
 
 
 async def test_a_page_has_1000_entries_at_most(filled: Logbook) -> None:
