@@ -1,1 +1,1 @@
-"""Faults: kills, freezes and outages under load, and the count of what was lost. `python -m faults`."""
+"""Fault injection: kills, freezes and outages under load, and counts of what was lost. Run it with `python -m faults`."""

@@ -38,7 +38,7 @@ from faults import (
     syndication,
 )
 from faults.findings import markdown
-from faults.matrix import Result, latency, played
+from faults.matrix import Result, latency, play_scenario
 from faults.outages import OUTAGES
 from faults.scenarios import FULL, QUICK, SCENARIOS, Effort, Scenario
 from faults.stage import Servers, Stage
@@ -50,7 +50,7 @@ _STAGES = (
     *((False, Servers.ON_SMALL_DISK), (False, Servers.CLOCKED)),
 )
 _MATRICES = (jobs, media, composing, on_air, frozen_kafka, playout, provisioning, syndication, pushes)
-"""Each has servers and processes of its own: `tried` runs it, `table` shows its results."""
+"""Modules with their own servers and processes: `run_scenarios` runs them, `table` returns their results."""
 _NOT_QUICK = ("receiver-", "calm-")
 _COLUMNS = (
     *("scenario", "acknowledged", "in the log", "sent", "unique", "repeats", "lost", "out of order", "wrong"),
@@ -60,7 +60,9 @@ _COLUMNS = (
 
 def main() -> None:
     others = tuple((module.NAME, module.MEANING) for module in (*_MATRICES, network, pooler, floods, hostile, fuzz))
-    meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
+    meanings = "; ".join(
+        f"{name} ({meaning})" for name, meaning in (*((scenario.name, scenario.meaning) for scenario in _ALL), *others)
+    )
     parser = argparse.ArgumentParser(
         prog="python -m faults",
         description=f"Names: {meanings}",
@@ -71,15 +73,15 @@ def main() -> None:
         "--seed", type=int, default=None, metavar="N", help="the seed of the random source (default: another one each time)"
     )
     given = parser.parse_args()
-    beside = tuple(name for name, _ in others)
-    every = (*(one.name for one in _ALL), *beside)
+    other_names = tuple(name for name, _ in others)
+    every = (*(scenario.name for scenario in _ALL), *other_names)
     names = given.names or [name for name in every if not given.quick or not name.startswith(_NOT_QUICK)]
     if unknown := set(names) - set(every):
         parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     seed = random.randrange(10**6) if given.seed is None else given.seed
     folder = Path(tempfile.mkdtemp(prefix="medialedger-faults-"))
-    wanted = [one for one in _ALL if one.name in names]
-    chosen = [one for one in wanted if one.obstacle() is None]
+    wanted = [scenario for scenario in _ALL if scenario.name in names]
+    chosen = [scenario for scenario in wanted if scenario.obstacle() is None]
     print(f"seed {seed}, in {folder}", flush=True)
     since = time.monotonic()
     holds = True
@@ -89,10 +91,12 @@ def main() -> None:
         holds = len(results) == len(chosen) and all(result.holds for result in results)
     for module in _MATRICES:
         if module.NAME in names:
-            found = uvloop.run(_interruptible(module.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
-            print(f"\n{module.table(found)}", flush=True)
-            tried = bool(found) or module.NAME not in given.names  # what cannot be tried here has said so
-            holds = tried and all(result.holds for result in found) and holds
+            module_results = uvloop.run(_interruptible(module.run_scenarios(folder, quick=given.quick, seed=seed, tell=_tell)))
+            print(f"\n{module.table(module_results)}", flush=True)
+            was_tried = (
+                bool(module_results) or module.NAME not in given.names
+            )  # a module that cannot run here has printed the reason
+            holds = was_tried and all(result.holds for result in module_results) and holds
     if network.NAME in names:
         holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
     if pooler.NAME in names:
@@ -104,10 +108,10 @@ def main() -> None:
     if fuzz.NAME in names:
         (folder / fuzz.NAME).mkdir()
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
-    for one in wanted:
-        if (obstacle := one.obstacle()) is not None:
-            print(f"\n{one.name} was NOT TRIED: {obstacle}", flush=True)
-            holds = holds and one.name not in given.names
+    for scenario in wanted:
+        if (obstacle := scenario.obstacle()) is not None:
+            print(f"\n{scenario.name} was NOT TRIED: {obstacle}", flush=True)
+            holds = holds and scenario.name not in given.names
     print(f"\nseed {seed}; {time.monotonic() - since:.0f} s", flush=True)
     if not holds:
         sys.exit(f"an invariant was violated; the logs of the processes are in {folder}")
@@ -131,9 +135,9 @@ def _network(folder: Path, *, must: bool) -> bool:
         print(f"\n{network.NAME} was NOT TRIED: {obstacle}", flush=True)
         return not must
     folder.mkdir()
-    found = uvloop.run(_interruptible(network.noticed(folder)))
-    print(f"\n{network.table(found)}", flush=True)
-    return all(one.holds for one in found)
+    measured = uvloop.run(_interruptible(network.measure_losses(folder)))
+    print(f"\n{network.table(measured)}", flush=True)
+    return all(result.holds for result in measured)
 
 
 def _pooler(folder: Path, *, must: bool) -> bool:
@@ -141,28 +145,28 @@ def _pooler(folder: Path, *, must: bool) -> bool:
         print(f"\n{pooler.NAME} was NOT TRIED: {obstacle}", flush=True)
         return not must
     folder.mkdir()
-    found = uvloop.run(_interruptible(pooler.tried(folder)))
-    print(f"\n{pooler.table(found)}", flush=True)
-    return all(one.holds for one in found)
+    measured = uvloop.run(_interruptible(pooler.run_scenarios(folder)))
+    print(f"\n{pooler.table(measured)}", flush=True)
+    return all(result.holds for result in measured)
 
 
 def _floods(folder: Path, *, effort: floods.Effort) -> bool:
     folder.mkdir()
-    found = uvloop.run(_interruptible(floods.flooded(folder, effort=effort)))
-    print(f"\n{floods.table(found)}", flush=True)
-    return all(one.holds for one in found)
+    measured = uvloop.run(_interruptible(floods.run_floods(folder, effort=effort)))
+    print(f"\n{floods.table(measured)}", flush=True)
+    return all(result.holds for result in measured)
 
 
 def _hostile(folder: Path, *, effort: hostile.Effort) -> bool:
     folder.mkdir()
-    found = uvloop.run(_interruptible(hostile.tried(folder, effort=effort)))
-    print(f"\n{hostile.table(found)}", flush=True)
-    return found.holds
+    result = uvloop.run(_interruptible(hostile.run_scenarios(folder, effort=effort)))
+    print(f"\n{hostile.table(result)}", flush=True)
+    return result.holds
 
 
 async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
     seconds = fuzz.QUICK_SECONDS if quick else fuzz.FULL_SECONDS
-    report = await fuzz.fuzzed(folder, seconds=seconds, dice=random.Random(seed))
+    report = await fuzz.run_fuzzing(folder, seconds=seconds, dice=random.Random(seed))
     print("\n" + "\n".join((report.line, *report.faults)), flush=True)
     return report.holds
 
@@ -170,12 +174,12 @@ async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
 async def _matrix(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
     results: list[Result] = []
     for kafka, servers in _STAGES:
-        scenarios = [one for one in chosen if (one.kafka, one.servers) == (kafka, servers)]
+        scenarios = [candidate for candidate in chosen if (candidate.kafka, candidate.servers) == (kafka, servers)]
         if scenarios:
             name = f"{servers.name.lower()}-{'kafka' if kafka else 'log'}"
             async with Stage(folder / name, kafka=kafka, servers=servers, dice=random.Random(seed)) as stage:
                 for scenario in scenarios:
-                    results.append(await played(stage, scenario, effort=effort))
+                    results.append(await play_scenario(stage, scenario, effort=effort))
                     _show(results[-1])
     return results
 
@@ -188,27 +192,32 @@ def _show(result: Result) -> None:
     )
     for violation in result.violations:
         print(f"  VIOLATED: {violation}")
-    for one in result.found:
-        behaviours = ", ".join(f"{name} {times}" for name, times in sorted(one.receiver.behaviours.items()))
+    for findings in result.findings:
+        behaviours = ", ".join(f"{name} {times}" for name, times in sorted(findings.receiver.behaviours.items()))
         print(
-            f"  {one.receiver.name:<9} sent {one.requests}, unique {one.unique}, repeats {one.repeats}, lost {one.lost},"
-            f" out of order {one.disordered}, unknown {one.unknown}, wrong {one.wrong} ({behaviours})"
+            f"  {findings.receiver.name:<9} sent {findings.requests}, unique {findings.unique}, repeats {findings.repeats},"
+            f" lost {findings.lost}, out of order {findings.disordered}, unknown {findings.unknown},"
+            f" wrong {findings.wrong} ({behaviours})"
         )
     print(f"  commit to receipt, p50 / p99: {latency(result)} ms; everything from before the end of the last fault arrived")
     print(f"  {result.settled:.1f} s after it at healthy receivers, {result.recovered:.1f} s after it at the others", flush=True)
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:
-    found = result.found
+    findings = result.findings
     counted = [result.acknowledged, result.logged]
-    counted += [sum(one.requests for one in found), sum(one.unique for one in found), sum(one.repeats for one in found)]
-    counted += [sum(one.lost for one in found), sum(one.disordered for one in found)]
-    counted += [result.unlogged + sum(one.unknown + one.wrong for one in found)]
+    counted += [
+        sum(receiver.requests for receiver in findings),
+        sum(receiver.unique for receiver in findings),
+        sum(receiver.repeats for receiver in findings),
+    ]
+    counted += [sum(receiver.lost for receiver in findings), sum(receiver.disordered for receiver in findings)]
+    counted += [result.unlogged + sum(receiver.unknown + receiver.wrong for receiver in findings)]
     seconds = f"{result.settled:.1f}; {result.recovered:.1f}"
     return (result.scenario.name, *map(str, counted), seconds, latency(result), "yes" if result.holds else "NO")
 

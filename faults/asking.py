@@ -1,4 +1,4 @@
-"""Requests over HTTP that are sent again, to any process, until they are answered."""
+"""HTTP requests that are repeated, to any process, until they are answered."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _AGAIN: Final = 0.2
 
 @dataclass(slots=True)
 class Answered:
-    """`repeated` were sent again for want of an answer."""
+    """The number of answered commands, and of requests that were `repeated` for lack of an answer."""
 
     commands: int = 0
     repeated: int = 0
 
 
 class Asking:
-    """Counts in `tally`."""
+    """Sends requests and counts them in `tally`."""
 
     def __init__(self, addresses: Sequence[str], *, tally: Answered, dice: random.Random) -> None:
         self._addresses = addresses
@@ -39,7 +39,7 @@ class Asking:
     async def answer(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str], fine: Sequence[int] = ()
     ) -> tuple[int, Any]:
-        """The status, which is 2xx or one of `fine`, and the JSON."""
+        """Return the status, which is 2xx or one of `fine`, and the JSON of the answer."""
         while True:
             try:
                 async with self._http.request(

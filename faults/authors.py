@@ -1,4 +1,4 @@
-"""Clients who act beside each other, each one thing after another with pauses, until all is answered."""
+"""Concurrent clients that act one step after another, with pauses, until all steps are answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Act = Callable[[], Awaitable[None]]
 
 
 class Authors:
-    """`authors` of them do together so much `per_second`. What they ask goes through `asking`."""
+    """A number of `authors` that together perform `per_second` acts. Their requests are sent through `asking`."""
 
     def __init__(self, *, authors: int, per_second: float, dice: random.Random) -> None:
         self._count = authors
@@ -33,7 +33,7 @@ class Authors:
 
     @property
     def over(self) -> bool:
-        """All is answered, or something was not understood."""
+        """True if all requests are answered, or an answer was not understood."""
         return self._authors.done()
 
     @property

@@ -1,4 +1,4 @@
-"""Jobs with a callback, as load beside the Events: they are paused, resumed and broken off, and never run."""
+"""Jobs with a callback, as load next to the Events. They are paused, resumed and broken off, and never run."""
 
 from __future__ import annotations
 
@@ -40,11 +40,14 @@ class JobLoad:
         self._authors: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """The first job makes the callback. It gets a new secret, since the first one is never shown."""
+        """Submit the first job, which creates the callback, and give the callback a new secret, since the first one is
+        never shown."""
         async with aiohttp.ClientSession(headers=_HEADERS) as http:
             await self._submit(http)
-        found = (await self._stage.request("GET", "/api/webhook/callback/"))["results"]
-        self._receiver.webhook = next(UUID(one["id"]) for one in found if one["webhookUrl"] == self._receiver.url)
+        callbacks = (await self._stage.request("GET", "/api/webhook/callback/"))["results"]
+        self._receiver.webhook = next(
+            UUID(callback["id"]) for callback in callbacks if callback["webhookUrl"] == self._receiver.url
+        )
         made = await self._stage.request("POST", f"/api/webhook/{self._receiver.webhook}/secret/")
         self._receiver.secret = b64decode(made["secret"].removeprefix("whsec_"))
         self._authors = [asyncio.create_task(self._author()) for _ in range(_AUTHORS)]
@@ -85,7 +88,7 @@ class JobLoad:
 
 
 def job_notices(conninfo: str, after: int) -> list[Notification]:
-    """What the callback of every job after that position must get. Blocks."""
+    """Return the notices that the callback of every job after that position must get. This blocks."""
     with psycopg.connect(conninfo) as connection:
         rows = connection.execute(_EVENTS, (after,)).fetchall()
     mapper, jobs, notices = EventMapper(catalogue()), dict[str, Job](), list[Notification]()

@@ -1,7 +1,7 @@
-"""Films of playlists under faults: each that is completed shows every frame of its items in order, and nothing else is published.
+"""Films of playlists under faults: each completed film shows every frame of its items in order, and nothing else is published.
 
-Media lie in a directory, and then in S3, where an S3 server is installed; workers are killed and frozen in the middle of items. Of
-one film a source is replaced meanwhile. Then a playlist of many items is composed, and one on a disk that is too small.
+Media are stored in a directory, and then in S3, if an S3 server is installed; workers are killed and frozen during items. A source
+of one film is replaced meanwhile. Then a playlist of many items is composed, and one on a disk that is too small.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PATIENCE: Final = 600.0
 _SMALL: Final = 24 << 20
 _CHANGED: Final = "was changed while the film was made"
 _LOST: Final = "was lost 2 times in a row"
-"""The engine gives up then: the task may be the cause."""
+"""The reason with which the engine gives up a task that may itself cause the loss of workers."""
 _UNENDED: Final = "SELECT count(*) FROM job_view WHERE state NOT IN (2, 4)"
 _COLUMNS: Final = (
     "scenario",
@@ -82,7 +82,8 @@ QUICK: Final = Amount(3, 16, 60, Faults(kills=1, freezes=1, restarts=1, outages=
 
 @dataclass
 class Result:
-    """A scenario's figures. `wrong` are sentences; `memory` (MiB) and `descriptors` of one process of steps."""
+    """The figures of a scenario. `wrong` holds sentences; `memory` (in MiB) and `descriptors` are the most of one
+    process of steps."""
 
     name: str
     films: int
@@ -102,7 +103,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class _Film:
-    """What is asked for, and what it is to show."""
+    """A requested film, and the frames that it must show."""
 
     content_id: str
     items: Sequence[dict[str, Any]]
@@ -110,11 +111,11 @@ class _Film:
     changing: bool
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
-    """In a directory, in S3, with many items, and on a small disk."""
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Run the scenarios in a directory, in S3, with many items, and on a small disk."""
     amount = QUICK if quick else FULL
-    results = [await _played(folder / NAME, NAME, amount, seed=seed, bucket=None)]
-    tell(_told(results[-1]))
+    results = [await _play_scenario(folder / NAME, NAME, amount, seed=seed, bucket=None)]
+    tell(_describe(results[-1]))
     server = versitygw()
     if server is None:
         tell(f"{NAME}-s3 is not run: versitygw is not installed ({REMEDY})")
@@ -123,19 +124,19 @@ async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], N
         root.mkdir(parents=True)
         with serving(server, root) as endpoint:
             name = f"{NAME}-s3"
-            results.append(await _played(folder / name, name, amount, seed=seed, bucket=new_bucket(endpoint)))
-        tell(_told(results[-1]))
+            results.append(await _play_scenario(folder / name, name, amount, seed=seed, bucket=new_bucket(endpoint)))
+        tell(_describe(results[-1]))
     results.append(await _many(folder / "many", amount.many))
-    tell(_told(results[-1]))
+    tell(_describe(results[-1]))
     if os.geteuid() == 0:
         results.append(await _full(folder / "full"))
-        tell(_told(results[-1]))
+        tell(_describe(results[-1]))
     else:
         tell("a full disk was NOT TRIED: only root mounts a small one")
     return results
 
 
-async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket: BucketAddress | None) -> Result:
+async def _play_scenario(folder: Path, name: str, amount: Amount, *, seed: int, bucket: BucketAddress | None) -> Result:
     dice, made = random.Random(seed), folder / "made"
     await asyncio.to_thread(_sources, made)
     films = [_film(dice, number, amount.items) for number in range(amount.films)]
@@ -156,7 +157,7 @@ async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket:
         await stage.tidy([job.number for job in jobs])
         await asyncio.to_thread(stage.fetch_media)
         for film, job in zip(films, jobs, strict=True):
-            result.wrong += await asyncio.to_thread(_judged, film, job, stage.media_root)
+            result.wrong += await asyncio.to_thread(_judge, film, job, stage.media_root)
         result.wrong += [f"housekeeping leaves {names[0]}" for names in (await asyncio.to_thread(stage.unfinished)).values()]
         result.wrong += filter(None, [(await asyncio.to_thread(verify, stage.database)).reason])
         result.completed = sum(not job.failed for job in jobs)
@@ -166,7 +167,7 @@ async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket:
 
 
 def _sources(folder: Path) -> None:
-    """Two that agree, one of another form, and one that is replaced later."""
+    """Make two sources of the same form, one of another form, and one that is replaced later."""
     for number, options in enumerate(
         ((), (), ("-vf", "scale=192:144:flags=neighbor", "-c:v", "libx264", "-pix_fmt", "yuv420p")), 1
     ):
@@ -175,7 +176,7 @@ def _sources(folder: Path) -> None:
 
 
 def _film(dice: random.Random, number: int, count: int) -> _Film:
-    """The first one is of the source that is replaced, too."""
+    """Return a random film. The last item of the first film uses the source that is replaced."""
     items: list[dict[str, Any]] = []
     shown: list[int] = []
     for place in range(count):
@@ -190,7 +191,7 @@ def _film(dice: random.Random, number: int, count: int) -> _Film:
 
 
 async def _submitted(stage: MediaStage, films: Sequence[_Film]) -> list[int]:
-    """As jobs without an owner."""
+    """Submit the films as jobs without an owner, and return their numbers."""
     inner = core(stage.database, role=None, clock=system_clock)
     await inner.start()
     try:
@@ -222,7 +223,7 @@ async def _jobs(stage: MediaStage, asked: Sequence[int]) -> list[Job]:
 
 
 async def _ended(stage: MediaStage) -> None:
-    """Or not, when patience ends: then the verdict says so."""
+    """Wait until all jobs have ended or patience runs out; the verdict reports unended jobs."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         with suppress(psycopg.Error):
@@ -236,24 +237,29 @@ async def _counted(stage: MediaStage) -> tuple[int, int]:
     return topics["job.task_started"], topics["job.task_lease_expired"]
 
 
-def _judged(film: _Film, job: Job, root: Path) -> list[str]:
+def _judge(film: _Film, job: Job, root: Path) -> list[str]:
     named = f"the film {film.content_id}"
     folder = root / film.content_id
     published = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     if not job.ended:
         return [f"{named} has not ended"]
     if job.failed:
-        told = _LOST in job.reason or (film.changing and _CHANGED in job.reason)
-        return [*([] if told else [f"{named} failed: {job.reason}"]), *([f"{named} failed, and has files"] if published else [])]
+        explained = _LOST in job.reason or (film.changing and _CHANGED in job.reason)
+        return [
+            *([] if explained else [f"{named} failed: {job.reason}"]),
+            *([f"{named} failed, and has files"] if published else []),
+        ]
     listed = json.loads((folder / "metadata.json").read_text())["files"]
-    if {one["name"]: one["size"] for one in listed} != {name: size for name, size in published.items() if name != "metadata.json"}:
+    if {entry["name"]: entry["size"] for entry in listed} != {
+        name: size for name, size in published.items() if name != "metadata.json"
+    }:
         return [f"{named} has other files than metadata.json says"]
     files = (f"{film.content_id}.mp4", "clear/video-96.mp4")
     return [f"{named}: {file} shows other frames" for file in files if numbers(folder / file) != list(film.shown)]
 
 
 async def _many(folder: Path, count: int) -> Result:
-    """A playlist as long as playlists get: what a process of steps needs for it."""
+    """Compose a playlist of the greatest supported length, and measure the resources of a process of steps."""
     await asyncio.to_thread(_sources, folder)
     items = [item(1 + place % 2, start="00:00:01.200", end="00:00:02.400") for place in range(count)]
     result = Result(f"{count} items", 1, count, runs=9)
@@ -276,7 +282,7 @@ async def _many(folder: Path, count: int) -> Result:
 
 
 async def _watched(result: Result) -> None:
-    """The processes of steps below this one, with all that they start."""
+    """Measure the processes of steps below this one, with all their descendants."""
     while True:
         with suppress(OSError, ValueError):
             for process in _below(os.getpid()):
@@ -291,14 +297,14 @@ def _below(ancestor: int) -> list[Path]:
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-    found = {ancestor}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return [Path("/proc", str(pid)) for pid in found - {ancestor}]
+    descendants = {ancestor}
+    while more := {pid for pid, parent in parents.items() if parent in descendants} - descendants:
+        descendants |= more
+    return [Path("/proc", str(pid)) for pid in descendants - {ancestor}]
 
 
 async def _full(folder: Path) -> Result:
-    """The job fails with a sentence, leaves nothing, and succeeds once there is space."""
+    """Check that a job fails with a sentence on a full disk, leaves nothing behind, and succeeds once there is space."""
     result, disk = Result("full disk", 2, 2 * 40), SmallDisk(folder, size=_SMALL)
     await asyncio.to_thread(disk.mount)
     try:
@@ -317,8 +323,8 @@ async def _full(folder: Path) -> Result:
             if isinstance(made, Failed):
                 result.wrong.append(f"with space it ended with {made}")
             result.completed = 1
-            if left := [path for path in _below(os.getpid()) if "ffmpeg" in os.readlink(path / "exe")]:
-                result.wrong.append(f"{len(left)} programs were left")
+            if remaining := [path for path in _below(os.getpid()) if "ffmpeg" in os.readlink(path / "exe")]:
+                result.wrong.append(f"{len(remaining)} programs were left")
         finally:
             await hosts.stop()
     finally:
@@ -327,14 +333,14 @@ async def _full(folder: Path) -> Result:
     return result
 
 
-def _told(result: Result) -> str:
+def _describe(result: Result) -> str:
     return "\n".join(
         (f"\n{result.name}: {result.films} films, {result.completed} completed, {result.refused} refused", *result.wrong)
     )
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown(_COLUMNS, map(_line, results))
 
 

@@ -1,4 +1,4 @@
-"""What a judge has found, counted by kind; and tables of results for docs/reference/guarantees.md."""
+"""The findings of a judge, counted by kind, and tables of results for docs/reference/guarantees.md."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ K = TypeVar("K", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Generic[K]):
-    """How often it was not as it must be. `messages` describes the first of each kind."""
+    """The counts of findings by kind. `messages` describes the first findings of each kind."""
 
     counts: Counter[K]
     messages: Sequence[str]
 
     @classmethod
     def of(cls, findings: Iterable[tuple[K, str]]) -> Verdict[K]:
-        """Of kinds with sentences."""
+        """Return the verdict of findings, each a kind and a sentence."""
         faults: defaultdict[K, list[str]] = defaultdict(list)
         for kind, sentence in findings:
             faults[kind].append(sentence)
@@ -31,5 +31,5 @@ class Verdict(Generic[K]):
 
 
 def markdown(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """As a table."""
+    """Return a Markdown table."""
     return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))

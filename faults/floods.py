@@ -1,9 +1,9 @@
-"""Floods by clients: large jobs and Events, lists that everybody may ask for, responses that nobody reads, endless heads.
+"""Floods by clients: large jobs and Events, lists that anyone may request, responses that are not read, endless heads.
 
-What is measured is the memory of all Python processes of `medialedger up` together, and how long `/livez` takes meanwhile. Memory
-is PSS: a page that processes share is counted once. They are forked, so by RSS the same code counts for each of them, and all of a
-process twice in the moments in which it starts another. The fork server of the tests, which the first process comes from and shares
-pages with, is counted too.
+The scenario measures the memory of all Python processes of `medialedger up` together, and how long `/livez` takes meanwhile. Memory
+is PSS: a page that processes share is counted once. The processes are forked, so by RSS the same code would count for each of them,
+and all of a process twice at the moment when it starts another. The fork server of the tests, from which the first process is
+forked and with which it shares pages, is counted too.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tests.e2e.product import migrated_home, products
 
 NAME: Final = "floods"
 MEANING: Final = (
-    "large jobs and Events, lists without a key, responses that nobody reads, endless heads; memory and the time of /livez"
+    "large jobs and Events, lists without a key, unread responses, endless heads; memory and the time of /livez"
 )
 MEMORY: Final = 512
-"""MiB of all Python processes together."""
+"""The limit in MiB of all Python processes together."""
 PATIENCE: Final = 1.0
-"""Seconds within which `/livez` must answer, on a machine that the floods share with those who make them."""
+"""The number of seconds within which `/livez` must answer, on a machine that the floods share with the clients that cause them."""
 _KEY: Final = "an-admin-key-of-the-floods"
 _LARGE: Final = 1_000_000
 
@@ -53,7 +53,7 @@ QUICK: Final = Effort(jobs=120, events=40, listing=8, unread=100, heads=20, seco
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """The most that was measured during one flood, and what went wrong. Memory is in MiB."""
+    """The maxima that were measured during one flood, and the faults. Memory is in MiB."""
 
     name: str
     memory: float
@@ -66,9 +66,10 @@ class Flooded:
 
 
 class Watch:
-    """Looks at the memory of a process and its descendants, and at `/livez`, in a thread of its own, until it is closed.
+    """Measures the memory of a process and its descendants, and `/livez`, in separate threads, until it is closed.
 
-    `apart`: processes with this in their command line do not count."""
+    Processes with the text `apart` in their command line do not count.
+    """
 
     def __init__(self, process: int, address: str, *, apart: str = "") -> None:
         self._process = process
@@ -95,12 +96,13 @@ class Watch:
 
     @property
     def processor(self) -> tuple[float, float]:
-        """Seconds that the process has had a processor, and that it has waited for one, as on a machine with other work."""
+        """The seconds for which the process has had a processor, and for which it has waited for one, as on a machine with other
+        work."""
         used, waited, _ = Path(f"/proc/{self._process}/schedstat").read_text().split()
         return int(used) / 1e9, int(waited) / 1e9
 
     def since(self) -> tuple[float, float]:
-        """Of these, how many since `begin`."""
+        """Return the same seconds, counted since `begin`."""
         now = self.processor
         return now[0] - self._begun[0], now[1] - self._begun[1]
 
@@ -133,7 +135,7 @@ def _parent(process: int) -> int:
 
 
 def _descendants(process: int) -> Iterator[int]:
-    """With the process itself; only those that run Python."""
+    """Yield the process and its descendants, if they run Python."""
     parents: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -143,11 +145,11 @@ def _descendants(process: int) -> Iterator[int]:
                 continue
     waiting = [process]
     while waiting:
-        one = waiting.pop()
-        waiting += parents.get(one, ())
+        descendant = waiting.pop()
+        waiting += parents.get(descendant, ())
         try:
-            if os.path.basename(os.readlink(f"/proc/{one}/exe")).startswith("python"):
-                yield one
+            if os.path.basename(os.readlink(f"/proc/{descendant}/exe")).startswith("python"):
+                yield descendant
         except OSError:
             continue
 
@@ -160,7 +162,7 @@ def _command(process: int) -> bytes:
 
 
 def _memory(process: int) -> int:
-    """Its share in bytes; 0 when it has ended."""
+    """Return the memory share of a process in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -169,7 +171,7 @@ def _memory(process: int) -> int:
 
 
 class Clients:
-    """Those who flood. What they are sent is read and dropped, or not read."""
+    """The clients that cause floods. They read and drop their responses, or do not read them."""
 
     def __init__(self, address: str, effort: Effort) -> None:
         parts = urlsplit(address)
@@ -179,7 +181,7 @@ class Clients:
         self.faults: list[str] = []
 
     async def jobs(self) -> None:
-        """Of a megabyte, which are refused, and as large as they may be."""
+        """Submit jobs of a megabyte, which are refused, and jobs of the largest permitted size."""
         arrays: list[Any] = [[]]
         for size, expected in ((_LARGE, 400), (60_000, 200)):
             parameters = {"content_id": "film", "url": "http://127.0.0.1:1/a", "custom_data": arrays * (size // 4)}
@@ -204,12 +206,12 @@ class Clients:
         await asyncio.gather(*(once() for _ in range(times)))
 
     async def all_at_once(self) -> None:
-        """Lists, responses that are not read, and heads, for a while."""
+        """Request lists, leave responses unread, and send endless heads, for a while."""
         lists = ["/engine/jobs?items=1000", "/api/event/?pageSize=20", "/api/event/?pageSize=1000"]
         callers = [self._listing(lists[number % 2 * (number % 3)]) for number in range(self._effort.listing)]
         unread = [self._unread(lists[number % 2]) for number in range(self._effort.unread)]
         heads = [self._head() for _ in range(self._effort.heads)]
-        tasks = [asyncio.create_task(one) for one in (*callers, *unread, *heads)]
+        tasks = [asyncio.create_task(act) for act in (*callers, *unread, *heads)]
         await asyncio.wait(tasks, timeout=self._effort.seconds)
         for task in tasks:
             task.cancel()
@@ -223,7 +225,7 @@ class Clients:
                     pass
 
     async def _unread(self, path: str) -> None:
-        """Again when the connection was closed."""
+        """Request a list without reading it, again whenever the connection was closed."""
         while True:
             async with self._connection() as (_, writer):
                 writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -248,7 +250,7 @@ class Clients:
 
 
 class _Connection:
-    """A connection that may be closed by the server at any time."""
+    """A connection that the server may close at any time."""
 
     def __init__(self, host: str, port: int) -> None:
         self._where = host, port
@@ -265,9 +267,9 @@ class _Connection:
         return kind is not None and issubclass(kind, OSError)
 
 
-async def flooded(folder: Path, *, effort: Effort) -> list[Flooded]:
-    """One flood after another against one product, which keeps what the ones before have left."""
-    found: list[Flooded] = []
+async def run_floods(folder: Path, *, effort: Effort) -> list[Flooded]:
+    """Run one flood after another against one product, which keeps the data of the earlier floods."""
+    results: list[Flooded] = []
     with products() as made:
         product = await asyncio.to_thread(made.start(migrated_home(folder / "home"), admin_api_key=_KEY).until_ready)
         watch, clients = Watch(product.process.pid, product.address), Clients(product.address, effort)
@@ -275,7 +277,7 @@ async def flooded(folder: Path, *, effort: Effort) -> list[Flooded]:
         async def flood(name: str, act: Callable[[], Awaitable[None]]) -> None:
             watch.begin()
             await act()
-            found.append(Flooded(name, watch.memory, watch.slowest, [*sorted(watch.faults), *clients.faults[:3]]))
+            results.append(Flooded(name, watch.memory, watch.slowest, [*sorted(watch.faults), *clients.faults[:3]]))
 
         try:
             await flood("before", lambda: asyncio.sleep(1))
@@ -286,12 +288,12 @@ async def flooded(folder: Path, *, effort: Effort) -> list[Flooded]:
         finally:
             await asyncio.to_thread(watch.close)
             await clients.http.aclose()
-    return found
+    return results
 
 
-def table(found: Sequence[Flooded]) -> str:
+def table(results: Sequence[Flooded]) -> str:
     lines = []
-    for one in found:
-        holds = "yes" if one.holds else f"NO {'; '.join(one.faults)}"
-        lines.append((one.name, f"{one.memory:.0f}", f"{one.slowest * 1000:.0f} ms", holds))
+    for result in results:
+        holds = "yes" if result.holds else f"NO {'; '.join(result.faults)}"
+        lines.append((result.name, f"{result.memory:.0f}", f"{result.slowest * 1000:.0f} ms", holds))
     return markdown(("flood", f"MiB, of {MEMORY}", "slowest /livez", "holds"), lines)

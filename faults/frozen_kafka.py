@@ -1,7 +1,7 @@
-"""Events go on the air and off beside a broker that is frozen again and again. Nothing of that waits for the broker.
+"""Events go on and off the air while a broker is frozen again and again. Nothing of that waits for the broker.
 
-What they write is counted at the publishing points, as in `on_air`, whose figures these are. An Event that waited for the
-broker would be late.
+Writes are counted at the publishing points, as in `on_air`, whose figures these are. An Event that waited for the broker would be
+late.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ QUICK: Final = on_air.Effort(3, (6, 15), Faults(broker_freezes=2))
 table = on_air.table
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> Sequence[on_air.Result]:
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> Sequence[on_air.Result]:
     effort = QUICK if quick else FULL
-    result = await on_air.played(folder / NAME, NAME, kafka=True, servers=Servers.ALONE, seed=seed, effort=effort, limits=LIMITS)
-    tell(on_air.described(result))
+    result = await on_air.play_scenario(
+        folder / NAME, NAME, kafka=True, servers=Servers.ALONE, seed=seed, effort=effort, limits=LIMITS
+    )
+    tell(on_air.describe(result))
     return [result]

@@ -1,7 +1,7 @@
-"""The key provider under documents that are wrong in every way. No crash, no 5xx, no key in any log.
+"""The key provider under documents that are wrong in every way: no crash, no 5xx, no key in any log.
 
-The whole application in this process, on a PostgreSQL of its own. What it logs goes to a file, which is searched at the end for
-every content key that was given out.
+The whole application runs in this process, on a separate PostgreSQL. Its log goes to a file, which is searched at the end for every
+content key that was returned.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ _CLIENTS: Final = (*("packager",) * 30, "other", "nobody", "%00", "a%2Fb", "x" *
 
 @dataclass
 class Report:
-    """What came of it. `faults` are what must not be, each with the file that holds what was sent."""
+    """The result. `faults` are violations, each with the file that holds the document."""
 
     documents: int = 0
     understood: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     keys: set[bytes] = field(default_factory=set, repr=False)
     in_order: list[bytes] = field(default_factory=list, repr=False)
-    """The same, to draw from."""
+    """The keys in the order in which they were returned, for drawing from them."""
     in_logs: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -109,48 +109,48 @@ class Question:
     headers: Sequence[tuple[bytes, bytes]]
 
 
-async def fuzzed(folder: Path, *, seconds: float, dice: random.Random) -> Report:
-    """`seconds` are of this process's CPU. The folder is there, and empty."""
-    report, said = Report(), folder / "log"
-    with said.open("w") as stream, _everything_logged(stream):
+async def run_fuzzing(folder: Path, *, seconds: float, dice: random.Random) -> Report:
+    """Fuzz for `seconds` of this process's CPU. The folder must exist and be empty."""
+    report, log = Report(), folder / "log"
+    with log.open("w") as stream, _everything_logged(stream):
         async with _provider(folder, stream) as (http, key):
             mutator = _mutator(dice, report.in_order)
             until = time.process_time() + seconds
             while time.process_time() < until and len(report.faults) < _MOST_FAULTS:
                 questions = [_question(mutator, dice, key) for _ in range(_AT_ONCE)]
-                answers = await asyncio.gather(*(_request(http, one) for one in questions))
+                answers = await asyncio.gather(*(_request(http, asked) for asked in questions))
                 for question, answer in zip(questions, answers, strict=True):
                     _note(question, answer, report, folder)
-    with said.open() as stream:
+    with log.open() as stream:
         _search(stream, report)
     return report
 
 
 def _search(log: Iterable[str], report: Report) -> None:
-    found: set[bytes] = set()
+    leaked: set[bytes] = set()
     for line in log:
-        found.update(key for key in held(line) if key in report.keys)
+        leaked.update(key for key in possible_keys(line) if key in report.keys)
         if '"level":"ERROR"' in line or '"level":"CRITICAL"' in line:
             report.faults.append(f"the log has an error: {line[:300]}")
-    report.in_logs = len(found)
+    report.in_logs = len(leaked)
 
 
 @asynccontextmanager
 async def _provider(folder: Path, stream: TextIO) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
-    """The product, a caller, and the key of the client `packager`."""
+    """Yield an HTTP client of the product, and the key of the client `packager`."""
     server = EmbeddedPostgres(folder / "database")
     outbound = GuardedClient([ip_network("127.0.0.0/8")])
     try:
         address = await asyncio.to_thread(server.start)
         inner = core(address, role=await prepare(address))
         siblings = Alone(inner.registry, per_second=_UNLIMITED)
-        known = services(
+        container = services(
             inner, address, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(folder), siblings=siblings
         )
-        usage, request_log = known[UsageRecorder], RequestLog(stream, clock=inner.clock)
+        usage, request_log = container[UsageRecorder], RequestLog(stream, clock=inner.clock)
         await inner.start()
         await usage.start()
-        application = assembled(inner, known, request_log=request_log, registry=inner.registry)
+        application = assembled(inner, container, request_log=request_log, registry=inner.registry)
         key = await introduce(inner, "packager", "keys")
         await introduce(inner, "other", "keys")
         transport = httpx.ASGITransport(app=application)
@@ -166,7 +166,7 @@ async def _provider(folder: Path, stream: TextIO) -> AsyncIterator[tuple[httpx.A
 
 @contextmanager
 def _everything_logged(stream: TextIO) -> Iterator[None]:
-    """Whatever anyone says, also what the product would leave out; only our own caller is silent."""
+    """Log all messages, including those that the product would omit; only the HTTP client of this test is silent."""
     handler, root = logging.StreamHandler(stream), logging.getLogger()
     handler.setFormatter(JsonFormatter())
     level = root.level
@@ -219,13 +219,13 @@ def _note(question: Question, answer: httpx.Response | Exception, report: Report
 
 
 def _past_the_parser(answer: httpx.Response) -> bool:
-    """Codes that end in 0 are the surface's own: it had not looked at the document."""
+    """Return True if the document was read. Codes that end in 0 are the surface's own, raised before it looks at the document."""
     code = str(answer.headers.get("x-error-code", ""))
     return answer.status_code == 200 or not (code.endswith("0") or code in _PARSER)
 
 
 def _given(answer: httpx.Response, report: Report) -> str | None:
-    """Notes the keys of an answer; what is wrong with it."""
+    """Record the keys of an answer, and return its fault, if any."""
     try:
         root = etree.fromstring(answer.content)
         keys = [b64decode(plain.text or "", validate=True) for plain in root.iter(f"{{{PSKC}}}PlainValue")]
@@ -234,7 +234,7 @@ def _given(answer: httpx.Response, report: Report) -> str | None:
     if any(len(key) != _KEY_BYTES for key in keys):
         return "an answer has a key that is not 16 bytes long"
     if keys and root.find(f"{{{CPIX}}}DeliveryDataList") is not None:
-        return "keys are in the clear where encryption was asked for"
+        return "keys are in plain text although encryption was requested"
     report.in_order.extend(key for key in dict.fromkeys(keys) if key not in report.keys)
     report.keys.update(keys)
     return None
@@ -245,13 +245,13 @@ def _wrong_refusal(answer: httpx.Response, report: Report) -> str | None:
         return f"status {answer.status_code}"
     if len(answer.content) > _LONGEST or answer.text.count("\n") != 1 or not answer.text.endswith("\n"):
         return f"a refusal is not one short line: {answer.text[:400]!r}"
-    if any(key in report.keys for key in held(answer.text)):
+    if any(key in report.keys for key in possible_keys(answer.text)):
         return f"a refusal holds a key: {answer.text!r}"
     return None
 
 
-def held(text: str) -> Iterator[bytes]:
-    """All that might be 16 bytes, as hex or base64, at any place of the text."""
+def possible_keys(text: str) -> Iterator[bytes]:
+    """Yield everything that might be 16 bytes, in hexadecimal or Base64, at any place of the text."""
     for run in _HEX.findall(text):
         for place in range(len(run) - 31):
             yield bytes.fromhex(run[place : place + 32])

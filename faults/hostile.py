@@ -1,7 +1,7 @@
-"""Everything hostile at once beside healthy work: ill receivers, slow connections, searches, large jobs and a full disk.
+"""All hostile acts at once next to healthy work: ill receivers, slow connections, searches, large jobs and a full disk.
 
-The healthy side is measured alone first, in the same run. Its latencies are those of responses of the API, and from the request of
-a write to its notification at a receiver. What is hostile runs in a process of its own, but on the same processors.
+The healthy side is first measured alone, in the same run. Its latencies are those of responses of the API, and from the request of
+a write to its notification at a receiver. The hostile side runs in a separate process, but on the same processors.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from faults.verdict import percentile
 from tests.e2e.product import products
 
 NAME: Final = "hostile"
-MEANING: Final = "ill receivers, slow connections, searches, large jobs and a full disk at once, beside healthy work"
+MEANING: Final = "ill receivers, slow connections, searches, large jobs and a full disk at once, next to healthy work"
 FACTOR: Final = 5.0
-"""The p99 beside what is hostile may be so many times the p99 alone."""
+"""The limit of the ratio between the p99 next to the hostile side and the p99 alone."""
 BACK: Final = 10.0
-"""Seconds after the end of what is hostile until all healthy work has arrived."""
+"""The number of seconds after the end of the hostile side within which all healthy work must arrive."""
 _KEY: Final = "an-admin-key-beside-the-hostile"
 _STEPS: Final = "workers.jobs.host"
 _PATIENCE: Final = 120.0
@@ -39,13 +39,13 @@ _PATIENCE: Final = 120.0
 
 class Effort(NamedTuple):
     per_second: float
-    """Healthy writes; as many reads, and a fifth as many jobs."""
+    """The healthy writes per second; there are as many reads, and a fifth as many jobs."""
     alone: float
-    beside: float
+    attacked: float
 
 
-FULL: Final = Effort(per_second=10, alone=30, beside=120)
-QUICK: Final = Effort(per_second=10, alone=8, beside=20)
+FULL: Final = Effort(per_second=10, alone=30, attacked=120)
+QUICK: Final = Effort(per_second=10, alone=8, attacked=20)
 
 
 @dataclass
@@ -59,9 +59,9 @@ class Measured:
 @dataclass
 class Result:
     disk: str
-    """What became of the full disk."""
+    """The outcome of the full disk."""
     alone: Measured = field(default_factory=Measured)
-    beside: Measured = field(default_factory=Measured)
+    attacked: Measured = field(default_factory=Measured)
     lost: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     done: dict[str, int] = field(default_factory=dict)
@@ -70,27 +70,29 @@ class Result:
     back: float = 0.0
     used: float = 0.0
     waited: float = 0.0
-    """Seconds in which the product had a processor, or waited for one, beside what is hostile. Where it waits for long, other work
-    of the machine is measured too."""
+    """The seconds for which the product had a processor, or waited for one, next to the hostile side. If it waits for long, other
+    work of the machine is measured too."""
 
     @property
     def violations(self) -> list[str]:
-        found = [*self.lost[:3], *self.faults[:3]]
-        found += [f"{what}: {times:.1f} times as long" for what, times in self.times.items() if times > FACTOR]
+        broken = [*self.lost[:3], *self.faults[:3]]
+        broken += [f"{what}: {times:.1f} times as long" for what, times in self.times.items() if times > FACTOR]
         if self.memory > MEMORY:
-            found.append(f"{self.memory:.0f} MiB")
+            broken.append(f"{self.memory:.0f} MiB")
         if self.back > BACK:
-            found.append(f"back after {self.back:.1f} s")
-        return found
+            broken.append(f"back after {self.back:.1f} s")
+        return broken
 
     @property
     def times(self) -> dict[str, float]:
-        """How many times as long as alone, at p99."""
+        """The ratios of the p99 under attack to the p99 alone."""
         pairs = {
-            "responses": (self.alone.responses, self.beside.responses),
-            "deliveries": (self.alone.deliveries, self.beside.deliveries),
+            "responses": (self.alone.responses, self.attacked.responses),
+            "deliveries": (self.alone.deliveries, self.attacked.deliveries),
         }
-        return {name: percentile(sorted(beside), 0.99) / percentile(sorted(alone), 0.99) for name, (alone, beside) in pairs.items()}
+        return {
+            name: percentile(sorted(attacked), 0.99) / percentile(sorted(alone), 0.99) for name, (alone, attacked) in pairs.items()
+        }
 
     @property
     def holds(self) -> bool:
@@ -98,7 +100,7 @@ class Result:
 
 
 class Healthy:
-    """Writes, reads and jobs at an even pace, and a receiver that is well. `measured` is where latencies go."""
+    """Writes, reads and jobs at an even pace, and a healthy receiver. Latencies are added to `measured`."""
 
     def __init__(self, http: aiohttp.ClientSession, result: Result) -> None:
         self._http = http
@@ -115,7 +117,7 @@ class Healthy:
 
     @asynccontextmanager
     async def receiver(self) -> AsyncIterator[None]:
-        """Also the host of the jobs' files."""
+        """Run the receiver, which is also the host of the jobs' files."""
         application = web.Application()
         application.router.add_post("/hook", self._notified)
         application.router.add_get("/file", self._file)
@@ -130,7 +132,7 @@ class Healthy:
             await runner.cleanup()
 
     async def work(self, seconds: float, per_second: float) -> None:
-        """Requests begin when it is their time, whether earlier ones have been answered or not."""
+        """Begin each request when its time comes, even if earlier ones have not been answered."""
         begun = time.monotonic()
         for number in range(int(seconds * per_second)):
             await asyncio.sleep(max(0.0, begun + number / per_second - time.monotonic()))
@@ -192,19 +194,19 @@ class Healthy:
         return web.Response(body=b"x" * 100_000)
 
     async def jobs_ended(self) -> bool:
-        """Whether all have. Those that failed are lost."""
+        """Return True if all jobs have ended. Failed jobs count as lost."""
         while self.jobs:
             job = min(self.jobs)
-            found = await self.ask("GET", f"/engine/jobs/{job}")
-            if found is None or found["queue_state"] != "completed":
+            answer = await self.ask("GET", f"/engine/jobs/{job}")
+            if answer is None or answer["queue_state"] != "completed":
                 return False
             self.jobs.discard(job)
-            if found["failed"]:
+            if answer["failed"]:
                 self._result.lost.append(f"job {job} failed")
         return True
 
 
-async def tried(folder: Path, *, effort: Effort) -> Result:
+async def run_scenarios(folder: Path, *, effort: Effort) -> Result:
     disk = SmallDisk(folder / "media") if os.geteuid() == 0 else None
     result = Result("filled" if disk is not None else "NOT TRIED: only root mounts a small disk")
     if disk is not None:
@@ -216,7 +218,7 @@ async def tried(folder: Path, *, effort: Effort) -> Result:
             await asyncio.to_thread(product.until_ready)
             watch = Watch(product.process.pid, product.address, apart=_STEPS)
             try:
-                await _played(product.address, result, disk=disk, effort=effort, watch=watch)
+                await _play_scenario(product.address, result, disk=disk, effort=effort, watch=watch)
             finally:
                 await asyncio.to_thread(watch.close)
             result.memory, result.slowest = watch.memory, watch.slowest
@@ -227,7 +229,7 @@ async def tried(folder: Path, *, effort: Effort) -> Result:
     return result
 
 
-async def _played(address: str, result: Result, *, disk: SmallDisk | None, effort: Effort, watch: Watch) -> None:
+async def _play_scenario(address: str, result: Result, *, disk: SmallDisk | None, effort: Effort, watch: Watch) -> None:
     timeout = aiohttp.ClientTimeout(60)
     async with aiohttp.ClientSession(address, headers={"API-KEY": _KEY, "client": "admin"}, timeout=timeout) as http:
         healthy = Healthy(http, result)
@@ -239,10 +241,10 @@ async def _played(address: str, result: Result, *, disk: SmallDisk | None, effor
             await healthy.answered()
             watch.begin()
             side = await _begun(address, stranger["key"])
-            healthy.measured = result.beside
+            healthy.measured = result.attacked
             if disk is not None:
-                filling = asyncio.create_task(_filled(disk, effort.beside))
-            await healthy.work(effort.beside, effort.per_second)
+                filling = asyncio.create_task(_filled(disk, effort.attacked))
+            await healthy.work(effort.attacked, effort.per_second)
             if disk is not None:
                 await filling
             ended, _ = await side.communicate(b"")
@@ -270,7 +272,7 @@ async def _begun(address: str, key: str) -> asyncio.subprocess.Process:
 
 
 async def _filled(disk: SmallDisk, seconds: float) -> None:
-    """In the middle of the time."""
+    """Fill the disk in the middle of the time."""
     await asyncio.sleep(seconds / 3)
     await asyncio.to_thread(disk.fill)
     await asyncio.sleep(seconds / 3)
@@ -278,7 +280,7 @@ async def _filled(disk: SmallDisk, seconds: float) -> None:
 
 
 async def _back(healthy: Healthy, result: Result) -> None:
-    """Until all that was sent has arrived and all jobs have ended, or too long."""
+    """Wait until all notifications have arrived and all jobs have ended, for a limited time."""
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until and not (await healthy.jobs_ended() and not healthy.sent):  # noqa: ASYNC110 - a limit of the scenario
         await asyncio.sleep(0.2)
@@ -287,26 +289,26 @@ async def _back(healthy: Healthy, result: Result) -> None:
 
 
 def table(result: Result) -> str:
-    def line(name: str, alone: Sequence[float], beside: Sequence[float]) -> Sequence[str]:
-        figures = [f"{percentile(sorted(one), share) * 1000:.0f}" for one in (alone, beside) for share in (0.5, 0.99)]
-        return (name, str(len(beside)), *figures, f"{result.times[name]:.1f}")
+    def line(name: str, alone: Sequence[float], attacked: Sequence[float]) -> Sequence[str]:
+        figures = [f"{percentile(sorted(cells), share) * 1000:.0f}" for cells in (alone, attacked) for share in (0.5, 0.99)]
+        return (name, str(len(attacked)), *figures, f"{result.times[name]:.1f}")
 
     lines: list[Sequence[str]] = [
         ("healthy", "number", "p50 alone, ms", "p99", "p50 beside, ms", "p99", "times at p99"),
         ("---",) * 7,
     ]
     lines += [
-        line("responses", result.alone.responses, result.beside.responses),
-        line("deliveries", result.alone.deliveries, result.beside.deliveries),
+        line("responses", result.alone.responses, result.attacked.responses),
+        line("deliveries", result.alone.deliveries, result.attacked.deliveries),
     ]
     done = ", ".join(f"{what} {number}" for what, number in result.done.items())
     return "\n".join(
         (
-            *("| " + " | ".join(one) + " |" for one in lines),
+            *("| " + " | ".join(cells) + " |" for cells in lines),
             f"lost {len(result.lost)}; {result.memory:.0f} MiB of {MEMORY}; slowest /livez {result.slowest * 1000:.0f} ms;"
             f" back after {result.back:.1f} s; disk {result.disk};"
             f" {result.used:.1f} s on a processor, {result.waited:.1f} s waiting for one",
             done,
-            *(f"VIOLATED: {one}" for one in result.violations),
+            *(f"VIOLATED: {cells}" for cells in result.violations),
         )
     )

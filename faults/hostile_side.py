@@ -1,7 +1,7 @@
 """The hostile side of the scenario `hostile`: ill receivers, slow connections, searches and large jobs at the same time.
 
-`python -m faults.hostile_side ADDRESS` is a process of its own. It reads its key from standard input, writes `begun` when all of it
-is under way, ends with its input, and then writes as JSON what it did.
+`python -m faults.hostile_side ADDRESS` is a separate process. It reads its key from standard input, writes `begun` when all acts
+are in progress, ends with its input, and then writes the counts of its acts as JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ARRAYS: Final = 15_000
 
 
 class HostileSide:
-    """`done` counts what was done, by kind."""
+    """Performs the hostile acts. `done` counts them by kind."""
 
     def __init__(self, address: str, key: str) -> None:
         self._address = address
@@ -59,7 +59,7 @@ class HostileSide:
             acts += [lambda: self._submit(http, url="http://127.0.0.1:1/a", later=True)] * _SUBMITTERS
             acts += [lambda start=start: self._slow(start) for start in self._starts() for _ in range(SLOW // 3)]  # type: ignore[misc]
             tasks = [asyncio.create_task(self._repeat(act)) for act in acts]
-            await self._held(SLOW)
+            await self._until_connected(SLOW)
             sys.stdout.write("begun\n")
             sys.stdout.flush()
             await until
@@ -86,7 +86,7 @@ class HostileSide:
         async with http.delete(f"/api/webhook/{webhook}") as answer:
             await answer.read()
 
-    async def _held(self, connections: int) -> None:
+    async def _until_connected(self, connections: int) -> None:
         while self.done["slow connections"] < connections:  # noqa: ASYNC110 - what counts them are many tasks
             await asyncio.sleep(0.05)
 
@@ -108,7 +108,7 @@ class HostileSide:
         return [b"", head, whole + b'{"title":"']
 
     async def _slow(self, start: bytes) -> None:
-        """Until the server closes it."""
+        """Hold a connection until the server closes it."""
         reader, writer = await self._connected()
         try:
             writer.write(start)

@@ -1,5 +1,5 @@
-"""Ill receivers: each answers in a way of its own that no correct server would. They are the receivers of webhooks and the hosts
-of downloads in the scenario `hostile`."""
+"""Ill receivers: each answers in its own way, as no correct server would. They are the receivers of webhooks and the hosts of
+downloads in the scenario `hostile`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PAUSE: Final = 0.2
 
 
 async def _asked(reader: StreamReader) -> None:
-    """The head of the request has come."""
+    """Wait for the head of the request."""
     await reader.readuntil(b"\r\n\r\n")
 
 
 def says(*pieces: bytes, status: bytes = _OK) -> Behaviour:
-    """One answer, and the connection stays open until the client closes it."""
+    """Return a behaviour that sends one answer and keeps the connection open until the client closes it."""
 
     async def behave(reader: StreamReader, writer: StreamWriter) -> None:
         await _asked(reader)
@@ -41,7 +41,7 @@ def says(*pieces: bytes, status: bytes = _OK) -> Behaviour:
 
 
 def repeats(start: bytes, piece: bytes, *, pause: float = 0.0) -> Behaviour:
-    """An answer without end: as fast as the client takes it, or a piece at a time."""
+    """Return a behaviour that sends an endless answer, as fast as the client takes it, or a piece at a time."""
 
     async def behave(reader: StreamReader, writer: StreamWriter) -> None:
         await _asked(reader)
@@ -55,7 +55,7 @@ def repeats(start: bytes, piece: bytes, *, pause: float = 0.0) -> Behaviour:
 
 
 def closes(start: bytes = b"", *, reset: bool = False, unasked: bool = False) -> Behaviour:
-    """Closes the connection in the middle."""
+    """Return a behaviour that closes the connection in the middle."""
 
     async def behave(reader: StreamReader, writer: StreamWriter) -> None:
         if not unasked:
@@ -79,7 +79,7 @@ async def _never_reads(reader: StreamReader, writer: StreamWriter) -> None:
 
 
 async def _bomb(reader: StreamReader, writer: StreamWriter) -> None:
-    """Made when it is asked for: to compress 100 MiB takes a third of a second."""
+    """Answer with a gzip bomb, which is made on demand, because compressing 100 MiB takes a third of a second."""
     body = await asyncio.to_thread(_hundred_mebibytes)
     await says(b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(body), body)(reader, writer)
 
@@ -180,7 +180,7 @@ TLS: Final[Mapping[str, Behaviour]] = {
 
 
 class IllReceivers:
-    """One server for each behaviour. `asked` counts the connections of each."""
+    """A server for each behaviour. `asked` counts the connections of each."""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()

@@ -1,5 +1,6 @@
 """The job engine under faults: jobs of three tasks, of two clients, while processes and servers are killed, frozen and restarted.
-Then the rules are checked on the log. Once with Kafka and once without.
+
+Afterwards the rules are checked on the log. The scenario runs once with Kafka and once without.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from faults.findings import markdown
 from faults.jobs_load import CLIENTS, JobLoad, Tally
 from faults.jobs_log import Limits, LogCheck, Rule, facts
 from faults.jobs_stage import LEASE, JobStage
-from faults.jobs_verdict import Verdict, judged
+from faults.jobs_verdict import Verdict, judge
 from projections.audit.verify import verify
 from projections.consumers.leases import LEASE as SHARE
 from tests.s3 import REMEDY, new_bucket, serving, versitygw
@@ -39,7 +40,7 @@ _RULED: Final = ("most started", "lost", "twice", "too many", "two runs", "publi
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Of each kind there are at least so many, kills for each role."""
+    """The least numbers of faults of each kind; kills are per role."""
 
     kills: int
     freezes: int
@@ -49,7 +50,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Of each scenario. Faults go on until nearly all jobs have ended."""
+    """The extent of each scenario. Faults continue until nearly all jobs have ended."""
 
     jobs: int
     per_second: float
@@ -63,7 +64,8 @@ IN_BUCKET: Final = Effort(jobs=150, per_second=15, faults=Faults(kills=1, freeze
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A scenario's figures. `unexpected_ends`: processes that ended by themselves; `chain`: why the log's chain is broken."""
+    """The figures of a scenario. `unexpected_ends` counts processes that ended on their own; `chain` is the reason why the log's
+    chain is broken."""
 
     name: str
     tally: Tally
@@ -82,14 +84,14 @@ class Result:
 
 @dataclass
 class Scene:
-    """A scenario under way."""
+    """A scenario in progress."""
 
     stage: JobStage
     faults: Faults
     happened: Counter[str] = field(default_factory=Counter)
 
     def planned_faults(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
-        """The faults of the scenario, in random order."""
+        """Return the faults of the scenario, in random order."""
         roles = (*self.stage.processes, *(["work"] * _EXTRA_WORKER_KILLS))
         faults = [(f"kill {role}", self._killer(role)) for role in roles for _ in range(self.faults.kills)]
         faults += [("freeze", self._freeze)] * self.faults.freezes
@@ -102,14 +104,14 @@ class Scene:
         return faults
 
     async def play(self, name: str, happen: Callable[[], Awaitable[None]]) -> None:
-        """A fault, and some time after it."""
+        """Inject a fault, and wait for some time after it."""
         await happen()
         self.happened[name] += 1
         await self.all_roles_ready()
         await asyncio.sleep(self.stage.dice.uniform(0.2, 2.5))
 
     async def all_roles_ready(self) -> None:
-        """Wait until every role has a ready process, for a limited time: a fault tests nothing while the role is down anyway."""
+        """Wait for a limited time until every role has a ready process: a fault tests nothing while the role is down anyway."""
         deadline = time.monotonic() + _RISE
         while time.monotonic() < deadline:
             if all(any(process.ready for process in places) for places in self.stage.processes.values()):
@@ -125,7 +127,7 @@ class Scene:
         return kill
 
     async def _freeze(self) -> None:
-        """One of every role that has a lease, two of those that run steps, for longer than any lease."""
+        """Freeze one process of every role that has a lease, and two of those that run steps, for longer than any lease."""
         chosen = [self.stage.dice.choice(places) for role, places in self.stage.processes.items() if role != "api"]
         chosen += self.stage.dice.sample(self.stage.processes["work"], 1)
         frozen = list(dict.fromkeys(chosen))
@@ -150,34 +152,35 @@ class Scene:
         await asyncio.to_thread(self.stage.broker.start)
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
-    """All scenarios, one after the other. Each has its own folder. The last keeps media in S3, where an S3 server is installed."""
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Run all scenarios, one after the other, each in its own folder. The last one stores media in S3, if an S3 server is
+    installed."""
     results = []
     for kafka in (True, False):
         dice, name = random.Random(seed), f"{NAME}{'' if kafka else '-log'}"
         async with JobStage(folder / name, kafka=kafka, dice=dice) as stage:
-            results.append(await _played(stage, name, effort=QUICK if quick else FULL))
-            tell(described(results[-1]))
+            results.append(await _play_scenario(stage, name, effort=QUICK if quick else FULL))
+            tell(describe(results[-1]))
     server = versitygw()
     if server is None:
         tell(f"{NAME}-s3 is not run: versitygw is not installed ({REMEDY})")
     else:
-        results.append(await tried_in_bucket(folder, server, seed=seed))
-        tell(described(results[-1]))
+        results.append(await run_in_bucket(folder, server, seed=seed))
+        tell(describe(results[-1]))
     return results
 
 
-async def tried_in_bucket(folder: Path, server: Path, *, seed: int) -> Result:
-    """Without a directory that the workers share. A short form: what differs is where files are."""
+async def run_in_bucket(folder: Path, server: Path, *, seed: int) -> Result:
+    """Run a short scenario without a directory that the workers share. It differs only in where files are stored."""
     name = f"{NAME}-s3"
     root = folder / "buckets"
     root.mkdir(parents=True)
     with serving(server, root) as endpoint:
         async with JobStage(folder / name, kafka=False, dice=random.Random(seed), bucket=new_bucket(endpoint)) as stage:
-            return await _played(stage, name, effort=IN_BUCKET)
+            return await _play_scenario(stage, name, effort=IN_BUCKET)
 
 
-async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
+async def _play_scenario(stage: JobStage, name: str, *, effort: Effort) -> Result:
     keys = {}
     for client in CLIENTS:
         keys[client] = (await stage.request("POST", "/api/client/", {"name": client, "roles": ["operator"]}))["key"]
@@ -200,7 +203,7 @@ async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
         name,
         load.tally,
         log,
-        await asyncio.to_thread(judged, load.tally.submitted, log, media_root=stage.media_root),
+        await asyncio.to_thread(judge, load.tally.submitted, log, media_root=stage.media_root),
         scene.happened,
         late=stage.late(),
         unexpected_ends=sum(process.unexpected_ends for process in stage.all),
@@ -210,7 +213,7 @@ async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
 
 
 async def _faults(scene: Scene, load: JobLoad) -> None:
-    """The whole deck, and then again card by card until nearly all is done."""
+    """Inject all planned faults, and then further ones until nearly all jobs have ended."""
     whole = False
     while not whole or not await _nearly_done(scene, load):
         for name, happen in scene.planned_faults():
@@ -233,7 +236,8 @@ async def _unended(stage: JobStage) -> int:
 
 
 async def _all_end(stage: JobStage, load: JobLoad) -> None:
-    """Or not, when patience ends. What a late pause left paused is resumed: its client wants it to complete."""
+    """Wait until all jobs have ended or patience runs out. Jobs that a late pause left paused are resumed, because their clients
+    want them to complete."""
     deadline = time.monotonic() + _PATIENCE
     while await _unended(stage) and time.monotonic() < deadline:
         for client, number in await stage.rows(_PAUSED):
@@ -241,8 +245,8 @@ async def _all_end(stage: JobStage, load: JobLoad) -> None:
         await asyncio.sleep(0.5)
 
 
-def described(result: Result) -> str:
-    """All that was counted, in words."""
+def describe(result: Result) -> str:
+    """Return all counts in words."""
     log, verdict, tally = result.log, result.verdict, result.tally
     happened = ", ".join(f"{name} {times}" for name, times in sorted(result.accidents.items()))
     rules = ", ".join(f"{rule} {log.breaches[rule]}" for rule in Rule)
@@ -250,8 +254,8 @@ def described(result: Result) -> str:
         f"{client} {log.most[client]} of {LIMITS.max_jobs}, {log.most_low[client]} of {LIMITS.low}" for client in CLIENTS
     )
     lines = [
-        f"\n{result.name}: {happened}; processes that ended by themselves {result.unexpected_ends}",
-        f"  commands answered {tally.commands}, sent again for want of an answer {tally.repeated}, twice on purpose {tally.twice},"
+        f"\n{result.name}: {happened}; processes that ended on their own {result.unexpected_ends}",
+        f"  commands answered {tally.commands}, sent again for lack of an answer {tally.repeated}, twice on purpose {tally.twice},"
         f" answered otherwise then {tally.differing}, resumed {tally.resumed}",
         f"  most started at a time, of them not urgent: {most}",
         f"  lost {verdict.lost}, accepted twice {verdict.twice}, unknown {verdict.unknown}, not ended {verdict.unended},"
@@ -263,7 +267,7 @@ def described(result: Result) -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown((*_HEAD_COLUMNS, *_RULED), map(_line, results))
 
 

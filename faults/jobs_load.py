@@ -1,7 +1,6 @@
-"""Clients of the job engine who hand jobs in, and change their minds: twice, in the wrong order, and again whatever is
-not answered.
+"""Clients of the job engine that submit jobs and change their minds: twice, in the wrong order, and again if there is no answer.
 
-What each job must come to in the end is known from what was asked of it; the log says what it came to.
+The required outcome of each job follows from the requests; the log shows the actual outcome.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SOON: Final = 0.2
 
 
 class Fate(StrEnum):
-    """What is done to a job after it was accepted."""
+    """The requests about a job after it was accepted."""
 
     PLAIN = "left alone"
     PRIORITY = "other priorities"
@@ -45,7 +44,7 @@ _SHARES: Final = {Fate.PLAIN: 60, Fate.PRIORITY: 12, Fate.PAUSED: 10, Fate.BROKE
 
 @dataclass(slots=True)
 class Submitted:
-    """`mark` is its content id, which no other job has but its rerun. The numbers are those that were answered."""
+    """A submitted job. `mark` is its content id, which only its rerun shares. The numbers are those of the answers."""
 
     mark: str
     client: str
@@ -60,7 +59,7 @@ class Submitted:
 
 @dataclass(slots=True)
 class Tally(Answered):
-    """`twice` were sent again on purpose; `differing` of these were not answered alike."""
+    """The counts of requests. `twice` were sent again on purpose; `differing` of these received different answers."""
 
     twice: int = 0
     differing: int = 0
@@ -69,7 +68,7 @@ class Tally(Answered):
 
 
 class JobLoad(Authors):
-    """`keys` are those of the clients, by name."""
+    """The clients of the job engine. `keys` are their API keys, by name."""
 
     def __init__(
         self, addresses: Sequence[str], *, keys: Mapping[str, str], jobs: int, per_second: float, dice: random.Random
@@ -81,7 +80,7 @@ class JobLoad(Authors):
         self._jobs = jobs
 
     async def start(self, settings: Mapping[str, int]) -> None:
-        """Every client has these settings before the first job."""
+        """Give every client these settings before the first job, and begin."""
         self._asking = Asking(self._addresses, tally=self.tally, dice=self._dice)
         for client in self._keys:
             for name, value in settings.items():
@@ -89,49 +88,50 @@ class JobLoad(Authors):
         self._begin(partial(self._job, number) for number in range(self._jobs))
 
     async def _job(self, number: int) -> None:
-        one = Submitted(f"job-{number}", self._dice.choice(CLIENTS), self._dice.choices(*zip(*_SHARES.items(), strict=True))[0])
-        await self._submit(one)
-        await self._carry_out(one)
-        self.tally.submitted.append(one)
+        job = Submitted(f"job-{number}", self._dice.choice(CLIENTS), self._dice.choices(*zip(*_SHARES.items(), strict=True))[0])
+        await self._submit(job)
+        await self._carry_out(job)
+        self.tally.submitted.append(job)
 
     # --- what is asked of a job
 
-    async def _submit(self, one: Submitted) -> None:
-        job: dict[str, Any] = {"workflow": WORKFLOW, "priority": self._dice.choice(_PRIORITIES[one.client])}
+    async def _submit(self, submitted: Submitted) -> None:
+        job: dict[str, Any] = {"workflow": WORKFLOW, "priority": self._dice.choice(_PRIORITIES[submitted.client])}
         if self._dice.random() < _SCHEDULED:
             later = datetime.fromtimestamp(time.time() + self._dice.uniform(0.2, 4), UTC)
             job["run_at"] = later.strftime("%Y-%m-%dT%H:%M:%S.") + f"{later.microsecond // 1000:03}"
-        body = {"client": one.client, "job": job, "parameters": {"content_id": one.mark}}
-        one.number = await self._once(one, "/engine/job", body)
+        body = {"client": submitted.client, "job": job, "parameters": {"content_id": submitted.mark}}
+        submitted.number = await self._once(submitted, "/engine/job", body)
 
-    async def _carry_out(self, one: Submitted) -> None:
+    async def _carry_out(self, submitted: Submitted) -> None:
         await asyncio.sleep(self._dice.choice((0.0, _SOON, 3.0)) * self._dice.random())
-        match one.fate:
+        match submitted.fate:
             case Fate.PRIORITY:
-                await self._in_any_order(one, [{"priority": self._dice.randint(1, 10)} for _ in range(3)])
+                await self._in_any_order(submitted, [{"priority": self._dice.randint(1, 10)} for _ in range(3)])
             case Fate.PAUSED:
-                await self._in_any_order(one, [{"queue_state": state} for state in ("paused", "queued", "paused", "queued")])
-                await self.resume(one.client, one.number)
+                await self._in_any_order(submitted, [{"queue_state": state} for state in ("paused", "queued", "paused", "queued")])
+                await self.resume(submitted.client, submitted.number)
             case Fate.BROKEN:
-                await self._in_any_order(one, [{"queue_state": "broken"}, {"queue_state": "broken"}, {"priority": 1}])
+                await self._in_any_order(submitted, [{"queue_state": "broken"}, {"queue_state": "broken"}, {"priority": 1}])
             case Fate.REVIVED:
                 for state in ("broken", "paused"):
-                    await self._put(one.client, one.number, {"queue_state": state})
+                    await self._put(submitted.client, submitted.number, {"queue_state": state})
                     await asyncio.sleep(_SOON * self._dice.random())
-                await self.resume(one.client, one.number)
+                await self.resume(submitted.client, submitted.number)
             case Fate.RERUN:
-                one.rerun = await self._once(one, f"/engine/jobs/{one.number}/rerun", None)
+                submitted.rerun = await self._once(submitted, f"/engine/jobs/{submitted.number}/rerun", None)
 
     async def resume(self, client: str, number: int) -> None:
-        """If it is paused: whoever finds that it is not was told so, or resumed it before and did not hear of it."""
+        """Resume a job if it is paused. An error means that it is not, because the client was told so or an earlier answer was
+        lost."""
         await self._put(client, number, {"queue_state": "queued"})
         self.tally.resumed += 1
 
-    async def _in_any_order(self, one: Submitted, bodies: Sequence[Mapping[str, Any]]) -> None:
-        """All at once, through all processes, some of them twice."""
+    async def _in_any_order(self, submitted: Submitted, bodies: Sequence[Mapping[str, Any]]) -> None:
+        """Send all changes at once, through all processes, some of them twice."""
         asked = [body for body in bodies for _ in range(1 + (self._dice.random() < _TWICE))]
         self._dice.shuffle(asked)
-        await asyncio.gather(*(self._put(one.client, one.number, body) for body in asked))
+        await asyncio.gather(*(self._put(submitted.client, submitted.number, body) for body in asked))
 
     async def _put(self, client: str, number: int, body: Mapping[str, Any]) -> None:
         fine = (400,) if body.get("queue_state") == "queued" else ()
@@ -139,12 +139,14 @@ class JobLoad(Authors):
 
     # --- asking
 
-    async def _once(self, one: Submitted, path: str, body: Any) -> int:
-        """A POST that must be carried out once, however often it is sent."""
-        key = f"{one.mark} {path}"
+    async def _once(self, submitted: Submitted, path: str, body: Any) -> int:
+        """Send a POST that must be executed once, however often it is sent. Return the id of its answer."""
+        key = f"{submitted.mark} {path}"
         copies = 2 if self._dice.random() < _TWICE else 1
         self.tally.twice += copies - 1
-        answers = await asyncio.gather(*(self._until_answered(one.client, "POST", path, body, key=key) for _ in range(copies)))
+        answers = await asyncio.gather(
+            *(self._until_answered(submitted.client, "POST", path, body, key=key) for _ in range(copies))
+        )
         self.tally.differing += len({answer["id"] for answer in answers}) - 1
         return int(answers[0]["id"])
 

@@ -1,7 +1,7 @@
-"""Checks of the event log after the faults: what it says about jobs.
+"""Checks of the jobs in the event log after the faults.
 
-The log is folded here by rules of its own, not by the aggregate's, so a fault of the aggregate is found too. Rules are
-checked at every position, so a temporary violation is found.
+The log is folded here by separate rules, not by the aggregate's, so faults of the aggregate are found too. Rules are checked at
+every position, so temporary violations are found.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FROM events WHERE position > %s AND originator_id LIKE 'job:%%' ORDER BY positio
 
 
 class Rule(StrEnum):
-    """What must hold at every position of the log."""
+    """The rules that must hold at every position of the log."""
 
     ENDS_ONCE = "ends once"
     SLOTS = "max_jobs"
@@ -44,7 +44,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one client; they stay the same while its jobs are counted."""
+    """The limits of a client, which do not change while its jobs are counted."""
 
     max_jobs: int
     priority_slots: int
@@ -57,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A domain event with its position. `at` is when the log recorded it."""
+    """A domain event with its position. `at` is the time when the log recorded it."""
 
     position: int
     at: float
@@ -66,7 +66,7 @@ class Fact:
 
 @dataclass(slots=True)
 class TaskSeen:
-    """A task, from its events. `lost` counts the last runs that were lost in a row; `done` is the run that completed it."""
+    """A task, from its events. `lost` counts the last consecutive runs that were lost; `done` is the run that completed it."""
 
     plan: TaskPlan
     run: int = 0
@@ -94,7 +94,7 @@ _TERMINAL = (Phase.COMPLETED, Phase.BROKEN)
 
 @dataclass(slots=True)
 class JobSeen:
-    """A job, from its events. `low`: None without a slot, else whether the slot is one for jobs that are not urgent."""
+    """A job, from its events. `low` is None without a slot, else True if the slot is one for jobs that are not urgent."""
 
     number: int
     client: str
@@ -117,12 +117,12 @@ class JobSeen:
 
     @property
     def holds_slot(self) -> bool:
-        """A job that is paused holds it until its step has ended."""
+        """True if the job holds a slot. A paused job holds it until its step has ended."""
         return self.phase is Phase.STARTED or any(task.under_way for task in self.tasks.values())
 
 
 def facts(conninfo: str, after: int) -> Iterator[Fact]:
-    """The events of jobs after that position. Blocks."""
+    """Yield the events of jobs after that position. This blocks."""
     mapper = EventMapper(catalogue())
     with psycopg.connect(conninfo) as connection, connection.cursor("jobs") as cursor:
         cursor.execute(_EVENTS.encode(), (after,))
@@ -131,7 +131,7 @@ def facts(conninfo: str, after: int) -> Iterator[Fact]:
 
 
 class LogCheck:
-    """Reads the log, fact by fact. `breaches` counts the violations of each rule, `violations` describes the first of them."""
+    """Checks the log, fact by fact. `breaches` counts the violations of each rule; `violations` describes the first of them."""
 
     def __init__(self, limits: dict[str, Limits]) -> None:
         self.jobs: dict[int, JobSeen] = {}
@@ -141,12 +141,12 @@ class LogCheck:
         self.most: Counter[str] = Counter()
         self.most_low: Counter[str] = Counter()
         self._limits = limits
-        self._held: Counter[str] = Counter()
-        self._held_low: Counter[str] = Counter()
+        self._used: Counter[str] = Counter()
+        self._used_low: Counter[str] = Counter()
         self._fact: Fact
 
-    def take_all(self, found: Iterable[Fact]) -> LogCheck:
-        for fact in found:
+    def take_all(self, job_facts: Iterable[Fact]) -> LogCheck:
+        for fact in job_facts:
             self.take(fact)
         return self
 
@@ -176,18 +176,20 @@ class LogCheck:
         limits, change = self._limits[job.client], 1 if holds else -1
         low = job.priority >= limits.priority_threshold if job.low is None else job.low
         job.low = low if holds else None
-        self._held[job.client] += change
-        self._held_low[job.client] += change * low
+        self._used[job.client] += change
+        self._used_low[job.client] += change * low
         self._count(job, limits)
 
     def _count(self, job: JobSeen, limits: Limits) -> None:
-        held, low = self._held[job.client], self._held_low[job.client]
-        self.most[job.client] = max(self.most[job.client], held)
+        used, low = self._used[job.client], self._used_low[job.client]
+        self.most[job.client] = max(self.most[job.client], used)
         self.most_low[job.client] = max(self.most_low[job.client], low)
-        if job.low is not None and held > limits.max_jobs:
-            self._break(Rule.SLOTS, job, f"{held} jobs of {job.client} are started, {limits.max_jobs} may be")
+        if job.low is not None and used > limits.max_jobs:
+            self._break(Rule.SLOTS, job, f"{used} jobs of {job.client} are started, {limits.max_jobs} may be")
         if job.low and low > limits.low:
-            others = [one.number for one in self.jobs.values() if one.client == job.client and one.low and one.low_slot is None]
+            others = [
+                other.number for other in self.jobs.values() if other.client == job.client and other.low and other.low_slot is None
+            ]
             how = f"{low} jobs of {job.client} that are not urgent are started, {limits.low} may be; started as urgent: {others}"
             self._break(Rule.RESERVED, job, how)
 
@@ -223,13 +225,13 @@ class LogCheck:
         job.phase = Phase.PAUSED
 
     def broken(self, job: JobSeen, event: events.Broken) -> None:
-        """A client may also break a completed job."""
+        """Handle a break. A client may also break a completed job."""
         if job.phase is Phase.BROKEN:
             self._break(Rule.ENDS_ONCE, job, "broken off a second time")
         self._end(job, Phase.BROKEN)
 
     def completed(self, job: JobSeen, event: events.Completed) -> None:
-        """A job that was paused or resumed meanwhile also completes when its last step ends."""
+        """Handle a completion. A job that was paused or resumed meanwhile also completes when its last step ends."""
         if job.ended:
             self._break(Rule.ENDS_ONCE, job, f"completed although it was {job.phase}")
         if not event.failed and any(task.done is None for task in job.tasks.values()):
@@ -249,7 +251,7 @@ class LogCheck:
     def task_started(self, job: JobSeen, event: events.TaskStarted) -> None:
         task = job.tasks[event.task]
         if event.run <= task.run or task.under_way:
-            self._break(Rule.ONE_RUN, job, f"run {event.run} of task {event.task} began beside run {task.run}")
+            self._break(Rule.ONE_RUN, job, f"run {event.run} of task {event.task} began during run {task.run}")
         if job.phase is not Phase.STARTED or task.done is not None or self._waits(job, task):
             self._break(Rule.STARTS, job, f"run {event.run} of task {event.task} began when it could not")
         task.run, task.under_way = event.run, True
@@ -303,5 +305,5 @@ def _accepted(number: int, event: events.Accepted, at: float) -> JobSeen:
 
 
 _HANDLERS: dict[type[DomainEvent], Callable[[LogCheck, JobSeen, Any], None]] = {
-    one: getattr(LogCheck, one.verb()) for one in events.EVENTS if one is not events.Accepted
+    event_type: getattr(LogCheck, event_type.verb()) for event_type in events.EVENTS if event_type is not events.Accepted
 }

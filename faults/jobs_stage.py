@@ -1,5 +1,5 @@
-"""The job engine under test: two processes each of the API, the controller, the scheduler and of those that run steps, and two that
-are controllers and run steps too, with the workflows of `tests/plugins`."""
+"""The job engine under test: two processes each of the API, the controller, the scheduler and the step runners, and two that are
+both controllers and step runners, with the workflows of `tests/plugins`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.s3 import client
 from workers.bucket_ports import BucketAddress
 
 LEASE: Final = 4
-"""Seconds of a worker's lease: shorter than in production, so that many leases expire in a short run."""
+"""The seconds of a worker's lease, shorter than in production so that many leases expire in a short run."""
 
 BOTH: Final = "controller work"
 
@@ -29,7 +29,7 @@ class JobStage(Stage):
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "controller": 2, "scheduler": 2, "work": 2, BOTH: 2}
 
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, bucket: BucketAddress | None = None) -> None:
-        """With a `bucket` each process works in a folder of its own, as on a machine of its own."""
+        """Create a stage. With a `bucket` each process works in a separate folder, as on a separate machine."""
         super().__init__(folder, kafka=kafka, dice=dice)
         self.work, self.bucket = folder / "work", bucket
         self.media_root = folder / "media"
@@ -53,7 +53,7 @@ class JobStage(Stage):
         return super()._process(role, number, more | ours)
 
     def fetch_media(self) -> None:
-        """Copy what is published in the bucket to `media_root`, where it is judged."""
+        """Copy the published files of the bucket to `media_root`, where they are judged."""
         if self.bucket is None:
             return
         store, inside = client(self.bucket), f"{self.bucket.prefix}/"
@@ -65,5 +65,5 @@ class JobStage(Stage):
                     store.download_file(self.bucket.bucket, each["Key"], str(self.media_root / name))
 
     def late(self) -> int:
-        """How often a worker stopped or discarded a run because it had lost the lease."""
-        return sum(log.read_bytes().count(said) for log in self._logs.glob("*work-*.log") for said in _LATE)
+        """Return how often a worker stopped or discarded a run because it had lost the lease."""
+        return sum(log.read_bytes().count(phrase) for log in self._logs.glob("*work-*.log") for phrase in _LATE)

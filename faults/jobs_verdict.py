@@ -1,5 +1,5 @@
-"""What became of the jobs: what their clients were told beside what the log says, and what the log says beside what lies below the
-media root."""
+"""The outcome of the jobs: the answers to their clients compared with the log, and the log compared with the files below the media
+root."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ _SHOWN: Final = MOST_SHOWN
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How often it was not as it must be. `lost`: answered, and not in the log; `twice`: accepted once more than it was asked;
-    `unknown`: accepted, and nobody asked; `unended`: in no terminal state; `otherwise`: ended as it should not; `files`: what lies
-    in a job's place is not what its runs published. `messages` describes the first of them."""
+    """The counts of violations. `messages` describes the first of them.
+
+    `lost` jobs were answered, but are not in the log; `twice` were accepted more often than requested; `unknown` were accepted
+    without a request; `unended` are in no terminal state; `otherwise` ended in the wrong state; `files` have other files than their
+    runs published.
+    """
 
     lost: int
     twice: int
@@ -34,14 +37,14 @@ class Verdict:
         return self.lost + self.twice + self.unknown + self.unended + self.otherwise + self.files
 
 
-def judged(submitted: Iterable[Submitted], log: LogCheck, *, media_root: Path) -> Verdict:
-    """All of it. Reads the media root."""
-    asked = {one.mark: one for one in submitted}
+def judge(submitted: Iterable[Submitted], log: LogCheck, *, media_root: Path) -> Verdict:
+    """Return the verdict. This reads the media root."""
+    asked = {submission.mark: submission for submission in submitted}
     faults: defaultdict[str, list[str]] = defaultdict(list)
-    for one in asked.values():
-        for number in (one.number, one.rerun):
-            if number is not None and (number not in log.jobs or log.jobs[number].content_id != one.mark):
-                faults["lost"].append(f"{one.mark} was answered with {number}, which the log does not know")
+    for submission in asked.values():
+        for number in (submission.number, submission.rerun):
+            if number is not None and (number not in log.jobs or log.jobs[number].content_id != submission.mark):
+                faults["lost"].append(f"{submission.mark} was answered with {number}, which the log does not know")
     for kind, sentence in _against(asked, log.jobs.values()):
         faults[kind].append(sentence)
     faults["files"] += wrong_files(log.jobs.values(), media_root=media_root)
@@ -51,33 +54,34 @@ def judged(submitted: Iterable[Submitted], log: LogCheck, *, media_root: Path) -
 
 
 def _against(asked: Mapping[str, Submitted], jobs: Iterable[JobSeen]) -> Iterator[tuple[str, str]]:
-    """Each job of the log against what was asked."""
-    known: Counter[tuple[str, int | None]] = Counter()
+    """Yield the violations of each job of the log against the requests."""
+    accepted: Counter[tuple[str, int | None]] = Counter()
     for job in jobs:
         named = f"job {job.number} ({job.content_id})"
-        one = asked.get(job.content_id)
-        known[job.content_id, job.rerun_of] += 1
-        if one is None or (job.rerun_of is not None and (one.rerun is None or job.rerun_of != one.number)):
-            yield "unknown", f"{named} was never asked for"
+        submission = asked.get(job.content_id)
+        accepted[job.content_id, job.rerun_of] += 1
+        if submission is None or (job.rerun_of is not None and (submission.rerun is None or job.rerun_of != submission.number)):
+            yield "unknown", f"{named} was never requested"
             continue
-        if known[job.content_id, job.rerun_of] > 1:
+        if accepted[job.content_id, job.rerun_of] > 1:
             yield "twice", f"{named} was accepted before"
-        end = one.end if job.rerun_of is None else Phase.COMPLETED
+        end = submission.end if job.rerun_of is None else Phase.COMPLETED
         if not job.ended:
             yield "unended", f"{named} is {job.phase}, and should be {end}"
         elif job.phase is not end:
-            yield "otherwise", f"{named} is {job.phase}, and should be {end}: it was {one.fate}"
+            yield "otherwise", f"{named} is {job.phase}, and should be {end}: it was {submission.fate}"
 
 
 def wrong_files(jobs: Iterable[JobSeen], *, media_root: Path) -> list[str]:
-    """Of each task the file must be that of the run that completed it, or of none but a run whose outputs were committed."""
-    found: list[str] = []
+    """Return the wrong files. The file of a task must be that of the run that completed it, or else of a run whose outputs were
+    committed."""
+    faults: list[str] = []
     for job in jobs:
         for task in job.tasks.values():
             fault = _wrong_file(job, task, media_root)
             if fault is not None:
-                found.append(f"job {job.number}, task {task.plan.id}: {fault}")
-    return found
+                faults.append(f"job {job.number}, task {task.plan.id}: {fault}")
+    return faults
 
 
 def _wrong_file(job: JobSeen, task: TaskSeen, media_root: Path) -> str | None:
@@ -85,7 +89,7 @@ def _wrong_file(job: JobSeen, task: TaskSeen, media_root: Path) -> str | None:
     may = {task.done} if task.done is not None else set(task.committed)
     if not path.exists():
         return None if task.done is None else f"{path.name} is not there, and run {task.done} has published it"
-    said = path.read_text()
-    if said in {f"{job.number} {task.plan.id} {run}\n" for run in may}:
+    content = path.read_text()
+    if content in {f"{job.number} {task.plan.id} {run}\n" for run in may}:
         return None
-    return f"{path.name} says {said!r}, and the runs that may have published it are {sorted(may)}"
+    return f"{path.name} says {content!r}, and the runs that may have published it are {sorted(may)}"

@@ -1,6 +1,6 @@
-"""Authors who write to Events all the time and stop for nothing: what was not answered is sent again as it was, until it is.
+"""Authors that write to Events continuously: a request without an answer is sent again unchanged, until it is answered.
 
-Every write has a transaction id of its own, the same on every repeat, so the log itself says what became of it.
+Every write has its own transaction id, the same on every repeat, so the log itself shows its outcome.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _PATCH = "application/json-patch+json"
 
 
 class NotUnderstood(Exception):
-    """An answer that no fault explains."""
+    """Raised for an answer that no fault explains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One request, the same however often it is sent."""
+    """A request, the same however often it is sent."""
 
     transaction: str
     method: str
@@ -36,14 +36,14 @@ class Write:
 
 
 class Load:
-    """`per_second` is what all authors together write, as long as they are answered in time."""
+    """The load. `per_second` is the rate of all authors together, as long as they are answered in time."""
 
     def __init__(self, name: str, addresses: Sequence[str], *, key: str, per_second: float, dice: random.Random) -> None:
         self.acknowledged: list[str] = []
         """Transaction ids."""
         self.repeated = 0
         self.lost: set[str] = set()
-        """Those that a primary acknowledged whose standby never got them."""
+        """The writes that a primary acknowledged and whose standby never got them."""
         self._name = name
         self._addresses = addresses
         self._key = key
@@ -63,20 +63,20 @@ class Load:
         self._authors = [asyncio.create_task(self._author(number)) for number in range(AUTHORS)]
 
     async def hush(self) -> None:
-        """No write is under way when this returns, and none begins before `go_on`."""
+        """Pause the load. When this returns, no write is in progress, and none begins before `go_on`."""
         self._going.clear()
         self._quiet.clear()
         if self._under_way:
             await self._quiet.wait()
 
     def go_on(self, *, lost: Iterable[str] = ()) -> None:
-        """`lost` are transactions that the log does not hold any more. Authors then begin with new Events, since they do not know
-        the state of the others."""
+        """Continue the load. `lost` are transactions that the log does not hold any more. Authors then begin with new Events, since
+        they do not know the state of the others."""
         self.lost |= set(lost)
         self._going.set()
 
     async def finish(self) -> None:
-        """Every write that was begun is answered."""
+        """Wait until every write that was begun is answered."""
         self._over.set()
         try:
             await asyncio.gather(*self._authors)

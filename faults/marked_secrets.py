@@ -1,4 +1,4 @@
-"""Looks for a marked secret where the product might leave it: process lists, logs, tables of the database, records of Kafka."""
+"""Searches for a marked secret where the product might leave it: process lists, logs, tables of the database, records of Kafka."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TABLES: Final = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'm') AND r
 
 
 @asynccontextmanager
-async def watched_processes(mark: str, found: Counter[str]) -> AsyncIterator[None]:
-    """Arguments and environments of all processes of this machine, five times a second."""
+async def watched_processes(mark: str, places: Counter[str]) -> AsyncIterator[None]:
+    """Search the arguments and environments of all processes of this machine, five times a second."""
 
     async def watch() -> None:
         while True:
-            found.update(await asyncio.to_thread(_in_processes, mark.encode()))
+            places.update(await asyncio.to_thread(_in_processes, mark.encode()))
             await asyncio.sleep(_EACH)
 
     task = asyncio.create_task(watch())
@@ -36,13 +36,13 @@ async def watched_processes(mark: str, found: Counter[str]) -> AsyncIterator[Non
 
 
 def _in_processes(mark: bytes) -> list[str]:
-    found = []
+    places = []
     for place in Path("/proc").glob("[0-9]*"):
         for name in ("cmdline", "environ") if place.name != str(os.getpid()) else ():
             with suppress(OSError):
                 if mark in (place / name).read_bytes():
-                    found.append(f"{name} of a process")
-    return found
+                    places.append(f"{name} of a process")
+    return places
 
 
 def in_files(mark: str, files: Iterable[Path]) -> Counter[str]:
@@ -50,20 +50,20 @@ def in_files(mark: str, files: Iterable[Path]) -> Counter[str]:
 
 
 def in_tables(mark: str, database: str) -> Counter[str]:
-    """Texts, documents and bytes of all rows."""
-    found = Counter[str]()
+    """Count the rows with the mark by table, in texts, documents and bytes."""
+    counts = Counter[str]()
     with psycopg.connect(database, autocommit=True) as connection:
         for (table,) in connection.execute(_TABLES).fetchall():
             like = "SELECT count(*) FROM {} AS r WHERE strpos(r::text, %s) > 0 OR strpos(r::text, %s) > 0"
             row = connection.execute(sql.SQL(like).format(sql.Identifier(table)), (mark, mark.encode().hex())).fetchone()
             assert row is not None
-            found[f"table {table}"] += row[0]
-    return +found
+            counts[f"table {table}"] += row[0]
+    return +counts
 
 
 def in_kafka(mark: str, bootstrap: str) -> tuple[int, Counter[str]]:
-    """How many records there are, and the topics of those with the mark in key, value or headers."""
-    read, found = 0, Counter[str]()
+    """Return the number of records, and the topics of those with the mark in key, value or headers."""
+    read, topics = 0, Counter[str]()
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False)
     try:
         partitions = [
@@ -74,11 +74,11 @@ def in_kafka(mark: str, bootstrap: str) -> tuple[int, Counter[str]]:
         ends = consumer.end_offsets(partitions)
         while any(consumer.position(partition) < end for partition, end in ends.items()):
             for records in consumer.poll(timeout_ms=500).values():
-                for one in records:
+                for record in records:
                     read += 1
-                    parts = (one.key, one.value, *(value for _, value in one.headers))
+                    parts = (record.key, record.value, *(value for _, value in record.headers))
                     if any(mark.encode() in part for part in parts if part is not None):
-                        found[f"topic {one.topic}"] += 1
+                        topics[f"topic {record.topic}"] += 1
     finally:
         consumer.close()
-    return read, found
+    return read, topics

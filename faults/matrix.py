@@ -1,4 +1,5 @@
-"""One scenario from its receivers to its figures: they subscribe, authors write, things go wrong, and the log says what was due."""
+"""A scenario from its receivers to its figures: receivers subscribe, authors write, faults happen, and the log determines the
+expected deliveries."""
 
 from __future__ import annotations
 
@@ -17,22 +18,25 @@ from faults.verdict import Findings, Notification, by_transaction, findings, mis
 from projections.audit.verify import verify
 
 PATIENCE = 120.0
-"""Seconds in which nothing more arrives."""
+"""The number of seconds without a new arrival after which waiting ends."""
 _WARM = 1.0
 _HURRY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of the table. `unlogged`: acknowledged, and the log does not know. `settled`: seconds until all that was written
-    before the last fault ended had arrived where the receiver was prompt, `recovered`: and where it was not."""
+    """A line of the table. `unlogged` counts acknowledged writes that are not in the log.
+
+    `settled` is the number of seconds until all writes from before the end of the last fault had arrived at prompt receivers,
+    `recovered` the same at the others.
+    """
 
     scenario: Scenario
     acknowledged: int
     repeated: int
     unlogged: int
     logged: int
-    found: Sequence[Findings]
+    findings: Sequence[Findings]
     settled: float
     recovered: float
     parked: int
@@ -43,16 +47,20 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        bad = self.unlogged + self.parked + sum(one.lost + one.disordered + one.unknown + one.wrong for one in self.found)
+        bad = (
+            self.unlogged
+            + self.parked
+            + sum(entry.lost + entry.disordered + entry.unknown + entry.wrong for entry in self.findings)
+        )
         return bad == 0 and not self.broken_chain and not self.violations and self.acknowledged > 0
 
     @property
     def latencies(self) -> list[float]:
-        """Of the receivers that were healthy all the time."""
-        return sorted(latency for one in self.found if _prompt(one.receiver) for latency in one.latencies)
+        """The latencies at the receivers that were healthy all the time."""
+        return sorted(latency for entry in self.findings if _prompt(entry.receiver) for latency in entry.latencies)
 
 
-async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
+async def play_scenario(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
     """Run a scenario. Its healthy receivers get JSON and forms."""
     receivers = await _receivers(stage, scenario)
     before, ended = await stage.head(), sum(process.unexpected_ends for process in stage.all)
@@ -87,17 +95,22 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
     for receiver in receivers:
         await stage.unsubscribe(receiver)
         await receiver.stop()
-    known = by_transaction(all_notifications)
+    positions = by_transaction(all_notifications)
     chain = await asyncio.to_thread(verify, stage.database)
     return Result(
         scenario,
         acknowledged=len(load.acknowledged),
         repeated=load.repeated,
-        unlogged=sum(transaction not in known and transaction not in load.lost for transaction in load.acknowledged),
+        unlogged=sum(transaction not in positions and transaction not in load.lost for transaction in load.acknowledged),
         logged=len(all_notifications),
-        found=[findings(one, notices if one is callback else all_notifications, given_up=scene.given_up) for one in receivers],
-        settled=settled([one for one in receivers if _prompt(one) and one is not callback], all_notifications, since=over),
-        recovered=settled([one for one in receivers if not _prompt(one)], all_notifications, since=over),
+        findings=[
+            findings(endpoint, notices if endpoint is callback else all_notifications, given_up=scene.given_up)
+            for endpoint in receivers
+        ],
+        settled=settled(
+            [endpoint for endpoint in receivers if _prompt(endpoint) and endpoint is not callback], all_notifications, since=over
+        ),
+        recovered=settled([endpoint for endpoint in receivers if not _prompt(endpoint)], all_notifications, since=over),
         parked=await stage.parked(),
         unexpected_ends=sum(process.unexpected_ends for process in stage.all) - ended,
         broken_chain=chain.reason or "",
@@ -114,7 +127,7 @@ async def _jobs(stage: Stage, receiver: Receiver) -> JobLoad:
 
 
 def _prompt(receiver: Receiver) -> bool:
-    """Well all the time, and quick."""
+    """Return True if the receiver was healthy all the time, and quick."""
     return receiver.behaviour is Behaviour.HEALTHY and not receiver.faulty
 
 
@@ -122,23 +135,23 @@ async def _receivers(stage: Stage, scenario: Scenario) -> list[Receiver]:
     dice = random.Random(stage.dice.random())
     healthy = [Receiver("json", dice=dice), Receiver("form", dice=dice)]
     healthy[1].as_json = False
-    for one in healthy:
-        await one.start()
-    beside = [Receiver(one.value, behaviour=one, elsewhere=healthy[0].url, dice=dice) for one in scenario.beside]
-    for one in beside:
-        await one.start()
-    for one in (*healthy, *beside):
-        await stage.subscribe(one)
-    return [*healthy, *beside]
+    for receiver in healthy:
+        await receiver.start()
+    others = [Receiver(receiver.value, behaviour=receiver, elsewhere=healthy[0].url, dice=dice) for receiver in scenario.others]
+    for receiver in others:
+        await receiver.start()
+    for receiver in (*healthy, *others):
+        await stage.subscribe(receiver)
+    return [*healthy, *others]
 
 
 def _apart(receivers: Sequence[Receiver]) -> tuple[list[Receiver], list[Receiver]]:
-    return [one for one in receivers if not one.faulty], [one for one in receivers if one.faulty]
+    return [receiver for receiver in receivers if not receiver.faulty], [receiver for receiver in receivers if receiver.faulty]
 
 
 async def _all_arrive(stage: Stage, receivers: Sequence[Receiver], all_notifications: Sequence[Notification]) -> int:
-    """Wait until everything has arrived, within a limit: first at the healthy receivers. Returns how many deliveries of the
-    others were made due."""
+    """Wait for a limited time until everything has arrived, first at the healthy receivers. Return the number of deliveries to the
+    others that were made due."""
     healthy, faulty = _apart(receivers)
     await _arrive(healthy, all_notifications)
     for receiver in faulty:
@@ -157,16 +170,16 @@ async def _arrive(receivers: Sequence[Receiver], all_notifications: Sequence[Not
 
 
 async def _while_missing(receivers: Sequence[Receiver], all_notifications: Sequence[Notification]) -> AsyncIterator[None]:
-    """As long as something is missing and more arrives."""
+    """Yield as long as something is missing and more arrives."""
     least, since = len(all_notifications) * len(receivers) + 1, time.monotonic()
-    while left := sum(missing(one, all_notifications) for one in receivers):
-        if left < least:
-            least, since = left, time.monotonic()
+    while remaining := sum(missing(receiver, all_notifications) for receiver in receivers):
+        if remaining < least:
+            least, since = remaining, time.monotonic()
         elif time.monotonic() - since > PATIENCE:
             return
         yield
 
 
 def latency(result: Result) -> str:
-    found = result.latencies
-    return f"{percentile(found, 0.5) * 1000:.0f} / {percentile(found, 0.99) * 1000:.0f}"
+    latencies = result.latencies
+    return f"{percentile(latencies, 0.5) * 1000:.0f} / {percentile(latencies, 0.99) * 1000:.0f}"

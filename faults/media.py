@@ -1,7 +1,7 @@
 """Assets, packages and captures under faults: their jobs have owners, whose state and files must agree with them in the end.
 
-Media lie in a directory, and then in S3, where an S3 server is installed. PostgreSQL is also killed when a file was just published
-and its owner does not know it yet.
+Media are stored in a directory, and then in S3, if an S3 server is installed. PostgreSQL is also killed when a file was just
+published and its owner does not know this yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from faults.jobs import LIMITS, SETTINGS, Faults, Scene
 from faults.jobs_log import LogCheck, Rule, facts
 from faults.media_load import CLIENT, MediaLoad, MediaTally, readable, streamed
 from faults.media_stage import MediaStage
-from faults.media_verdict import AssetSeen, EventSeen, Found, Kind, State, assets_of, judged
+from faults.media_verdict import AssetSeen, EventSeen, Evidence, Kind, State, assets_of, judge
 from projections.audit.verify import verify
 from tests.s3 import REMEDY, new_bucket, serving, versitygw
 from tests.workers.jobs.origin import Origin
@@ -35,7 +35,7 @@ _PUBLISHED_WITHIN: Final = 20.0
 _LOOK: Final = 0.005
 _AT_PUBLISHING: Final = "kill PostgreSQL at a publication"
 _CALM: Final = 12
-"""How many times in a row nothing was under way: longer than a dead member keeps its share of the log."""
+"""The number of consecutive checks without work in progress; longer than a dead member keeps its share of the log."""
 _SETTLED: Final = f"""
 SELECT (SELECT count(*) FROM job_view WHERE state NOT IN (2, 4)) + (SELECT count(*) FROM orders)
     + (SELECT count(*) FROM asset_view WHERE CASE WHEN removed THEN holds_path ELSE state = {AssetState.GENERATING} END)
@@ -49,7 +49,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`at_publishing`: how often PostgreSQL is killed when a file was just published."""
+    """The extent of a scenario. `at_publishing` is the number of times that PostgreSQL is killed when a file was just published."""
 
     assets: int
     events: int
@@ -61,7 +61,7 @@ class Amount:
 
     @property
     def seconds(self) -> float:
-        """How long its authors need where nothing keeps them."""
+        """The seconds that its authors need without delays."""
         return (self.assets + self.events + self.packages + self.captures) / self.per_second
 
 
@@ -71,12 +71,15 @@ QUICK: Final = Amount(36, 4, 3, 3, 1.0, 2, Faults(kills=1, freezes=1, restarts=1
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A scenario's figures. `killed_at_publishing`: of how many publications PostgreSQL was gone before their owners knew of them;
-    `uploads`: begun and not ended, before and after housekeeping; `chain`: why the log's chain is broken."""
+    """The figures of a scenario. `chain` is the reason why the log's chain is broken.
+
+    `killed_at_publishing` counts the publications for which PostgreSQL was gone before their owners knew of them; `uploads` those
+    that were begun and not ended, before and after housekeeping.
+    """
 
     name: str
     tally: MediaTally
-    found: Found
+    evidence: Evidence
     log: LogCheck
     verdict: Verdict[Kind]
     happened: Counter[str]
@@ -98,10 +101,10 @@ class _Publications:
 
     stage: MediaStage
     killed: list[tuple[set[str], float]] = field(default_factory=list)
-    """What was published at the time."""
+    """The files that had just been published, with the time of each kill."""
 
     async def kill(self) -> None:
-        """After some time without a publication it does without."""
+        """Kill PostgreSQL after a publication, or after some time without one."""
         before, deadline, new = await asyncio.to_thread(self.stage.published), time.monotonic() + _PUBLISHED_WITHIN, set[str]()
         while not new and time.monotonic() < deadline:
             await asyncio.sleep(_LOOK)
@@ -110,18 +113,18 @@ class _Publications:
         await self.stage.restart_postgres(accident=True)
 
     def before_completion(self, assets: Sequence[AssetSeen]) -> int:
-        """Of how many the owner was told later."""
+        """Return the number of publications whose owners were informed later."""
         paths = {asset.path: asset for asset in assets if asset.completed_at is not None}
         return sum(
             any(name in paths and (paths[name].completed_at or 0) > at for name in published) for published, at in self.killed
         )
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
-    """In a directory, and in S3."""
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Run the scenario in a directory, and in S3."""
     amount = QUICK if quick else FULL
-    results = [await _played(folder / NAME, NAME, amount, seed=seed, bucket=None)]
-    tell(described(results[-1]))
+    results = [await _play_scenario(folder / NAME, NAME, amount, seed=seed, bucket=None)]
+    tell(describe(results[-1]))
     server = versitygw()
     if server is None:
         tell(f"{NAME}-s3 is not run: versitygw is not installed ({REMEDY})")
@@ -130,12 +133,12 @@ async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], N
     root.mkdir(parents=True)
     with serving(server, root) as endpoint:
         name = f"{NAME}-s3"
-        results.append(await _played(folder / name, name, amount, seed=seed, bucket=new_bucket(endpoint)))
-    tell(described(results[-1]))
+        results.append(await _play_scenario(folder / name, name, amount, seed=seed, bucket=new_bucket(endpoint)))
+    tell(describe(results[-1]))
     return results
 
 
-async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket: BucketAddress | None) -> Result:
+async def _play_scenario(folder: Path, name: str, amount: Amount, *, seed: int, bucket: BucketAddress | None) -> Result:
     dice, made = random.Random(seed), folder / "made"
     made.mkdir(parents=True)
     files = await asyncio.to_thread(streamed, made)
@@ -172,7 +175,7 @@ async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket:
         await stage.tidy([job.number for job in log.jobs.values() if job.ended])
         uploads.append(await asyncio.to_thread(stage.uploads))
         await asyncio.to_thread(stage.fetch_media)
-        found = Found(
+        evidence = Evidence(
             assets=await asyncio.to_thread(assets_of, stage.database),
             jobs=log.jobs,
             events={key: EventSeen(event["stateString"], event["capturingLive2Vod"]) for key, event in events.items()},
@@ -183,11 +186,11 @@ async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket:
         return Result(
             name,
             load.tally,
-            found,
+            evidence,
             log,
-            await asyncio.to_thread(judged, load.tally, found, readable=lambda path: readable(stage.media_root / path)),
+            await asyncio.to_thread(judge, load.tally, evidence, readable=lambda path: readable(stage.media_root / path)),
             scene.happened,
-            publications.before_completion([*found.assets.values()]),
+            publications.before_completion([*evidence.assets.values()]),
             uploads,
             stage.late(),
             await stage.parked(),
@@ -197,26 +200,27 @@ async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket:
 
 
 async def _settled(stage: MediaStage) -> None:
-    """Or not, when patience ends. What is wrong then is for the verdict."""
+    """Wait until nothing is in progress or patience runs out; the verdict reports what is wrong then."""
     deadline, calm = time.monotonic() + _PATIENCE, 0
     while calm < _CALM and time.monotonic() < deadline:
         calm = calm + 1 if (await stage.rows(_SETTLED))[0][0] == 0 else 0
         await asyncio.sleep(0.5)
 
 
-def described(result: Result) -> str:
-    """All that was counted, in words."""
-    log, verdict, tally, assets = result.log, result.verdict, result.tally, result.found.assets.values()
+def describe(result: Result) -> str:
+    """Return all counts in words."""
+    log, verdict, tally, assets = result.log, result.verdict, result.tally, result.evidence.assets.values()
     happened = ", ".join(f"{name} {times}" for name, times in sorted(result.happened.items()))
     rules = ", ".join(f"{rule} {log.breaches[rule]}" for rule in Rule)
     reasons = Counter(asset.reason for asset in assets if asset.state is State.FAILED and not asset.removed)
     reasons += Counter(job.reason for job in log.jobs.values() if job.failed and job.number in tally.owned.values())
     lines = [
         f"\n{result.name}: {happened}; {result.seconds:.0f} s",
-        f"  commands answered {tally.commands}, sent again for want of an answer {tally.repeated}",
-        f"  assets of synchronisations {sum(not asset.requested for asset in assets)}, files {len(result.found.files)},"
+        f"  commands answered {tally.commands}, sent again for lack of an answer {tally.repeated}",
+        f"  assets of synchronisations {sum(not asset.requested for asset in assets)}, files {len(result.evidence.files)},"
         f" runs too late {result.late}",
-        f"  left to housekeeping: jobs {len(result.found.unfinished)}, uploads {result.uploads[0]}, which left {result.uploads[1]}",
+        f"  remaining before housekeeping: jobs {len(result.evidence.unfinished)}, uploads {result.uploads[0]};"
+        f" after it: uploads {result.uploads[1]}",
         f"  wrong: {', '.join(f'{kind} {verdict.counts[kind]}' for kind in Kind)}; parked {result.parked}",
         f"  broken rules: {rules}; chain {result.chain or 'whole'}",
         *(f"  failed {times}: {reason}" for reason, times in reasons.items()),
@@ -225,13 +229,13 @@ def described(result: Result) -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:
     tally, log = result.tally, result.log
-    requested = [asset for asset in result.found.assets.values() if asset.requested]
+    requested = [asset for asset in result.evidence.assets.values() if asset.requested]
     stay = Counter(asset.state for asset in requested if not asset.removed)
     owned = [log.jobs[number] for number in tally.owned.values() if number in log.jobs]
     counted = [len(requested), stay[State.COMPLETED], stay[State.FAILED], sum(asset.removed for asset in requested)]

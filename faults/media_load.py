@@ -1,4 +1,4 @@
-"""Clients who request assets, delete some of them at once, and have Events packaged and captured, until all is answered."""
+"""Clients that request assets, delete some of them at once, and have Events packaged and captured, until all is answered."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ _KINDS: Final = ("image", "image", "gif", "video", "video")
 _DELETED: Final = 0.3
 _TOGETHER: Final = 0.25
 _NAMES: Final = ("goal", "attack", "final")
-"""Few, so that most names are taken."""
+"""A few names, so that most are taken."""
 _GONE: Final = (404,)
 
 
 @dataclass(slots=True)
 class MediaTally(Answered):
-    """The answers. `assets` by their ids, with their paths; `deleted` are the ids of those that a client has deleted, `generating`
-    how many of them were under way; `together` counts requests beside another of one file name; `owned` are the jobs of packages
-    and captures, by their Events."""
+    """The answers.
+
+    `assets` maps ids to paths; `deleted` holds the ids of the assets that a client has deleted, `generating` the number of those
+    that were in progress; `together` counts requests concurrent with another one of the same file name; `owned` maps Events to
+    their jobs of packages and captures.
+    """
 
     assets: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
@@ -42,7 +45,7 @@ class MediaTally(Answered):
 
 
 class MediaLoad(Authors):
-    """`put` writes a file below the media root. `origin` is the address of a playlist of the film."""
+    """The clients. `put` writes a file below the media root. `origin` is the address of a playlist of the film."""
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class MediaLoad(Authors):
         self._events: list[str] = []
 
     async def start(self, *, settings: Mapping[str, int], assets: int, events: int, packages: int, captures: int) -> None:
-        """The Events are there when it returns. The first of those with a source are packaged."""
+        """Create the Events and begin. The first Events with a source are packaged."""
         for name, value in settings.items():
             await self._ask("POST", "/engine/settings", {"name": name, "setting": value})
         self._events = [await self._event("VOD_PUBLIC") for _ in range(events)]
@@ -87,7 +90,7 @@ class MediaLoad(Authors):
         return str((await self._ask("POST", "/api/event/", {"Title": "Final", "eventState": state}, once=True))["id"])
 
     async def _assets(self) -> None:
-        """One, or two of one file name at once; some are deleted a moment later."""
+        """Request one asset, or two of the same file name at once, and delete some of them a moment later."""
         event, name = self._dice.choice(self._events), self._dice.choice(_NAMES)
         copies = 2 if self._dice.random() < _TOGETHER else 1
         self.tally.together += copies - 1
@@ -106,7 +109,7 @@ class MediaLoad(Authors):
         return str(answer["id"])
 
     async def _delete(self, asset: str) -> None:
-        """A repeat of a request that was carried out without an answer finds nothing."""
+        """Delete an asset. A repeat of a request that was executed without an answer finds nothing."""
         status, answer = await self._asking.answer("DELETE", f"/api/asset/{asset}", headers=_HEADERS, fine=_GONE)
         self.tally.deleted.add(asset)
         self.tally.generating += status not in _GONE and answer["stateString"] == "GENERATING"
@@ -120,7 +123,7 @@ class MediaLoad(Authors):
         return submit
 
     async def _ask(self, method: str, path: str, body: Any = None, *, once: bool = False) -> Any:
-        """`once`: carried out once, however often it is sent."""
+        """Send a request and return the JSON of its answer. With `once` it is executed once, however often it is sent."""
         headers = {**_HEADERS, "Idempotency-Key": f"media {next(self._numbers)}"} if once else _HEADERS
         return (await self._asking.answer(method, path, body, headers=headers))[1]
 
@@ -129,7 +132,7 @@ _HEADERS: Final = {"API-KEY": KEY, "client": CLIENT}
 
 
 def streamed(folder: Path) -> dict[str, bytes]:
-    """`film.mp4`, and the playlist `live.m3u8` with its segments of a second each. Blocks."""
+    """Return `film.mp4`, and the playlist `live.m3u8` with its segments of a second each. This blocks."""
     picture = ("-f", "lavfi", "-i", f"testsrc2=size={SIZE}x{SIZE}:rate=25:duration={SECONDS}")
     tone = ("-f", "lavfi", "-i", f"sine=duration={SECONDS}")
     coded = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-sc_threshold", "0", "-pix_fmt", "yuv420p", "-c:a", "aac")
@@ -139,7 +142,7 @@ def streamed(folder: Path) -> dict[str, bytes]:
 
 
 def readable(path: Path) -> bool:
-    """Whether all of it can be decoded. Blocks."""
+    """Return True if the whole file can be decoded. This blocks."""
     command = [tool("ffmpeg"), "-v", "error", "-xerror", "-i", str(path), "-f", "null", "-"]
     return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
 

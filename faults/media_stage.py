@@ -1,4 +1,4 @@
-"""The product under test with media: members of the job engine, and those that carry out outcomes and delete files of assets."""
+"""The product under test with media: members of the job engine, and workers that apply outcomes and delete files of assets."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _OPEN: Final = 0o755
 
 
 class MediaStage(JobStage):
-    """`media_root` is the directory that members share. With a bucket it is filled by `fetch_media`, for the verdict."""
+    """A stage with media. `media_root` is the directory that members share; with a bucket, `fetch_media` fills it for
+    the verdict."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"controller scheduler": EACH, "work": EACH, "outcomes assets": EACH}
 
     async def put(self, path: str, content: bytes) -> None:
-        """A file that no job has published."""
+        """Write a file that no job has published."""
         if self.bucket is not None:
             key = f"{self.bucket.prefix}/{path}"
             await asyncio.to_thread(self._store.put_object, Bucket=self.bucket.bucket, Key=key, Body=content)
@@ -41,27 +42,27 @@ class MediaStage(JobStage):
         place.chmod(_OPEN)
 
     def published(self) -> dict[str, int]:
-        """The sizes of all published files, by their paths. Blocks."""
+        """Return the sizes of all published files, by their paths. This blocks."""
         return {name: size for name, size in self._everything().items() if not name.startswith(".")}
 
     def unfinished(self) -> dict[int, list[str]]:
-        """What is left of runs of jobs, by their numbers: in the shared place, and on each machine. Blocks."""
-        left: dict[int, list[str]] = {}
+        """Return the remaining files of runs by job number, in the shared place and on each machine. This blocks."""
+        remaining: dict[int, list[str]] = {}
         local = [name for root in self._local() for name in _below(root)]
         for name in (*self._everything(), *local):
             folder, _, inside = name.partition("/")
             if folder == JOBS:
-                left.setdefault(int(inside.partition("/")[0]), []).append(name)
-        return left
+                remaining.setdefault(int(inside.partition("/")[0]), []).append(name)
+        return remaining
 
     def uploads(self) -> int:
-        """How many were begun and neither completed nor ended. Blocks."""
+        """Return the number of uploads that were begun and neither completed nor ended. This blocks."""
         if self.bucket is None:
             return 0
         return len(self._store.list_multipart_uploads(Bucket=self.bucket.bucket).get("Uploads", ()))
 
     async def tidy(self, ended: Collection[int]) -> None:
-        """What the housekeeping of all members does ten minutes later."""
+        """Do what the housekeeping of all members does ten minutes later."""
         for root in self._local() or [self.media_root]:
             if self.bucket is None:
                 await Workspaces(root).remove(ended)
@@ -83,15 +84,19 @@ class MediaStage(JobStage):
             return _below(self.media_root)
         inside = f"{self.bucket.prefix}/"
         pages = self._store.get_paginator("list_objects_v2").paginate(Bucket=self.bucket.bucket, Prefix=inside)
-        return {str(one["Key"]).removeprefix(inside): int(one["Size"]) for page in pages for one in page.get("Contents", ())}
+        return {
+            str(stored_object["Key"]).removeprefix(inside): int(stored_object["Size"])
+            for page in pages
+            for stored_object in page.get("Contents", ())
+        }
 
 
 def _below(root: Path) -> dict[str, int]:
-    """Files come and go meanwhile."""
-    found = {}
+    """Return the sizes of the files below a folder. Files come and go meanwhile."""
+    sizes = {}
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
             with suppress(FileNotFoundError):
-                found[path.relative_to(root).as_posix()] = path.stat().st_size
-    return found
+                sizes[path.relative_to(root).as_posix()] = path.stat().st_size
+    return sizes

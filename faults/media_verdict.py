@@ -1,6 +1,7 @@
-"""What became of assets, packages and captures: what clients were told beside what the log says, and the log beside the media root.
+"""The outcome of assets, packages and captures: the answers to clients compared with the log, and the log compared with the media
+root.
 
-The log is folded here by rules of its own, not by the aggregate's, so a fault of the aggregate is found too.
+The log is folded here by separate rules, not by the aggregate's, so faults of the aggregate are found too.
 """
 
 from __future__ import annotations
@@ -33,29 +34,29 @@ class State(StrEnum):
 
 
 class Kind(StrEnum):
-    """What can be found wrong."""
+    """The kinds of violations."""
 
     LOST = "lost"
-    """Answered, and not in the log; or deleted by a client, and still there."""
+    """An asset that was answered and is not in the log, or that a client deleted and still exists."""
     UNKNOWN = "unknown"
-    """In the log, and never asked for."""
+    """An asset in the log that was never requested."""
     UNENDED = "unended"
-    """Generating, or removed without an end of the removal."""
+    """An asset that is still generating, or whose removal has not ended."""
     SHARED = "shared"
     """A path that two assets have."""
     FILES = "files"
-    """A completed asset without its file, or with another one, or one that cannot be decoded."""
+    """A completed asset without its file, with another file, or with one that cannot be decoded."""
     OWNERLESS = "ownerless"
-    """A published file that is of no asset, package or source."""
+    """A published file that belongs to no asset, package or source."""
     TEMPORARY = "temporary"
-    """A file of a run that nobody will delete."""
+    """A file of a run that will not be deleted."""
     EVENTS = "events"
-    """An Event that does not say what became of its job."""
+    """An Event that does not show the outcome of its job."""
 
 
 @dataclass(slots=True)
 class AssetSeen:
-    """An asset, from its events. A removed one has its `path` until `path_free`."""
+    """An asset, from its events. A removed asset has its `path` until `path_free`."""
 
     key: str
     path: str
@@ -81,9 +82,12 @@ class EventSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """After the faults. `files` are the sizes of published ones; `unfinished` files of runs by their jobs, before housekeeping, and
-    `untidied` those that it left."""
+class Evidence:
+    """The observations after the faults.
+
+    `files` are the sizes of published files; `unfinished` the files of runs by their jobs, before housekeeping, and `untidied`
+    those that housekeeping left.
+    """
 
     assets: Mapping[str, AssetSeen]
     jobs: Mapping[int, JobSeen]
@@ -94,7 +98,7 @@ class Found:
 
 
 def assets_of(conninfo: str) -> dict[str, AssetSeen]:
-    """By their ids. Blocks."""
+    """Return the assets by their ids. This blocks."""
     seen: dict[str, AssetSeen] = {}
     with psycopg.connect(conninfo) as connection:
         for stream, topic, state, at in connection.execute(_EVENTS.encode()):
@@ -102,23 +106,23 @@ def assets_of(conninfo: str) -> dict[str, AssetSeen]:
     return seen
 
 
-def take(seen: dict[str, AssetSeen], key: str, topic: str, said: Mapping[str, Any], at: float) -> None:
+def take(seen: dict[str, AssetSeen], key: str, topic: str, content: Mapping[str, Any], at: float) -> None:
     match topic.removeprefix("asset."):
         case "requested":
-            seen[key] = AssetSeen(key, said["path"], [said["job"]])
+            seen[key] = AssetSeen(key, content["path"], [content["job"]])
         case "discovered":
-            seen[key] = AssetSeen(key, said["path"], [], State.COMPLETED, said["size"])
+            seen[key] = AssetSeen(key, content["path"], [], State.COMPLETED, content["size"])
         case "completed":
-            seen[key].state, seen[key].size, seen[key].completed_at = State.COMPLETED, said["size"], at
+            seen[key].state, seen[key].size, seen[key].completed_at = State.COMPLETED, content["size"], at
         case "failed":
-            seen[key].state, seen[key].reason = State.FAILED, said["reason"]
+            seen[key].state, seen[key].reason = State.FAILED, content["reason"]
         case "restarted":
             seen[key].state = State.GENERATING
-            seen[key].jobs.append(said["job"])
+            seen[key].jobs.append(content["job"])
         case "file_changed":
-            seen[key].size = said["size"]
+            seen[key].size = content["size"]
         case "removed":
-            seen[key].removed, seen[key].path_free = True, not said["file_left"]
+            seen[key].removed, seen[key].path_free = True, not content["file_left"]
         case "file_deleted":
             seen[key].path_free = True
         case "renamed":
@@ -127,39 +131,39 @@ def take(seen: dict[str, AssetSeen], key: str, topic: str, said: Mapping[str, An
             raise ValueError(f"the fold of assets does not know {other}")
 
 
-def judged(tally: MediaTally, found: Found, *, readable: Callable[[str], bool]) -> Verdict[Kind]:
-    """`readable` says of the path of a requested file whether it can be decoded. Blocks."""
+def judge(tally: MediaTally, evidence: Evidence, *, readable: Callable[[str], bool]) -> Verdict[Kind]:
+    """Return the verdict. `readable` returns True if the file of a requested asset can be decoded. This blocks."""
     return Verdict.of(
         (
-            *_answers(tally, found),
-            *_assets(found, readable),
-            *_ownerless(tally, found),
-            *_temporary(found),
-            *_events(tally, found),
+            *_answers(tally, evidence),
+            *_assets(evidence, readable),
+            *_ownerless(tally, evidence),
+            *_temporary(evidence),
+            *_events(tally, evidence),
         )
     )
 
 
-def _answers(tally: MediaTally, found: Found) -> Iterator[tuple[Kind, str]]:
+def _answers(tally: MediaTally, evidence: Evidence) -> Iterator[tuple[Kind, str]]:
     for key, path in tally.assets.items():
-        if key not in found.assets or found.assets[key].path != path:
+        if key not in evidence.assets or evidence.assets[key].path != path:
             yield Kind.LOST, f"asset {key} was answered with {path}, which the log does not know"
     for key in tally.deleted:
-        if key in found.assets and not found.assets[key].removed:
+        if key in evidence.assets and not evidence.assets[key].removed:
             yield Kind.LOST, f"asset {key} was deleted, and is there"
-    for asset in found.assets.values():
+    for asset in evidence.assets.values():
         if asset.requested and asset.key not in tally.assets:
-            yield Kind.UNKNOWN, f"asset {asset.key} was never asked for"
+            yield Kind.UNKNOWN, f"asset {asset.key} was never requested"
         if asset.requested and asset.removed and asset.key not in tally.deleted:
-            yield Kind.UNKNOWN, f"asset {asset.key} was removed, and nobody has deleted it"
+            yield Kind.UNKNOWN, f"asset {asset.key} was removed without a request"
 
 
-def _assets(found: Found, readable: Callable[[str], bool]) -> Iterator[tuple[Kind, str]]:
-    paths = Counter(asset.path for asset in found.assets.values() if not (asset.removed and asset.path_free))
+def _assets(evidence: Evidence, readable: Callable[[str], bool]) -> Iterator[tuple[Kind, str]]:
+    paths = Counter(asset.path for asset in evidence.assets.values() if not (asset.removed and asset.path_free))
     for path, times in paths.items():
         if times > 1:
             yield Kind.SHARED, f"{path} is that of {times} assets"
-    for asset in found.assets.values():
+    for asset in evidence.assets.values():
         named = f"asset {asset.key} ({asset.path})"
         if asset.removed:
             if not asset.path_free:
@@ -167,7 +171,7 @@ def _assets(found: Found, readable: Callable[[str], bool]) -> Iterator[tuple[Kin
         elif asset.state is State.GENERATING:
             yield Kind.UNENDED, f"{named} is still generating"
         elif asset.state is State.COMPLETED:
-            size = found.files.get(asset.path)
+            size = evidence.files.get(asset.path)
             if size is None:
                 yield Kind.FILES, f"{named} has no file"
             elif size != asset.size:
@@ -176,11 +180,14 @@ def _assets(found: Found, readable: Callable[[str], bool]) -> Iterator[tuple[Kin
                 yield Kind.FILES, f"{named} cannot be decoded"
 
 
-def _ownerless(tally: MediaTally, found: Found) -> Iterator[tuple[Kind, str]]:
-    """What a job that failed had published before is the Event's. An asset that failed keeps its path, and what is there."""
-    owned = {asset.path for asset in found.assets.values() if not asset.removed} | tally.sources
-    owned |= _published(found.jobs[number] for number in tally.owned.values() if number in found.jobs and found.jobs[number].failed)
-    for path in found.files:
+def _ownerless(tally: MediaTally, evidence: Evidence) -> Iterator[tuple[Kind, str]]:
+    """Yield published files without an owner. Files that a failed job had published before belong to the Event. A failed asset
+    keeps its path and its file."""
+    owned = {asset.path for asset in evidence.assets.values() if not asset.removed} | tally.sources
+    owned |= _published(
+        evidence.jobs[number] for number in tally.owned.values() if number in evidence.jobs and evidence.jobs[number].failed
+    )
+    for path in evidence.files:
         if path not in owned:
             yield Kind.OWNERLESS, path
 
@@ -189,18 +196,18 @@ def _published(jobs: Iterable[JobSeen]) -> set[str]:
     return {name for job in jobs for task in job.tasks.values() for names in task.committed.values() for name in names}
 
 
-def _temporary(found: Found) -> Iterator[tuple[Kind, str]]:
-    for number, names in found.unfinished.items():
-        if number not in found.jobs or not found.jobs[number].ended:
+def _temporary(evidence: Evidence) -> Iterator[tuple[Kind, str]]:
+    for number, names in evidence.unfinished.items():
+        if number not in evidence.jobs or not evidence.jobs[number].ended:
             yield Kind.TEMPORARY, f"{names[0]} is of a job that has not ended"
-    for names in found.untidied.values():
+    for names in evidence.untidied.values():
         yield Kind.TEMPORARY, f"housekeeping leaves {names[0]}"
 
 
-def _events(tally: MediaTally, found: Found) -> Iterator[tuple[Kind, str]]:
-    """A package leaves the state of an Event that is public; a capture makes it that of its end."""
+def _events(tally: MediaTally, evidence: Evidence) -> Iterator[tuple[Kind, str]]:
+    """Yield Events with a wrong state. A package leaves the state of a public Event unchanged; a capture sets it at its end."""
     for key, number in tally.owned.items():
-        job, event = found.jobs.get(number), found.events[key]
+        job, event = evidence.jobs.get(number), evidence.events[key]
         if job is None:
             yield Kind.LOST, f"job {number} of the Event {key} was answered, and the log does not know it"
         elif not job.ended:

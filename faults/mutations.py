@@ -1,6 +1,6 @@
-"""CPIX documents gone wrong, with their structure in mind: what a careless packager or an attacker sends.
+"""Mutated CPIX documents that respect their structure: documents that a careless packager or an attacker sends.
 
-Most mutants are still XML, so that they get past the parser; some are hit as text or as bytes after that.
+Most mutants are still XML, so that they get past the parser; some are then damaged as text or as bytes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ Step = Callable[[etree._Element], None]
 
 
 class Mutator:
-    """`keys` are content keys that were given: a mutant names some of them, to see whether they are echoed."""
+    """Makes mutants. `keys` are content keys that were returned: a mutant includes some of them, to see whether they are echoed."""
 
     def __init__(self, seeds: Sequence[bytes], dice: random.Random, *, certificate: str, keys: Sequence[bytes]) -> None:
         self._seeds = [etree.fromstring(seed) for seed in seeds]
@@ -149,10 +149,10 @@ class Mutator:
         return self._dice.choice(list(root.iter(etree.Element)))
 
     def _below(self, root: etree._Element) -> tuple[etree._Element, etree._Element] | None:
-        """An element and its parent; None when there is only the root."""
-        found = self._any(root)
-        parent = found.getparent()
-        return None if parent is None else (found, parent)
+        """Return an element and its parent; None if there is only the root."""
+        element = self._any(root)
+        parent = element.getparent()
+        return None if parent is None else (element, parent)
 
     def _tag(self) -> str:
         namespace = self._dice.choice(_NAMESPACES)
@@ -170,19 +170,19 @@ class Mutator:
         return dice.choice(_VALUES)
 
     def _drop(self, root: etree._Element) -> None:
-        if found := self._below(root):
-            found[1].remove(found[0])
+        if pair := self._below(root):
+            pair[1].remove(pair[0])
 
     def _repeat(self, root: etree._Element) -> None:
-        if not (found := self._below(root)):
+        if not (pair := self._below(root)):
             return
-        size = len(etree.tostring(found[0]))
+        size = len(etree.tostring(pair[0]))
         fresh = self._dice.random() < 0.5
         for _ in range(min(self._dice.choice(_COUNTS), _LARGEST // size)):
-            copy = deepcopy(found[0])
+            copy = deepcopy(pair[0])
             if fresh and "kid" in copy.attrib:
                 copy.set("kid", str(UUID(bytes=self._dice.randbytes(16))) if self._dice.random() < 0.8 else "")
-            found[1].insert(self._dice.randrange(len(found[1]) + 1), copy)
+            pair[1].insert(self._dice.randrange(len(pair[1]) + 1), copy)
 
     def _retag(self, root: etree._Element) -> None:
         self._any(root).tag = self._tag()
@@ -194,9 +194,9 @@ class Mutator:
         element[:] = members
 
     def _move(self, root: etree._Element) -> None:
-        place, found = self._any(root), self._below(root)
-        if found and place not in found[0].iter():
-            place.append(found[0])
+        place, pair = self._any(root), self._below(root)
+        if pair and place not in pair[0].iter():
+            place.append(pair[0])
 
     def _nest(self, root: etree._Element) -> None:
         element, tag = self._any(root), self._tag()
@@ -217,7 +217,7 @@ class Mutator:
             element.tail = self._value()
 
     def _widen(self, root: etree._Element) -> None:
-        """Very many children, attributes or namespaces."""
+        """Add very many children, attributes or namespaces."""
         element, count, way = self._any(root), self._dice.choice(_COUNTS), self._dice.randrange(3)
         if way == 0:
             for _ in range(count):
@@ -243,8 +243,8 @@ class Mutator:
         element.set(self._dice.choice(names or _ATTRIBUTES), self._value())
 
     def _set_all(self, root: etree._Element) -> None:
-        """One value wherever the attribute stands, such as another scheme for all keys."""
-        having = [str(name) for one in root.iter(etree.Element) for name in one.attrib]
+        """Set one value wherever the attribute occurs, such as another scheme for all keys."""
+        having = [str(name) for node in root.iter(etree.Element) for name in node.attrib]
         if having:
             name, value = self._dice.choice(having), self._value()
             for element in root.iter(etree.Element):
@@ -257,14 +257,14 @@ class Mutator:
             element.set(self._dice.choice(_ATTRIBUTES), element.attrib.pop(self._dice.choice(list(element.attrib))))
 
     def _swap(self, root: etree._Element) -> None:
-        having = [(one, name) for one in root.iter(etree.Element) for name in one.attrib]
+        having = [(element, name) for element in root.iter(etree.Element) for name in element.attrib]
         if having:
-            (one, name), (other, other_name) = self._dice.choice(having), self._dice.choice(having)
-            value, other_value = one.attrib[name], other.attrib[other_name]
-            one.attrib[name], other.attrib[other_name] = other_value, value
+            (element, name), (other, other_name) = self._dice.choice(having), self._dice.choice(having)
+            value, other_value = element.attrib[name], other.attrib[other_name]
+            element.attrib[name], other.attrib[other_name] = other_value, value
 
     def _new_kids(self, root: etree._Element) -> None:
-        """The same other kid wherever one stood: the document means what it meant. Sometimes none at all, or capitals."""
+        """Replace each kid consistently, so that the document keeps its meaning; sometimes with an empty one, or with capitals."""
         empty, capitals, changed = self._dice.random() < 0.2, self._dice.random() < 0.2, dict[str, str]()
         for element in root.iter(etree.Element):
             if kid := element.get("kid"):
@@ -272,7 +272,7 @@ class Mutator:
                 element.set("kid", "" if empty else other.upper() if capitals else other)
 
     def _deliver(self, root: etree._Element) -> None:
-        """Asks for encryption, well or badly."""
+        """Ask for encryption, correctly or not."""
         listed = etree.Element(f"{{{CPIX}}}DeliveryDataList")
         for _ in range(self._dice.choice((0, 1, 1, 1, 2, 17))):
             key = etree.SubElement(etree.SubElement(listed, f"{{{CPIX}}}DeliveryData"), f"{{{CPIX}}}DeliveryKey")
@@ -284,13 +284,13 @@ class Mutator:
     def _with_other_prefixes(self, root: etree._Element) -> etree._Element:
         names = ["a", "_", "cpix", "é", "xml2", "p.q", "speke", "pskc"]
         self._dice.shuffle(names)
-        known: dict[str | None, str] = dict(zip(names, (CPIX, SPEKE, PSKC, DS), strict=False))
+        prefixes: dict[str | None, str] = dict(zip(names, (CPIX, SPEKE, PSKC, DS), strict=False))
         if self._dice.random() < 0.3:
-            known[None] = self._dice.choice((CPIX, SPEKE, "urn:x"))
-        renamed = etree.Element(root.tag, _attributes(root), nsmap=cast("dict[str, str]", known))
+            prefixes[None] = self._dice.choice((CPIX, SPEKE, "urn:x"))
+        renamed = etree.Element(root.tag, _attributes(root), nsmap=cast("dict[str, str]", prefixes))
         renamed.text = root.text
         renamed.extend(list(root))
-        etree.cleanup_namespaces(renamed, keep_ns_prefixes=[name for name in known if name])
+        etree.cleanup_namespaces(renamed, keep_ns_prefixes=[name for name in prefixes if name])
         return renamed
 
     def _encoded(self, root: etree._Element) -> bytes:
@@ -307,7 +307,7 @@ class Mutator:
         return text.encode(encoding, "xmlcharrefreplace" if encoding in ("ISO-8859-1", "US-ASCII") else "replace")
 
     def _hit(self, body: bytes) -> bytes:
-        """As bytes, without a thought of XML."""
+        """Damage the bytes, without regard to XML."""
         dice, hurt = self._dice, bytearray(body)
         for _ in range(dice.choice((1, 1, 2, 5))):
             place, way = dice.randrange(len(hurt) + 1), dice.randrange(4)

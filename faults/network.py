@@ -1,6 +1,7 @@
-"""A machine that vanishes, as the kernel sees it: a client in a network namespace of its own, whose link to PostgreSQL goes down.
+"""A machine that vanishes, as the kernel sees it: a client in a separate network namespace, whose link to PostgreSQL goes down.
 
-A proxy cannot show this: the kernel that it runs on answers every probe. Here no packet arrives any more, and nothing is closed.
+A proxy cannot show this, because the kernel that it runs on answers every probe. Here no packet arrives any more, and nothing is
+closed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _THERE: Final = "10.213.77.2"
 _LOCK: Final = 213_077
 _PATIENCE: Final = 60.0
 _SLACK: Final = 3.0
-"""The kernel's timers are coarse, and the machine may be busy."""
+"""The tolerance in seconds: the kernel's timers are coarse, and the machine may be busy."""
 _LIMITS: Final[Mapping[str, float]] = {
     "a query of the API or a worker": 8,
     "a command of maintenance": 10,
@@ -44,7 +45,7 @@ _LIMITS: Final[Mapping[str, float]] = {
 
 
 class Noticed(NamedTuple):
-    """After how many seconds, and within how many it must be."""
+    """The seconds after which a loss was noticed, and the limit."""
 
     what: str
     seconds: float
@@ -56,23 +57,25 @@ class Noticed(NamedTuple):
 
 
 def obstacle() -> str | None:
-    """Why it cannot be tried here."""
+    """Return the reason why the scenario cannot run here; None if it can."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return "it needs root and the program ip (Debian: iproute2)"
-    tried = subprocess.run(["ip", "netns", "add", (name := _name())], capture_output=True, text=True, check=False)
-    if tried.returncode:
-        return f"the kernel allows no network namespaces: {tried.stderr.strip()}"
+    completed = subprocess.run(["ip", "netns", "add", (name := _name())], capture_output=True, text=True, check=False)
+    if completed.returncode:
+        return f"the kernel allows no network namespaces: {completed.stderr.strip()}"
     _ip("netns", "delete", name)
     return None
 
 
-def table(found: Sequence[Noticed]) -> str:
-    lines = [(one.what, f"{one.seconds:.1f} s", f"{one.within:.0f} s", "yes" if one.holds else "NO") for one in found]
+def table(results: Sequence[Noticed]) -> str:
+    lines = [
+        (result.what, f"{result.seconds:.1f} s", f"{result.within:.0f} s", "yes" if result.holds else "NO") for result in results
+    ]
     return markdown(("who waits for whom", "noticed after", "stated", "holds"), lines)
 
 
-async def noticed(folder: Path) -> list[Noticed]:
-    """What either side notices, and when."""
+async def measure_losses(folder: Path) -> list[Noticed]:
+    """Measure what either side notices, and when."""
     postgres = EmbeddedPostgres(folder)
     local = await asyncio.to_thread(postgres.start)
     try:
@@ -98,8 +101,8 @@ async def _tried(local: str, namespace: str, link: str) -> list[Noticed]:
             since = time.monotonic()
             async with Database.of_owner(local, size=1) as observer:
                 seen = asyncio.create_task(_sessions_gone(observer))
-                told = [(await client.stdout.readline()).decode().strip().partition(" ") for _ in range(3)]
-                times = {what: float(at) for at, _, what in told} | await seen
+                reports = [(await client.stdout.readline()).decode().strip().partition(" ") for _ in range(3)]
+                times = {what: float(at) for at, _, what in reports} | await seen
     finally:
         client.kill()
         await client.wait()
@@ -107,7 +110,7 @@ async def _tried(local: str, namespace: str, link: str) -> list[Noticed]:
 
 
 async def _sessions_gone(observer: Database) -> dict[str, float]:
-    """When the server has ended the sessions of the machine that vanished."""
+    """Return the times when the server ended the sessions of the machine that vanished."""
     gone: dict[str, float] = {}
     purposes = {"idle": "PostgreSQL for an idle client", "locking": "PostgreSQL for a client within a transaction"}
     question = "SELECT FROM pg_stat_activity WHERE application_name = %s"
@@ -131,7 +134,7 @@ def _listening(postgres: EmbeddedPostgres, local: str) -> str:
 
 @contextmanager
 def _namespace() -> Iterator[tuple[str, str]]:
-    """A namespace and the end of its cable on this side."""
+    """Yield a namespace and the end of its cable on this side."""
     name = _name()
     near, far = f"{name}n", f"{name}f"
     _ip("netns", "add", name)
@@ -156,7 +159,7 @@ def _ip(*arguments: str) -> None:
 
 
 async def _vanishing(url: str) -> None:
-    """The machine that vanishes: it says when each wait has ended."""
+    """Run the machine that vanishes, and print the end of each wait."""
     database, owner = Database(url, size=2), Database.of_owner(url, size=1)
     await database.open()
     idle, locking = await owner.connect("idle", seconds=None), await database.connect("locking", settings=_SESSION)

@@ -1,4 +1,4 @@
-"""What goes wrong while Events are on the air: each fault of a scenario, with the times at which it was made."""
+"""The faults while Events are on the air, each with the times at which it was made."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ Happen = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Of each kind there are so many: kills, freezes and orderly ends of each role, `sessions` more of those that have encoders;
-    `points` for each way in which a point fails, and `both` where both fail at once."""
+    """The numbers of faults of each kind: kills, freezes and orderly ends of each role, `sessions` more for the role with encoders;
+    `points` for each way in which a point fails, and `both` if both fail at once."""
 
     kills: int = 0
     freezes: int = 0
@@ -56,7 +56,7 @@ class Faults:
 
 @dataclass
 class Scene:
-    """A scenario under way."""
+    """A scenario in progress."""
 
     stage: AirStage
     points: PublishingPoints
@@ -64,11 +64,13 @@ class Scene:
     happened: Counter[str] = field(default_factory=Counter)
     disturbances: list[Disturbance] = field(default_factory=list)
     _since: float = 0.0
-    """When the present fault was made."""
+    """The time when the present fault was made."""
 
     def planned(self) -> list[tuple[str, Happen, frozenset[int]]]:
-        """The faults of the scenario in random order, each with the points that take nothing meanwhile. A database or a broker that
-        is away counts as both: encoders that are not the only ones fall silent then."""
+        """Return the faults of the scenario in random order, each with the points that accept nothing meanwhile.
+
+        An unavailable database or broker counts as both points, because encoders that are not alone fall silent then.
+        """
         faults, stage, kafka = self.faults, self.stage, self.stage.broker is not None
         deck: list[tuple[str, Happen, frozenset[int]]] = []
         for role in stage.processes:
@@ -92,7 +94,7 @@ class Scene:
         return deck
 
     async def play(self, name: str, happen: Happen, points: frozenset[int]) -> None:
-        """A fault, and some time after it, in which others take over. A sender tries a point again after a pause."""
+        """Inject a fault, and wait for some time in which other processes take over. A sender retries a point after a pause."""
         self._since = time.time()
         await happen()
         self.happened[name] += 1
@@ -106,7 +108,7 @@ class Scene:
         await self._until(lambda: all(any(process.ready for process in places) for places in self.stage.processes.values()))
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        """Or until patience ends."""
+        """Wait until the condition holds or patience runs out."""
         await waited(holds, seconds=_RISE, every=0.1)
 
     # --- processes
@@ -120,7 +122,7 @@ class Scene:
             process.terminate()
 
     async def _freeze(self, role: str) -> None:
-        """For longer than any lease and a takeover: it wakes up while another one does its work."""
+        """Freeze a process for longer than any lease and a takeover, so that it wakes up while another one does its work."""
         chosen = await self._chosen(role)
         for process in chosen:
             process.freeze()
@@ -129,7 +131,8 @@ class Scene:
             process.thaw()
 
     async def _chosen(self, role: str) -> Sequence[Supervised]:
-        """One of two that are ready: the other one is to take over. Of those with encoders it is the one with the most."""
+        """Choose one of two ready processes; the other one has to take over. Among those with encoders it is the one
+        with the most."""
         places = self.stage.processes[role]
         await self._until(lambda: all(process.ready for process in places))
         ready = [process for process in places if process.ready]
@@ -168,7 +171,7 @@ class Scene:
         await asyncio.to_thread(self.stage.broker.start)
 
     async def _freeze_kafka(self) -> None:
-        """For so long that an Event which waited for it would be late."""
+        """Freeze Kafka for so long that an Event which waited for it would be late."""
         assert self.stage.broker is not None
         self.stage.broker.freeze()
         await asyncio.sleep(FROZEN)

@@ -1,4 +1,4 @@
-"""Clients who put Events on the air and take them off again, each on a channel of its own, until they are told to end."""
+"""Clients that put Events on the air and take them off again, each on its own channel, until they are told to end."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _UNPUBLISHED, _PUBLISHED = LIVE
 
 @dataclass(slots=True)
 class AirTally(Answered):
-    """The answers. `channels` names the channel of each Event, `names` the channels by their ids; `scheduled`: the times of Events
-    that only the schedule starts and stops."""
+    """The answers. `channels` maps each Event to the name of its channel, `names` the ids of channels to their names; `scheduled`
+    holds the times of Events that only the schedule starts and stops."""
 
-    told: list[AnsweredRequest] = field(default_factory=list)
+    requests: list[AnsweredRequest] = field(default_factory=list)
     channels: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     scheduled: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -45,7 +45,8 @@ class AirTally(Answered):
 
 
 class AirLoad:
-    """`stays`: how long an Event stays on the air, at least and at most. On the first channel one stays there all the time."""
+    """The clients. `stays` is the shortest and the longest time for which an Event stays on the air. On the first channel one stays
+    there all the time."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class AirLoad:
         self._ids: dict[str, str] = {}
         self._over = asyncio.Event()
         self._authors: asyncio.Future[Any] | None = None
-        self._left: list[tuple[str, Callable[[str], Awaitable[None]]]] = []
+        self._remaining: list[tuple[str, Callable[[str], Awaitable[None]]]] = []
         self._deck: Sequence[tuple[str, Callable[[str], Awaitable[None]]]] = (
             ("start and stop", self._start_and_stop),
             ("schedule", self._schedule),
@@ -89,7 +90,7 @@ class AirLoad:
         return {"name": channel, "type": "ffmpeg", "encoderSpecific": _SOURCE, "streamingServer": server}
 
     async def calm(self) -> None:
-        """One start and stop on each channel."""
+        """Start and stop once on each channel."""
         await asyncio.gather(*(self._act("calm", self._start_and_stop, channel) for channel in self._ids))
 
     def start(self) -> None:
@@ -98,11 +99,11 @@ class AirLoad:
 
     @property
     def failed(self) -> bool:
-        """Whether they ended without being told."""
+        """True if the clients ended before they were told to."""
         return self._authors is not None and self._authors.done() and not self._over.is_set()
 
     async def finish(self) -> None:
-        """Everything was stopped when this returns, and every kind of act was there."""
+        """Wait until every kind of act has occurred and everything was stopped."""
         self._over.set()
         assert self._authors is not None
         await self._authors
@@ -116,10 +117,10 @@ class AirLoad:
     async def _author(self, channel: str) -> None:
         every = {name for name, _ in self._deck}
         while not (self._over.is_set() and every <= self.tally.acts.keys()):
-            if not self._left:
-                self._left = list(self._deck)
-                self._dice.shuffle(self._left)
-            await self._act(*self._left.pop(), channel)
+            if not self._remaining:
+                self._remaining = list(self._deck)
+                self._dice.shuffle(self._remaining)
+            await self._act(*self._remaining.pop(), channel)
             await asyncio.sleep(self._dice.choice((0.0, 0.5, 2.0)))
 
     async def _act(self, name: str, act: Callable[[str], Awaitable[None]], channel: str) -> None:
@@ -153,7 +154,7 @@ class AirLoad:
                 return
 
     async def _flicker(self, channel: str) -> None:
-        """Within a second, where the answers come in time."""
+        """Start and stop an Event several times within a second, if the answers arrive in time."""
         event = await self._event(channel)
         for state in (_UNPUBLISHED, STOPPED, _PUBLISHED, STOPPED, _UNPUBLISHED):
             await self._put(event, state)
@@ -169,7 +170,7 @@ class AirLoad:
         await asyncio.sleep(self._dice.uniform(2, 8))
 
     async def _two(self, channel: str) -> None:
-        """The second gets the channel when it is started again, after the first has left it."""
+        """Start two Events on one channel. The second gets the channel when it is started again, after the first has left it."""
         first, second = await self._event(channel), await self._event(channel)
         await asyncio.gather(self._put(first, _UNPUBLISHED), self._put(second, _UNPUBLISHED))
         await self._on_air()
@@ -184,7 +185,7 @@ class AirLoad:
         await asyncio.sleep(self._dice.uniform(0, self._stays[0]))
         sent = time.time()
         await self._asking.answer("DELETE", f"/api/event/{event}", headers=_HEADERS, fine=(404,))
-        self.tally.told.append(AnsweredRequest(event, channel, None, sent, time.time()))
+        self.tally.requests.append(AnsweredRequest(event, channel, None, sent, time.time()))
 
     async def _on_air(self) -> None:
         await asyncio.sleep(self._dice.uniform(*self._stays))
@@ -203,10 +204,10 @@ class AirLoad:
             await self._ask("PUT", f"/api/event/forcestop/{event}")
         else:
             await self._ask("PUT", f"/api/event/state/{event}", {"state": state})
-        self.tally.told.append(AnsweredRequest(event, self.tally.channels[event], state, sent, time.time()))
+        self.tally.requests.append(AnsweredRequest(event, self.tally.channels[event], state, sent, time.time()))
 
     async def _ask(self, method: str, path: str, body: Any = None, *, once: bool = False) -> Any:
-        """`once`: carried out once, however often it is sent."""
+        """Send a request and return the JSON of its answer. With `once` it is executed once, however often it is sent."""
         headers = {**_HEADERS, "Idempotency-Key": f"on air {next(self._keys)}"} if once else _HEADERS
         return (await self._asking.answer(method, path, body, headers=headers))[1]
 

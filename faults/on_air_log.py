@@ -1,6 +1,6 @@
-"""What the log says of Events and their channels: orders to start, who was on the air and when, and what the schedule did.
+"""The log's record of Events and their channels: orders to start, holds of channels, and the acts of the schedule.
 
-The log is folded here by rules of its own, not by the aggregate's, so a fault of the aggregate is found too.
+The log is folded here by separate rules, not by the aggregate's, so faults of the aggregate are found too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEVER: Final = float("inf")
 
 @dataclass(slots=True)
 class Order:
-    """Somebody, or the schedule, wants an Event on the air, from `at` until it is stopped or started once more."""
+    """A request of a client, or of the schedule, for an Event on the air, from `at` until it is stopped or started once more."""
 
     event: str
     channel: str
@@ -36,7 +36,7 @@ class Order:
 
 @dataclass(slots=True)
 class Hold:
-    """An Event is on the air on a channel. `failed`: its encoder was given up."""
+    """The time for which an Event is on the air on a channel. `failed` is the reason why its encoder was given up."""
 
     event: str
     channel: str
@@ -50,46 +50,47 @@ class Hold:
 
 @dataclass
 class AirLog:
-    """`channels` names the channel of each Event by what the publishing points call it, `names` those by their ids."""
+    """The folded log. `channels` maps each Event to the name that its channel has at the publishing points, `names` ids to these
+    names."""
 
     channels: Mapping[str, str]
     names: Mapping[str, str]
     orders: list[Order] = field(default_factory=list)
     holds: list[Hold] = field(default_factory=list)
     scheduled: dict[tuple[str, bool], list[float]] = field(default_factory=dict)
-    """When the schedule started (True) and stopped an Event."""
+    """The times when the schedule started (True) and stopped an Event."""
     sessions: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
-    """The numbers that were reported, by channel, with their times."""
+    """The reported numbers with their times, by channel."""
     states: dict[str, int] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     topics: Counter[str] = field(default_factory=Counter)
 
-    def take_all(self, found: Iterable[tuple[str, str, Mapping[str, Any], float]]) -> AirLog:
-        for key, topic, said, at in found:
-            self.take(key, topic, said=said, at=at)
+    def take_all(self, records: Iterable[tuple[str, str, Mapping[str, Any], float]]) -> AirLog:
+        for key, topic, content, at in records:
+            self.take(key, topic, content=content, at=at)
         return self
 
-    def take(self, key: str, topic: str, *, said: Mapping[str, Any], at: float) -> None:
+    def take(self, key: str, topic: str, *, content: Mapping[str, Any], at: float) -> None:
         self.topics[topic] += 1
         match topic.removeprefix("event."):
             case "registered":
-                self.states[key] = int(said.get("state", 0))
+                self.states[key] = int(content.get("state", 0))
             case "state_changed":
-                self._changed(key, said["state"], trigger=said["trigger"], at=at)
+                self._changed(key, content["state"], trigger=content["trigger"], at=at)
             case "force_stopped":
                 self._changed(key, STOPPED, trigger="", at=at)
             case "deleted":
                 self.deleted.add(key)
                 self._end_order(key, at)
             case "channel_taken":
-                self.holds.append(Hold(key, self.names[said["channel_id"]], at))
+                self.holds.append(Hold(key, self.names[content["channel_id"]], at))
             case "channel_released":
                 self._released(key, at)
             case "encoder_started":
-                self.sessions.setdefault(self.channels[key], []).append((said["session"], at))
+                self.sessions.setdefault(self.channels[key], []).append((content["session"], at))
             case "encoder_failed":
-                for hold in self._held(key):
-                    hold.failed = said["reason"]
+                for hold in self._open_holds(key):
+                    hold.failed = content["reason"]
 
     def _changed(self, key: str, state: int, *, trigger: str, at: float) -> None:
         self.states[key] = state
@@ -107,17 +108,17 @@ class AirLog:
                 order.until = at
 
     def _released(self, key: str, at: float) -> None:
-        for hold in self._held(key):
+        for hold in self._open_holds(key):
             hold.until = at
 
-    def _held(self, key: str) -> list[Hold]:
+    def _open_holds(self, key: str) -> list[Hold]:
         return [hold for hold in self.holds if hold.event == key and hold.until == NEVER]
 
 
 def air_log(conninfo: str, *, channels: Mapping[str, str], names: Mapping[str, str]) -> AirLog:
-    """Blocks."""
+    """Read and fold the log. This blocks."""
     log = AirLog(channels, names)
     with psycopg.connect(conninfo) as connection:
         for stream, topic, state, at in connection.execute(_EVENTS.encode()):
-            log.take(stream.partition(":")[2], topic, said=json.loads(bytes(state)), at=at)
+            log.take(stream.partition(":")[2], topic, content=json.loads(bytes(state)), at=at)
     return log

@@ -35,7 +35,7 @@ _PROC: Final = Path("/proc")
 
 
 class AirStage(Stage):
-    """Its ffmpeg has a path of its own, so that its processes are told from those of others on this machine."""
+    """A stage with encoders. Its ffmpeg has a separate path, which distinguishes its processes from others on this machine."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "timekeeper": EACH, "encoding": EACH, "sessions": EACH, "prober": EACH}
 
@@ -64,18 +64,18 @@ class AirStage(Stage):
         return super()._process(role, number, more | {"PATH": path, "MEDIALEDGER_LOG_LEVEL": "INFO"})
 
     async def draws(self, names: Mapping[str, str]) -> Sequence[Draw]:
-        """Every number that a session drew. `names` are those of channels by their ids."""
+        """Return every number that a session drew. `names` maps the ids of channels to their names."""
         return [Draw(names[key], number, at) for key, number, at in await self.rows(_DRAWS)]
 
     def children(self) -> Mapping[int, int]:
-        """The processes of encoders, by their ids, each with its parent. Blocks."""
-        found, wanted = {}, str(self._ffmpeg).encode()
+        """Return the process ids of encoders, each with its parent. This blocks."""
+        parents, wanted = {}, str(self._ffmpeg).encode()
         for place in _PROC.glob("[0-9]*"):
             with suppress(OSError):
                 if wanted in (place / "cmdline").read_bytes().split(b"\0"):
-                    found[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-        return found
+                    parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+        return parents
 
     async def end_all(self) -> None:
-        """Kill every process of the product, for good."""
+        """Kill every process of the product, permanently."""
         await asyncio.gather(*(process.stop() for process in self.all))

@@ -1,6 +1,6 @@
-"""What became of Events on the air: what publishing points received, beside what the log says and what clients were told.
+"""The outcome of Events on the air: what publishing points received, compared with the log and the answers to clients.
 
-Times are seconds since 1970, of the one clock of the machine; the product's own clocks, which may be set, take no part.
+Times are seconds since 1970, of the one clock of the machine; the product's own clocks, which may be set, are not used.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ _EARLY: Final = 0.05
 _REFUSED: Final = (401, 409)
 _DATABASE: Final = "PostgreSQL"
 ENDING: Final = ("sessions", "ffmpeg", "PostgreSQL", "clock")
-"""Faults of these end sessions."""
+"""The faults that end sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Stated bounds, in seconds and bytes. `start`: from an order to the channel and from there to a segment, and without a segment
-    after that; `together`: after the first byte of a later session, in which a write of an earlier one may begin; `late`: bytes of
-    earlier ones after it, on both points; `stop`: after a stop, in which the last write may begin; `drawn`: between two clocks."""
+    """Stated bounds, in seconds and bytes.
+
+    `start` is the time from an order to the channel, from there to a segment, and between segments; `together` the time after the
+    first byte of a later session in which a write of an earlier one may begin; `late` the bytes of earlier sessions after it, on
+    both points; `stop` the time after a stop in which the last write may begin; `drawn` the tolerance between two clocks.
+    """
 
     start: float = 30.0
     together: float = 0.25
@@ -37,31 +40,31 @@ class Limits:
 
 
 class Kind(StrEnum):
-    """What can be found wrong."""
+    """The kinds of violations."""
 
     TOGETHER = "together"
-    """A session began a write after a later one of its channel had sent, or two Events were on the air on one channel."""
+    """A session that began a write after a later one of its channel had sent, or two Events on the air on one channel."""
     LATE = "late bytes"
-    """More bytes of an earlier session than the bound, after a later one had begun."""
+    """An earlier session that sent more bytes than the bound after a later one had begun."""
     MISSED = "missed"
     """An order to start without a channel, though it was free, or a channel without a segment."""
     SILENT = "silent"
-    """A point without segments in the middle of it."""
+    """A point without segments during a transmission."""
     RESTARTED = "restarted"
     """A session that began, or wrote, after its Event had left the air."""
     CHILDREN = "children"
-    """A process of an encoder that was left."""
+    """A process of an encoder that remained."""
     SCHEDULE = "schedule"
-    """Started or stopped by the schedule not exactly once, or too early."""
+    """An Event that the schedule did not start or stop exactly once, or too early."""
     NUMBERS = "numbers"
-    """A number that was not drawn for the channel, or drawn out of order; a write without one."""
+    """A number that was not drawn for the channel, or drawn out of order, or a write without a number."""
     LOST = "lost"
     """An answered change that the log does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRequest:
-    """A request that a client sent, and that was answered. `state` is what the Event was in then; None: deleted."""
+    """A request of a client that was answered. `state` is the state of the Event then; None if it was deleted."""
 
     event: str
     channel: str
@@ -72,7 +75,7 @@ class AnsweredRequest:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """A fault that was made. `points` are those that took nothing meanwhile."""
+    """A fault that was made. `points` are the points that accepted nothing meanwhile."""
 
     name: str
     since: float
@@ -90,31 +93,34 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """After the faults. `scheduled`: the start and the end of Events that nobody else started or stopped; `children`: processes of
-    encoders that were left; `over`: when it ended."""
+class Evidence:
+    """The observations after the faults.
+
+    `scheduled` holds the start and the end of Events that only the schedule started and stopped; `children` the processes of
+    encoders that remained; `over` is the time of the end.
+    """
 
     log: AirLog
     writes: Sequence[Write]
     draws: Sequence[Draw]
-    told: Sequence[AnsweredRequest]
+    requests: Sequence[AnsweredRequest]
     over: float
     scheduled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     disturbances: Sequence[Disturbance] = ()
     children: Sequence[str] = ()
 
 
-def judged(found: Found, limits: Limits) -> Verdict[Kind]:
+def judge(evidence: Evidence, limits: Limits) -> Verdict[Kind]:
     return Verdict.of(
         (
-            *_sessions(found, limits),
-            *_numbers(found, limits),
-            *_orders(found, limits),
-            *_segments(found, limits),
-            *_stops(found, limits),
-            *_schedule(found, limits),
-            *_answers(found),
-            *((Kind.CHILDREN, sentence) for sentence in found.children),
+            *_sessions(evidence, limits),
+            *_numbers(evidence, limits),
+            *_orders(evidence, limits),
+            *_segments(evidence, limits),
+            *_stops(evidence, limits),
+            *_schedule(evidence, limits),
+            *_answers(evidence),
+            *((Kind.CHILDREN, sentence) for sentence in evidence.children),
         )
     )
 
@@ -124,7 +130,8 @@ def judged(found: Found, limits: Limits) -> Verdict[Kind]:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What arrived of a session after a later one of its channel had begun. `begun`: writes that began after the bound."""
+    """The data of a session that arrived after a later one of its channel had begun. `begun` counts the writes that began after the
+    bound."""
 
     channel: str
     session: int
@@ -134,8 +141,9 @@ class Overlap:
 
 
 def overlaps(writes: Sequence[Write], *, bound: float) -> list[Overlap]:
-    """Of all sessions that sent anything after a later one. A refused write was sent, but is not in `bytes`."""
-    found = []
+    """Return the overlaps of all sessions that sent anything after a later one. A refused write was sent, but does not count in
+    `bytes`."""
+    results = []
     for channel, ours in _by_channel(writes).items():
         by_session: defaultdict[int, list[Write]] = defaultdict(list)
         for write in ours:
@@ -148,85 +156,86 @@ def overlaps(writes: Sequence[Write], *, bound: float) -> list[Overlap]:
             if pieces:
                 taken = sum(size for _, size, write in pieces if write.status not in _REFUSED)
                 begun = sum(write.began > later + bound for write in group)
-                found.append(Overlap(channel, session, max(at for at, *_ in pieces) - later, taken, begun))
+                results.append(Overlap(channel, session, max(at for at, *_ in pieces) - later, taken, begun))
             later = min(later, *(write.pieces[0][0] for write in group))
-    return found
+    return results
 
 
-def _sessions(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    for place, hold in enumerate(found.log.holds):
-        for other in found.log.holds[:place]:
+def _sessions(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
+    for place, hold in enumerate(evidence.log.holds):
+        for other in evidence.log.holds[:place]:
             if other.channel == hold.channel and other.overlaps(hold.since, hold.until):
                 yield Kind.TOGETHER, f"{other.event} and {hold.event} were on the air on {hold.channel}"
-    for one in overlaps(found.writes, bound=limits.together):
-        named = f"session {one.session} of {one.channel}"
-        if one.begun:
-            yield Kind.TOGETHER, f"{named} began {one.begun} writes up to {one.seconds:.1f} s after a later one had sent"
-        if one.bytes > limits.late:
-            yield Kind.LATE, f"{named} sent {one.bytes} bytes after a later one"
+    for overlap in overlaps(evidence.writes, bound=limits.together):
+        named = f"session {overlap.session} of {overlap.channel}"
+        if overlap.begun:
+            yield Kind.TOGETHER, f"{named} began {overlap.begun} writes up to {overlap.seconds:.1f} s after a later one had sent"
+        if overlap.bytes > limits.late:
+            yield Kind.LATE, f"{named} sent {overlap.bytes} bytes after a later one"
 
 
-def _numbers(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    drawn = {(draw.channel, draw.number) for draw in found.draws}
-    for channel, number in {(write.channel, write.session) for write in found.writes}:
+def _numbers(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
+    drawn = {(draw.channel, draw.number) for draw in evidence.draws}
+    for channel, number in {(write.channel, write.session) for write in evidence.writes}:
         if number == UNNUMBERED:
             yield Kind.NUMBERS, f"a write to {channel} without a session"
         elif (channel, number) not in drawn:
             yield Kind.NUMBERS, f"session {number} of {channel} was never drawn"
     by_channel: defaultdict[str, list[Draw]] = defaultdict(list)
-    for draw in found.draws:
+    for draw in evidence.draws:
         by_channel[draw.channel].append(draw)
     for draws in by_channel.values():
         for before, after in pairwise(draws):
             if after.number <= before.number:
                 yield Kind.NUMBERS, f"{after.number} of {after.channel} was drawn after {before.number}"
-    for draw in found.draws:
+    for draw in evidence.draws:
         since, until = draw.at - limits.drawn, draw.at + limits.drawn
-        if not any(hold.channel == draw.channel and hold.overlaps(since, until) for hold in found.log.holds):
+        if not any(hold.channel == draw.channel and hold.overlaps(since, until) for hold in evidence.log.holds):
             yield Kind.RESTARTED, f"session {draw.number} of {draw.channel} was drawn while no Event was on the air"
 
 
 # --- starts and segments
 
 
-def _orders(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    """An order is fulfilled by the Event's hold of the channel, and excused by another's."""
-    for order in found.log.orders:
-        until = _extended(found, order.at, limits.start)
-        if min(order.until, found.over) < until:
+def _orders(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
+    """Yield missed orders. An order is fulfilled by the Event's hold of the channel, and excused by another's."""
+    for order in evidence.log.orders:
+        until = _extended(evidence, order.at, limits.start)
+        if min(order.until, evidence.over) < until:
             continue
-        if not any(hold.channel == order.channel and hold.overlaps(order.at, until) for hold in found.log.holds):
+        if not any(hold.channel == order.channel and hold.overlaps(order.at, until) for hold in evidence.log.holds):
             yield Kind.MISSED, f"the Event {order.event} was to start on {order.channel}, which was free, and did not"
 
 
-def _segments(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    segments = _by_channel(write for write in found.writes if write.segment)
-    for hold in found.log.holds:
+def _segments(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
+    segments = _by_channel(write for write in evidence.writes if write.segment)
+    for hold in evidence.log.holds:
         if hold.failed:
             yield Kind.MISSED, f"the encoder of {hold.channel} was given up: {hold.failed}"
             continue
-        until = min(hold.until, found.over)
+        until = min(hold.until, evidence.over)
         times = [(write.ended, write.point) for write in segments.get(hold.channel, ()) if hold.since < write.ended <= until]
         first = min((at for at, _ in times), default=until)
-        if first > (latest := _extended(found, hold.since, limits.start)):
+        if first > (latest := _extended(evidence, hold.since, limits.start)):
             yield Kind.MISSED, f"the Event {hold.event} on {hold.channel} had no segment for {latest - hold.since:.0f} s"
             continue
         for point in range(POINTS):
             ours = sorted(at for at, place in times if place == point)
             for before, after in pairwise((first, *ours, until)):
-                if after > _extended(found, before, limits.start, point=point):
+                if after > _extended(evidence, before, limits.start, point=point):
                     yield Kind.SILENT, f"point {point} of {hold.channel} had no segment for {after - before:.0f} s"
 
 
-def _extended(found: Found, since: float, seconds: float, *, point: int | None = None) -> float:
-    """The end of this time, of which that counts not in which the point took nothing; without a point neither took anything."""
+def _extended(evidence: Evidence, since: float, seconds: float, *, point: int | None = None) -> float:
+    """Return the end of this time, not counting the time in which the point accepted nothing; without a point, in which neither
+    did."""
     wanted = frozenset(range(POINTS) if point is None else (point,))
-    return _later([one for one in found.disturbances if wanted <= one.points], since, seconds)
+    return _later([disturbance for disturbance in evidence.disturbances if wanted <= disturbance.points], since, seconds)
 
 
 def _later(disturbances: Iterable[Disturbance], since: float, seconds: float) -> float:
-    """The end of this time, without that of the disturbances."""
-    ill = sorted((one.since, one.until) for one in disturbances)
+    """Return the end of this time, not counting that of the disturbances."""
+    ill = sorted((disturbance.since, disturbance.until) for disturbance in disturbances)
     until = since + seconds
     for began, ended in ill:
         if began < until and ended > since:
@@ -237,40 +246,46 @@ def _later(disturbances: Iterable[Disturbance], since: float, seconds: float) ->
 # --- stops
 
 
-def _stops(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    """Writes that began while no Event was on the air, for longer than the bound. A stop is heard of from the database, so the
-    time counts not in which that was away."""
-    away = [one for one in found.disturbances if one.name.endswith(_DATABASE)]
-    for channel, writes in _by_channel(found.writes).items():
-        holds = [hold for hold in found.log.holds if hold.channel == channel]
+def _stops(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
+    """Yield writes that began while no Event was on the air, for longer than the bound.
+
+    The database announces a stop, so the time in which it was unavailable does not count.
+    """
+    away = [disturbance for disturbance in evidence.disturbances if disturbance.name.endswith(_DATABASE)]
+    for channel, writes in _by_channel(evidence.writes).items():
+        holds = [hold for hold in evidence.log.holds if hold.channel == channel]
         late: defaultdict[float, list[float]] = defaultdict(list)
         for write in writes:
             if not any(hold.since <= write.began < _later(away, hold.until, limits.stop) for hold in holds):
                 late[max((hold.until for hold in holds if hold.until < write.began), default=0.0)].append(write.began)
         for stopped, times in late.items():
-            names = dict.fromkeys(one.name for one in found.disturbances if one.since < max(times) and one.until > stopped - 10)
+            names = dict.fromkeys(
+                disturbance.name
+                for disturbance in evidence.disturbances
+                if disturbance.since < max(times) and disturbance.until > stopped - 10
+            )
             sent = f"{channel} was sent to {len(times)} times up to {max(times) - stopped:.1f} s after the stop at {stopped:.1f}"
             yield Kind.RESTARTED, f"{sent}, about {', '.join(names) or 'nothing'}"
 
 
-def _schedule(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    for event, times in found.scheduled.items():
+def _schedule(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
+    for event, times in evidence.scheduled.items():
         for verb, planned in zip(("start", "stop"), times, strict=True):
-            done = found.log.scheduled.get((event, verb == "start"), [])
+            done = evidence.log.scheduled.get((event, verb == "start"), [])
             if len(done) != 1:
                 yield Kind.SCHEDULE, f"the schedule was to {verb} the Event {event} once, and did it {len(done)} times"
             elif not planned - _EARLY <= done[0] <= planned + limits.start:
                 yield Kind.SCHEDULE, f"the schedule was to {verb} the Event {event}, and did it {done[0] - planned:.1f} s late"
 
 
-def _answers(found: Found) -> Iterator[tuple[Kind, str]]:
+def _answers(evidence: Evidence) -> Iterator[tuple[Kind, str]]:
     last: dict[str, AnsweredRequest] = {}
-    for told in found.told:
-        last[told.event] = told
-    for event, told in last.items():
-        state = found.log.states.get(event)
-        if state is None or (event in found.log.deleted) != (told.state is None) or told.state not in (None, state):
-            yield Kind.LOST, f"the Event {event} was {told.state}, and the log says {state}"
+    for request in evidence.requests:
+        last[request.event] = request
+    for event, request in last.items():
+        state = evidence.log.states.get(event)
+        if state is None or (event in evidence.log.deleted) != (request.state is None) or request.state not in (None, state):
+            yield Kind.LOST, f"the Event {event} was {request.state}, and the log says {state}"
 
 
 # --- figures
@@ -278,52 +293,56 @@ def _answers(found: Found) -> Iterator[tuple[Kind, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """From an order to the first segment. `calm`: without a fault meanwhile."""
+    """The time from an order to the first segment. `calm` means that there was no fault meanwhile."""
 
     seconds: float
     calm: bool
 
 
-def starts(found: Found) -> list[Start]:
-    """Of those that got the channel and sent something."""
-    segments = _by_channel(write for write in found.writes if write.segment)
-    orders = [(told.event, told.sent) for told in found.told if told.state in (1, 2)]
-    orders += [(event, start) for event, (start, _) in found.scheduled.items()]
+def starts(evidence: Evidence) -> list[Start]:
+    """Return the starts of the Events that got the channel and sent something."""
+    segments = _by_channel(write for write in evidence.writes if write.segment)
+    orders = [(request.event, request.sent) for request in evidence.requests if request.state in (1, 2)]
+    orders += [(event, start) for event, (start, _) in evidence.scheduled.items()]
     measured = []
-    for hold in found.log.holds:
+    for hold in evidence.log.holds:
         asked = max((at for event, at in orders if event == hold.event and at <= hold.since), default=None)
         times = [write.ended for write in segments.get(hold.channel, ()) if hold.since < write.ended <= hold.until]
         if asked is not None and times:
             first = min(times)
-            calm = not any(one.since < first and asked < one.until for one in found.disturbances)
+            calm = not any(disturbance.since < first and asked < disturbance.until for disturbance in evidence.disturbances)
             measured.append(Start(first - asked, calm))
     return measured
 
 
-def takeovers(found: Found) -> dict[str, list[float]]:
-    """Seconds from a fault to the first segment of the session that it led to, by the name of the fault. Of several that end
-    sessions it is the last before the number was drawn."""
-    ending = [one for one in found.disturbances if one.name.endswith(ENDING)]
-    drawn = {(draw.channel, draw.number): draw.at for draw in found.draws}
+def takeovers(evidence: Evidence) -> dict[str, list[float]]:
+    """Return the seconds from a fault to the first segment of the session that it led to, by the name of the fault.
+
+    Of several faults that end sessions, the last one before the number was drawn counts.
+    """
+    ending = [disturbance for disturbance in evidence.disturbances if disturbance.name.endswith(ENDING)]
+    drawn = {(draw.channel, draw.number): draw.at for draw in evidence.draws}
     measured: defaultdict[str, list[float]] = defaultdict(list)
-    for channel, ours in _by_channel(write for write in found.writes if write.segment).items():
+    for channel, ours in _by_channel(write for write in evidence.writes if write.segment).items():
         firsts: dict[int, float] = {}
         for write in ours:
             firsts[write.session] = min(firsts.get(write.session, NEVER), write.ended)
         for before, after in pairwise(sorted(firsts)):
             at = drawn.get((channel, after), firsts[after])
-            held = any(hold.channel == channel and hold.since < firsts[before] and at < hold.until for hold in found.log.holds)
-            causes = [one for one in ending if firsts[before] < one.since < at]
-            if held and causes:
-                cause = max(causes, key=lambda one: one.since)
+            was_held = any(
+                hold.channel == channel and hold.since < firsts[before] and at < hold.until for hold in evidence.log.holds
+            )
+            causes = [disturbance for disturbance in ending if firsts[before] < disturbance.since < at]
+            if was_held and causes:
+                cause = max(causes, key=lambda disturbance: disturbance.since)
                 measured[cause.name].append(firsts[after] - cause.since)
     return dict(measured)
 
 
-def last_writes(found: Found) -> list[float]:
-    """Seconds from the end of each hold to the last byte of its sessions."""
-    writes, measured = _by_channel(found.writes), []
-    for hold, after in _with_next(found.log.holds):
+def last_writes(evidence: Evidence) -> list[float]:
+    """Return the seconds from the end of each hold to the last byte of its sessions."""
+    writes, measured = _by_channel(evidence.writes), []
+    for hold, after in _with_next(evidence.log.holds):
         ends = [write.ended for write in writes.get(hold.channel, ()) if hold.since < write.ended < after]
         if ends and hold.until < NEVER:
             measured.append(max(max(ends) - hold.until, 0.0))
@@ -331,7 +350,7 @@ def last_writes(found: Found) -> list[float]:
 
 
 def _with_next(holds: Iterable[Hold]) -> Iterator[tuple[Hold, float]]:
-    """Each with the beginning of the next one of its channel."""
+    """Yield each hold with the beginning of the next one of its channel."""
     by_channel: defaultdict[str, list[Hold]] = defaultdict(list)
     for hold in holds:
         by_channel[hold.channel].append(hold)
@@ -340,7 +359,7 @@ def _with_next(holds: Iterable[Hold]) -> Iterator[tuple[Hold, float]]:
 
 
 def _by_channel(writes: Iterable[Write]) -> dict[str, list[Write]]:
-    found: defaultdict[str, list[Write]] = defaultdict(list)
+    writes_by_channel: defaultdict[str, list[Write]] = defaultdict(list)
     for write in writes:
-        found[write.channel].append(write)
-    return found
+        writes_by_channel[write.channel].append(write)
+    return writes_by_channel

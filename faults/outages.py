@@ -1,5 +1,8 @@
-"""Outages: the database away for minutes, its disk full, descriptors used up, clocks that leap. What matters beside the figures of
-every scenario: how soon callers are told, how soon everything works again, and how much is logged."""
+"""Outages: the database unavailable for minutes, its disk full, descriptors used up, clocks that leap.
+
+In addition to the figures of every scenario they measure how soon callers are answered with an error, how soon everything works
+again, and how much is logged.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,19 @@ from faults.stage import KEY, Servers
 from faults.surroundings import faketime
 
 SOON: Final = 2.0
-"""Seconds from the first connection that the database accepts to the first 200."""
+"""The seconds from the first connection that the database accepts to the first 200."""
 AT_ONCE: Final = 1.0
-"""Seconds to a 503 while the database is away."""
+"""The seconds to a 503 while the database is unavailable."""
 _KNOWN: Final = 3.0
-"""Seconds until every process knows that it is away: one that waits for an answer may have to give up its wait first."""
+"""The seconds until every process has noticed the outage: a process that waits for an answer may first have to give up its wait."""
 _LINES: Final = 12
 _LEAPS: Final = ("+3600", "-7200", "+86400", "+0")
 
 
 @dataclass
 class Watch:
-    """A caller who asks one process again and again. `answers`: when each was asked, status, seconds."""
+    """A caller that sends requests to one process continuously. `answers` holds the time of the request, the status, and the
+    seconds."""
 
     address: str
     answers: list[tuple[float, int, float]] = field(default_factory=list)
@@ -48,11 +52,11 @@ class Watch:
             await asyncio.sleep(0.05)
 
     def slowest(self, since: float, until: float) -> float:
-        """Of the answers in this time."""
+        """Return the seconds of the slowest answer in this time."""
         return max((seconds for asked, _, seconds in self.answers if since < asked < until - AT_ONCE), default=0.0)
 
     def back(self, since: float) -> float:
-        """Seconds until a request was answered with 200."""
+        """Return the seconds until a request was answered with 200."""
         good = (asked + seconds for asked, status, seconds in self.answers if status == 200 and asked > since)
         return min(good, default=float("inf")) - since
 
@@ -71,7 +75,7 @@ async def _watched(scene: Scene) -> AsyncIterator[Sequence[Watch]]:
 
 
 async def _accepted(url: str) -> float:
-    """When the database accepts a connection."""
+    """Return the time when the database accepts a connection."""
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
@@ -114,7 +118,8 @@ async def postgres_away(scene: Scene) -> None:
 
 
 async def disk_full(scene: Scene) -> None:
-    """Its disk holds the database alone. The server ends when it cannot extend its log, and is started again and again."""
+    """Fill the disk, which holds only the database. The server ends when it cannot extend its log, and is started
+    again and again."""
     seconds = scene.effort.full
     async with _watched(scene) as watches:
         lines, filled = scene.stage.log_lines(), time.monotonic()
@@ -129,7 +134,7 @@ async def disk_full(scene: Scene) -> None:
 
 
 async def descriptors_exhausted(scene: Scene) -> None:
-    """No process can open one more file or connection; then all can again."""
+    """Prevent all processes from opening files or connections; then permit it again."""
     limits = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in (process.pid for process in scene.stage.all)}
     async with _watched(scene) as watches:
         lines = scene.stage.log_lines()
@@ -147,7 +152,7 @@ async def descriptors_exhausted(scene: Scene) -> None:
 
 
 async def clocks_leap(scene: Scene) -> None:
-    """Those of one process of every role, forward and back. The others' and the database's are right."""
+    """Set the clocks of one process of every role forward and back. Those of the others and of the database are right."""
     for leap in _LEAPS:
         scene.stage.set_clocks(leap)
         await asyncio.sleep(scene.effort.calm / 2)

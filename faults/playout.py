@@ -1,5 +1,5 @@
-"""A playlist on the air whose workers are killed, frozen and stopped, and whose encodes die: what each frame shows that
-arrived, and what was due by the clock."""
+"""A playlist on the air whose workers are killed, frozen and stopped, and whose encodes die. Each frame that arrived is compared
+with the frame that was due by the clock."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from tests.workers.encoders.receiver import Receiver, receiving
 from tests.workers.jobs.counted import film, numbers, probed
 
 NAME: Final = "playout"
-MEANING: Final = "a playlist on the air whose workers and encodes fail: each frame that arrived, beside the clock"
+MEANING: Final = "a playlist on the air whose workers and encodes fail: each frame that arrived, compared with the clock"
 OFF: Final = 2.0
-"""Seconds by which a frame may differ from the one that is due by the clock, beside what an encode takes to its first."""
+"""The seconds by which a frame may differ from the one that is due by the clock, in addition to the time that an encode takes to
+its first frame."""
 SILENT: Final = 25.0
-"""Seconds without media after which a fault counts as not mended."""
+"""The seconds without media after which a fault counts as not recovered."""
 _RATE: Final = 25
 _FRAMES: Final = 240
 _ROUND: Final = _FRAMES / _RATE
@@ -50,7 +51,7 @@ class PlayoutStage(AirStage):
         return self._home / "media"
 
     def encodes(self) -> Mapping[int, int]:
-        """Without decoders. Blocks."""
+        """Return the processes of encoders without decoders. This blocks."""
         return {child: parent for child, parent in self.children().items() if _is_encode(child)}
 
 
@@ -70,7 +71,7 @@ class Result:
         return not self.wrong and self.frames > 0
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
     dice = random.Random(seed)
     kinds = ["kill", "freeze", "end", "encode"] * (1 if quick else 4)
     dice.shuffle(kinds)
@@ -92,20 +93,28 @@ async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], N
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown(_COLUMNS, map(_line, results))
 
 
-def _line(one: Result) -> tuple[str, ...]:
-    figures = (one.happened.total(), one.sessions, one.frames, f"{one.off:.2f}", f"{one.silent:.1f}", one.black, len(one.wrong))
-    return (one.name, *map(str, figures), "yes" if one.holds else "no")
+def _line(result: Result) -> tuple[str, ...]:
+    figures = (
+        result.happened.total(),
+        result.sessions,
+        result.frames,
+        f"{result.off:.2f}",
+        f"{result.silent:.1f}",
+        result.black,
+        len(result.wrong),
+    )
+    return (result.name, *map(str, figures), "yes" if result.holds else "no")
 
 
 # --- what happens
 
 
 def _films(folder: Path) -> None:
-    """Two of different codec, size and rate, whose frames have the numbers of their places in the round."""
+    """Make two films of different codec, size and rate, whose frames have the numbers of their places in the round."""
     folder.mkdir(parents=True, exist_ok=True)
     film(folder / "one.mp4", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-s", "256x192", frames=_FRAMES // 2, first=1)
     film(folder / "two.mp4", "-c:v", "mpeg4", "-q:v", "3", frames=_FRAMES // 2, first=_FRAMES // 2 + 1)
@@ -143,11 +152,11 @@ async def _happen(kind: str, stage: PlayoutStage) -> None:
 
 
 def _of(stage: PlayoutStage, parents: set[int]) -> Supervised:
-    return next((one for one in stage.processes["sessions"] if one.pid in parents), stage.processes["sessions"][0])
+    return next((process for process in stage.processes["sessions"] if process.pid in parents), stage.processes["sessions"][0])
 
 
 async def _arrived(receiver: Receiver, *, more: int, result: Result) -> None:
-    """Until so many segments more have come."""
+    """Wait until this number of further segments has arrived."""
     before = len(receiver.media("a"))
     silent = await waited(lambda: len(receiver.media("a")) > before, seconds=_PATIENCE)
     if result.happened:
@@ -166,9 +175,9 @@ async def _ended(stage: PlayoutStage, result: Result) -> None:
 
 
 def _judge(receiver: Receiver, folder: Path, result: Result) -> None:
-    """Of every frame what it shows, and when: the one that is due then, counted from the first of all."""
-    taken = [one for one in receiver.media("a") if one.path.startswith("/a/v0-")]
-    order = [one.session for one in taken]
+    """Compare what every frame shows with the frame that was due at its time, counted from the first frame."""
+    taken = [piece for piece in receiver.media("a") if piece.path.startswith("/a/v0-")]
+    order = [piece.session for piece in taken]
     if order != sorted(order):
         result.wrong.append("a session sent after a later one")
     sessions = list(dict.fromkeys(order))
@@ -176,11 +185,11 @@ def _judge(receiver: Receiver, folder: Path, result: Result) -> None:
     begun: float | None = None
     for session in sessions:
         path = folder / f"{session}.received.mp4"
-        media = b"".join(one.body for one in taken if one.session == session)
+        media = b"".join(piece.body for piece in taken if piece.session == session)
         path.write_bytes(receiver.file(f"/a/v0-{session}.mp4") + media)
         shown = numbers(path)
         packets = probed(path, "-select_streams", "v", "-show_entries", "packet=pts_time")["packets"]
-        times = [float(one["pts_time"]) for one in packets]
+        times = [float(piece["pts_time"]) for piece in packets]
         for number, at in zip(shown, times, strict=True):
             begun = at if begun is None else begun
             _frame(number, at - begun, session=session, result=result)

@@ -1,4 +1,4 @@
-"""PgBouncer in front of PostgreSQL: in session mode the product runs, in the other modes it is refused with one line."""
+"""PgBouncer in front of PostgreSQL: in session mode the product runs, in the other modes it refuses with one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.embedded_postgres.account import server_account
 
 NAME: Final = "pooler"
-MEANING: Final = "a real PgBouncer in its three modes, beside other clients of it"
+MEANING: Final = "a real PgBouncer in its three modes, with other clients"
 _REFUSED: Final = "medialedger: the database is reached through a pooler that shares sessions"
 _BUSY: Final = 4
 _TRIES: Final = 4
@@ -43,7 +43,7 @@ pidfile = {folder}/{mode}.pid
 
 
 class Tried(NamedTuple):
-    """How often the product was started, and refused with the line that says why."""
+    """The number of starts of the product, and of refusals with the line that states the reason."""
 
     mode: str
     busy: bool
@@ -59,17 +59,18 @@ def obstacle() -> str | None:
     return None if shutil.which("pgbouncer") else "PgBouncer is not installed: apt-get install pgbouncer"
 
 
-def table(found: Sequence[Tried]) -> str:
+def table(results: Sequence[Tried]) -> str:
     lines = [
-        (one.mode, "busy" if one.busy else "none", str(one.starts), str(one.refused), "yes" if one.holds else "NO") for one in found
+        (result.mode, "busy" if result.busy else "none", str(result.starts), str(result.refused), "yes" if result.holds else "NO")
+        for result in results
     ]
     return markdown(("mode of PgBouncer", "other clients", "starts", "refused", "holds"), lines)
 
 
-async def tried(folder: Path) -> list[Tried]:
+async def run_scenarios(folder: Path) -> list[Tried]:
     postgres = EmbeddedPostgres(folder / "database")
     url = await asyncio.to_thread(postgres.start)
-    found: list[Tried] = []
+    results: list[Tried] = []
     try:
         for mode in ("session", "transaction", "statement"):
             with _pgbouncer(folder, url, mode=mode) as through:
@@ -79,14 +80,14 @@ async def tried(folder: Path) -> list[Tried]:
                     for other in others:
                         other.cancel()
                     await asyncio.gather(*others, return_exceptions=True)
-                    found.append(Tried(mode, busy, _TRIES, refused))
+                    results.append(Tried(mode, busy, _TRIES, refused))
     finally:
         await asyncio.to_thread(postgres.stop)
-    return found
+    return results
 
 
 async def _refused(folder: Path, url: str) -> bool:
-    """Start a command of the product. Raises when it ends in a third way."""
+    """Start a command of the product, and return True if it is refused. Raise if it ends in another way."""
     done = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "api.cli.main", "migrate"),
         cwd=ROOT,
@@ -103,7 +104,7 @@ async def _refused(folder: Path, url: str) -> bool:
 
 
 async def _keep_busy(url: str) -> None:
-    """Another application that uses the same pooler: short statements without end."""
+    """Run short statements without end, like another application that uses the same pooler."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True, prepare_threshold=None) as connection:
         while True:
             await connection.execute("SELECT pg_sleep(0.001)")

@@ -1,6 +1,6 @@
 """Supervised processes of the product: a process that ends is started again at once.
 
-They end with the harness, also when it is killed; only PostgreSQL remains then, which the stage stops.
+They end with the harness, even if it is killed; only PostgreSQL remains then, which the stage stops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 class Supervised:
-    """One process of the product, such as the second sender. `unexpected_ends` is how often it ended by itself."""
+    """A process of the product, such as the second sender. `unexpected_ends` counts how often it ended on its own."""
 
     def __init__(self, name: str, command: Sequence[str], *, environment: Mapping[str, str], logs: Path) -> None:
         self.name = name
@@ -56,7 +56,7 @@ class Supervised:
 
     @property
     def ready(self) -> bool:
-        """Whether it has printed how it can be stopped, at the end of its start."""
+        """True once the process has printed how it can be stopped, at the end of its start."""
         alive = self._process is not None and self._process.returncode is None
         return alive and "SIGTERM" in self._log.read_text(errors="replace")
 
@@ -73,7 +73,7 @@ class Supervised:
             self._process.kill()
 
     def terminate(self) -> None:
-        """As for an update: it hands over what it does, and ends."""
+        """Stop the process as for an update: it hands over its work and exits."""
         if self._process is not None and self._process.returncode is None:
             self._expected = True
             self._process.terminate()

@@ -1,6 +1,8 @@
-"""Infrastructure under faults: those who make it are killed and frozen at chosen moments of a run, and what they need goes away.
+"""Infrastructure under faults: provisioners are killed and frozen at chosen moments of a run, and their resources become
+unavailable.
 
-Counted from the outside, by a journal that the commands of Terraform write. Once with Kafka and once without.
+The outcome is counted from the outside, by a journal that the commands of Terraform write. The scenario runs once with Kafka and
+once without.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from faults.findings import Verdict, markdown
 from faults.provisioning_faults import Faults, Scene
 from faults.provisioning_load import ProvisionLoad, ProvisionTally
 from faults.provisioning_stage import RESOURCES, ProvisioningStage, obstacle
-from faults.provisioning_verdict import Found, Kind, Limits, convergence, judged, there_by_key
+from faults.provisioning_verdict import Evidence, Kind, Limits, convergence, judge, there_by_key
 from projections.audit.verify import verify
 
 NAME: Final = "provisioning"
@@ -33,7 +35,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Of a scenario."""
+    """The extent of a scenario."""
 
     keys: int
     races: int
@@ -46,11 +48,12 @@ QUICK: Final = Effort(3, 10, Faults(kills=1, freezes=0, ends=0, restarts=1, outa
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A scenario's figures. `unexpected_ends`: processes that ended by themselves; `chain`: why the log's chain is broken."""
+    """The figures of a scenario. `unexpected_ends` counts processes that ended on their own; `chain` is the reason why the log's
+    chain is broken."""
 
     name: str
     tally: ProvisionTally
-    found: Found
+    evidence: Evidence
     verdict: Verdict[Kind]
     happened: Counter[str]
     missed: Counter[str]
@@ -61,24 +64,24 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        return not (self.verdict.counts.total() or self.chain) and bool(self.found.journal)
+        return not (self.verdict.counts.total() or self.chain) and bool(self.evidence.journal)
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
-    """Both scenarios, one after the other; a quick one without Kafka only."""
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Run both scenarios, one after the other; a quick run only the one without Kafka."""
     if (why := obstacle()) is not None:
         tell(f"{NAME} was NOT TRIED: {why}")
         return []
     results = []
     for kafka in (False,) if quick else (False, True):
         name = NAME if kafka else f"{NAME}-log"
-        results.append(await played(folder / name, name, kafka=kafka, seed=seed, effort=QUICK if quick else FULL))
-        tell(described(results[-1]))
+        results.append(await play_scenario(folder / name, name, kafka=kafka, seed=seed, effort=QUICK if quick else FULL))
+        tell(describe(results[-1]))
     return results
 
 
-async def played(folder: Path, name: str, *, kafka: bool, seed: int, effort: Effort) -> Result:
-    """One scenario."""
+async def play_scenario(folder: Path, name: str, *, kafka: bool, seed: int, effort: Effort) -> Result:
+    """Run one scenario."""
     dice, since = random.Random(seed), time.monotonic()
     async with ProvisioningStage(folder, kafka=kafka, dice=dice) as stage:
         load = ProvisionLoad(stage.addresses, keys=effort.keys, races=effort.races, dice=dice)
@@ -93,13 +96,13 @@ async def played(folder: Path, name: str, *, kafka: bool, seed: int, effort: Eff
             await load.finish()
         finally:
             await load.close()
-        found = await _found(stage, load.tally, scene=scene)
+        evidence = await _evidence(stage, load.tally, scene=scene)
         chain = await asyncio.to_thread(verify, stage.database)
         return Result(
             name,
             load.tally,
-            found,
-            judged(found, LIMITS),
+            evidence,
+            judge(evidence, LIMITS),
             scene.happened,
             scene.missed,
             stage.most,
@@ -109,9 +112,9 @@ async def played(folder: Path, name: str, *, kafka: bool, seed: int, effort: Eff
         )
 
 
-async def _found(stage: ProvisioningStage, tally: ProvisionTally, *, scene: Scene) -> Found:
+async def _evidence(stage: ProvisioningStage, tally: ProvisionTally, *, scene: Scene) -> Evidence:
     journal = stage.journal()
-    return Found(
+    return Evidence(
         await stage.infos(),
         journal,
         frozenset(RESOURCES),
@@ -127,17 +130,17 @@ async def _found(stage: ProvisioningStage, tally: ProvisionTally, *, scene: Scen
 # --- words
 
 
-def described(result: Result) -> str:
-    """All that was counted, in words."""
-    found, tally = result.found, result.tally
+def describe(result: Result) -> str:
+    """Return all counts in words."""
+    evidence, tally = result.evidence, result.tally
     happened = ", ".join(f"{name} {times}" for name, times in sorted(result.happened.items()))
     missed = ", ".join(f"{name} {times}" for name, times in sorted(result.missed.items()))
     acts = ", ".join(f"{name} {times}" for name, times in sorted(tally.acts.items()))
-    ends = Counter(end.topic for info in found.infos for end in info.ends)
-    steps = Counter(step.what for step in found.journal)
-    calm, disturbed = convergence(found)
+    ends = Counter(end.topic for info in evidence.infos for end in info.ends)
+    steps = Counter(step.what for step in evidence.journal)
+    calm, disturbed = convergence(evidence)
     lines = [
-        f"\n{result.name}: {happened}; {result.seconds:.0f} s; processes that ended by themselves {result.unexpected_ends}",
+        f"\n{result.name}: {happened}; {result.seconds:.0f} s; processes that ended on their own {result.unexpected_ends}",
         f"  moments that did not come: {missed or 'none'}",
         f"  acts: {acts}; races {tally.races}; requests answered {tally.commands}, sent again {tally.repeated}",
         f"  ends: {', '.join(f'{topic} {times}' for topic, times in sorted(ends.items()))}",
@@ -149,16 +152,23 @@ def described(result: Result) -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:
-    steps = Counter(step.what for step in result.found.journal)
-    ends = sum(len(info.ends) for info in result.found.infos)
-    counted = [sum(info.run for info in result.found.infos), ends, result.tally.races, steps["made"], steps["dropped"], result.most]
+    steps = Counter(step.what for step in result.evidence.journal)
+    ends = sum(len(info.ends) for info in result.evidence.infos)
+    counted = [
+        sum(info.run for info in result.evidence.infos),
+        ends,
+        result.tally.races,
+        steps["made"],
+        steps["dropped"],
+        result.most,
+    ]
     ruled = [result.verdict.counts[kind] for kind in Kind]
-    measured = [_spread(seconds) for seconds in convergence(result.found)]
+    measured = [_spread(seconds) for seconds in convergence(result.evidence)]
     return (result.name, *map(str, counted), *measured, *map(str, ruled), "yes" if result.holds else "NO")
 
 

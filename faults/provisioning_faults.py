@@ -1,4 +1,4 @@
-"""What goes wrong while infrastructure is made and unmade: workers are hit at chosen moments of a run."""
+"""The faults while infrastructure is made and unmade: workers are hit at chosen moments of a run."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Happen = Callable[[], Awaitable[None]]
 
 
 class Moment(StrEnum):
-    """When a worker is hit."""
+    """The moment at which a worker is hit."""
 
     CLAIM = "claim"
-    """Somebody has just asked for something."""
+    """A client has just requested something."""
     INIT = "init"
     APPLY = "half of apply"
     """A command makes something."""
@@ -41,8 +41,8 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Of each kind there are so many: kills and freezes at each moment, orderly ends, restarts of PostgreSQL, outages of Kafka, and
-    full disks."""
+    """The numbers of faults of each kind: kills and freezes at each moment, orderly ends, restarts of PostgreSQL, outages of Kafka,
+    and full disks."""
 
     kills: int
     freezes: int
@@ -54,7 +54,7 @@ class Faults:
 
 @dataclass
 class Scene:
-    """A scenario under way. `missed` are moments that did not come."""
+    """A scenario in progress. `missed` counts the moments that did not come."""
 
     stage: ProvisioningStage
     load: ProvisionLoad
@@ -64,7 +64,7 @@ class Scene:
     missed: Counter[str] = field(default_factory=Counter)
 
     def planned(self) -> list[tuple[str, Happen]]:
-        """The faults of the scenario in random order."""
+        """Return the faults of the scenario in random order."""
         faults, stage = self.faults, self.stage
         deck: list[tuple[str, Happen]] = []
         for moment in Moment:
@@ -79,7 +79,7 @@ class Scene:
         return deck
 
     async def play(self, name: str, happen: Happen) -> None:
-        """A fault, and the time until every role has two ready processes again."""
+        """Inject a fault, and wait until every role has two ready processes again."""
         self._since = time.time()
         await happen()
         self.happened[name] += 1
@@ -98,7 +98,7 @@ class Scene:
         (await self._chosen(moment)).kill()
 
     async def _freeze(self, moment: Moment) -> None:
-        """For longer than a lease and a takeover: it wakes up while another one does its work."""
+        """Freeze a worker for longer than a lease and a takeover, so that it wakes up while another one does its work."""
         chosen = await self._chosen(moment)
         chosen.freeze()
         await asyncio.sleep(LEASE + self.stage.dice.uniform(3, 6))
@@ -108,7 +108,7 @@ class Scene:
         self.stage.dice.choice(self.stage.processes["provisioning"]).terminate()
 
     async def _chosen(self, moment: Moment) -> Supervised:
-        """The worker that has come to this moment; any one where the moment does not come."""
+        """Return the worker that has reached this moment; any worker if the moment does not come."""
         deadline = time.monotonic() + _MOMENT
         workers = self.stage.processes["provisioning"]
         if moment is Moment.CLAIM:

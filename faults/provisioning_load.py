@@ -1,4 +1,4 @@
-"""Clients who provision and terminate Events that share infrastructure keys, until they are told to end."""
+"""Clients that provision and terminate Events that share infrastructure keys, until they are told to end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _RESTING: Final = ("SCHEDULED", "PROVISIONING_FAILED", "PROVISIONED", "TERMINATI
 
 @dataclass(slots=True)
 class ProvisionTally(Answered):
-    """The answers. `wishes`: what was asked last for each Event; `races`: two Events of a key that were changed at once."""
+    """The answers. `wishes` holds the last request for each Event; `races` counts the times that two Events of a key were changed
+    at once."""
 
     wishes: dict[str, bool] = field(default_factory=dict)
     acts: Counter[str] = field(default_factory=Counter)
@@ -31,7 +32,7 @@ class ProvisionTally(Answered):
 
 
 class ProvisionLoad:
-    """Two Events for each of so many keys. On the first key they race all the time."""
+    """Clients with two Events for each of so many keys. On the first key they race all the time."""
 
     def __init__(self, addresses: Sequence[str], *, keys: int, races: int, dice: random.Random) -> None:
         self.tally = ProvisionTally()
@@ -63,7 +64,7 @@ class ProvisionLoad:
             self._events[key] = [str((await self._ask("POST", "/api/event/", event, once=True))["id"]) for _ in range(2)]
 
     async def calm(self) -> None:
-        """Each key once up and down."""
+        """Bring each key up and down once."""
         await asyncio.gather(*(self._start_and_stop(events) for events in self._events.values()))
 
     def start(self) -> None:
@@ -72,11 +73,11 @@ class ProvisionLoad:
 
     @property
     def failed(self) -> bool:
-        """Whether they ended without being told."""
+        """True if the clients ended before they were told to."""
         return self._authors is not None and self._authors.done() and not self._over.is_set()
 
     async def finish(self) -> None:
-        """Every second key is left up. Everything has come to rest when this returns."""
+        """Leave every second key up, and wait until everything has come to rest."""
         self._over.set()
         assert self._authors is not None
         await self._authors
@@ -91,16 +92,16 @@ class ProvisionLoad:
         await self._asking.close()
 
     async def _author(self, events: Sequence[str]) -> None:
-        left: list[str] = []
+        remaining: list[str] = []
         while not (self._over.is_set() and self._deck.keys() <= self.tally.acts.keys()):
-            left = left or self._dice.sample([*self._deck], len(self._deck))
-            name = left.pop()
+            remaining = remaining or self._dice.sample([*self._deck], len(self._deck))
+            name = remaining.pop()
             await self._deck[name](events)
             self.tally.acts[name] += 1
             await asyncio.sleep(self._dice.choice((0.0, 0.5, 2.0)))
 
     async def _race_on(self, events: Sequence[str]) -> None:
-        """Both at the same time, in an order that chance decides; from time to time they come to rest."""
+        """Change both Events at the same time, in random order; from time to time wait until they come to rest."""
         while not (self._over.is_set() and self.tally.races >= self._races):
             await asyncio.gather(*(self._put(event, up=self._dice.random() < 0.5) for event in events))
             self.tally.races += 1
@@ -115,7 +116,7 @@ class ProvisionLoad:
         await self._brought(events[0], up=False)
 
     async def _two(self, events: Sequence[str]) -> None:
-        """The first ends while the second needs it."""
+        """Terminate the first Event while the second needs the infrastructure."""
         await self._brought(events[0], up=True)
         await self._brought(events[1], up=True)
         await self._brought(events[0], up=False)
@@ -141,13 +142,13 @@ class ProvisionLoad:
     # --- requests
 
     async def _put(self, event: str, *, up: bool) -> None:
-        """A request while the other way is under way is refused until that has ended."""
+        """Send a request. While the opposite one is in progress it is refused until that has ended."""
         await self._ask("POST" if up else "DELETE", f"/api/provision/{event}")
         self.tally.wishes[event] = up
         self.asked.set()
 
     async def _brought(self, event: str, *, up: bool) -> None:
-        """Again where it failed: for a disk that was full, for instance."""
+        """Bring an Event up or down, and retry if it failed, for example because of a full disk."""
         wanted = ("PROVISIONED",) if up else ("TERMINATED", "SCHEDULED")
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
@@ -164,6 +165,6 @@ class ProvisionLoad:
         return str(state)
 
     async def _ask(self, method: str, path: str, body: Any = None, *, once: bool = False) -> Any:
-        """`once`: carried out once, however often it is sent."""
+        """Send a request and return the JSON of its answer. With `once` it is executed once, however often it is sent."""
         headers = {**_HEADERS, "Idempotency-Key": f"provisioning {next(self._numbers)}"} if once else _HEADERS
         return (await self._asking.answer(method, path, body, headers=headers))[1]

@@ -53,7 +53,7 @@ _SAY: Final = '#!/bin/sh\nexec echo "$(date +%s.%N) $1 $K $N" >> journal\n'
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A Terraform that runs: of the workdir of this name, with the worker that started it while that lives."""
+    """A running Terraform: the name of its workdir, and the worker that started it, while that lives."""
 
     pid: int
     parent: int
@@ -62,8 +62,11 @@ class Program:
 
 
 class ProvisioningStage(Stage):
-    """`there` has the journal: a line, written in one call, is all that making and unmaking a resource does. An interruption that
-    fell between two of them would leave something of which Terraform has been told that it failed."""
+    """A stage with provisioners. `there` contains the journal.
+
+    Making and unmaking a resource does nothing but write one line, in one call. An interruption between two steps would leave
+    something although Terraform was told that it failed.
+    """
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "provisioning": EACH}
 
@@ -106,35 +109,35 @@ class ProvisioningStage(Stage):
 
     @property
     def most(self) -> int:
-        """How many programs there were at once for one key."""
+        """The most programs that ran at once for one key."""
         return self._watch.most
 
     def journal(self) -> list[Step]:
-        found = []
+        steps = []
         for line in (self.there / "journal").read_text().splitlines():
             at, what, key, name = line.split()
-            found.append(Step(float(at), what, key, name))
-        return found
+            steps.append(Step(float(at), what, key, name))
+        return steps
 
     def states(self) -> Mapping[str, frozenset[str]]:
-        """What Terraform's own files say."""
-        found = {}
+        """Return the resources in Terraform's own files, by key."""
+        names_by_key = {}
         for workdir in (self._home / "provision").glob("*/.key"):
             with suppress(FileNotFoundError):
-                kept = json.loads((workdir.parent / "terraform.tfstate").read_text())
-                instances = [one for resource in kept["resources"] for one in resource["instances"]]
-                found[workdir.read_text()] = frozenset(str(one["index_key"]) for one in instances)
-        return found
+                document = json.loads((workdir.parent / "terraform.tfstate").read_text())
+                instances = [instance for resource in document["resources"] for instance in resource["instances"]]
+                names_by_key[workdir.read_text()] = frozenset(str(instance["index_key"]) for instance in instances)
+        return names_by_key
 
     async def infos(self) -> list[Info]:
-        found: defaultdict[str, Info] = defaultdict(Info)
+        by_stream: defaultdict[str, Info] = defaultdict(Info)
         for stream, topic, state, at in await self.rows(_EVENTS):
-            found[stream].take(topic.removeprefix("provision."), json.loads(state), at=at)
-        return list(found.values())
+            by_stream[stream].take(topic.removeprefix("provision."), json.loads(state), at=at)
+        return list(by_stream.values())
 
 
 class Watch:
-    """Looks for programs of Terraform, and whether there are two for one workdir."""
+    """Watches for programs of Terraform, and for two at once in one workdir."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -169,16 +172,18 @@ class Watch:
 
     def _run(self) -> None:
         while not self._over.wait(_LOOK):
-            found: defaultdict[str, list[Program]] = defaultdict(list)
+            by_workdir: defaultdict[str, list[Program]] = defaultdict(list)
             for program in self.programs():
-                found[program.workdir].append(program)
-            for ours in found.values():
-                alive = [one for one in ours if len(ours) == 1 or self._program(_PROC / str(one.pid)) == one]
-                pids = {one.pid for one in alive}
-                alive = [one for one in alive if one.parent not in pids]  # a fork of it, which becomes a command
+                by_workdir[program.workdir].append(program)
+            for ours in by_workdir.values():
+                alive = [
+                    candidate for candidate in ours if len(ours) == 1 or self._program(_PROC / str(candidate.pid)) == candidate
+                ]
+                pids = {candidate.pid for candidate in alive}
+                alive = [candidate for candidate in alive if candidate.parent not in pids]  # a fork of it, which becomes a command
                 self.most = max(self.most, len(alive))
                 if len(alive) > 1:
-                    self.together.append(f"{time.time():.3f}: {' and '.join(str(one) for one in alive)}")
+                    self.together.append(f"{time.time():.3f}: {' and '.join(str(candidate) for candidate in alive)}")
 
 
 def workdir_name(key: str) -> str:

@@ -1,4 +1,4 @@
-"""Publishing points that break as they are told: a process of its own that takes HLS by PUT and POST, and records what arrived.
+"""Publishing points that fail on request: a separate process that accepts HLS by PUT and POST, and records what arrived.
 
 `python -m faults.publishing_points` prints three ports: those of the primary and of the secondary points, as if on two machines,
 and one to control it. Times are those of the monotonic clock, which all processes of a machine share.
@@ -40,8 +40,11 @@ _MEDIA: Final = (".m4s", ".ts")
 
 
 class How(StrEnum):
-    """How the points on one port behave. SLOW reads some KiB a second; HANGING neither reads nor responds; RESETTING breaks the
-    connection within the body; FULL says so after the body."""
+    """The behaviour of the points on one port.
+
+    SLOW reads some KiB a second; HANGING neither reads nor responds; RESETTING breaks the connection within the body; FULL responds
+    with an error after the body.
+    """
 
     WELL = "well"
     DOWN = "down"
@@ -55,7 +58,8 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A request at a publishing point. `began` is when its head had come, `pieces` are the bytes of its body with their times."""
+    """A request at a publishing point. `began` is the time when its head had arrived; `pieces` are the numbers of bytes of its body
+    with their times."""
 
     channel: str
     point: int
@@ -75,7 +79,7 @@ class Write:
 
     @property
     def segment(self) -> bool:
-        """A whole segment of media."""
+        """True for a whole segment of media."""
         return self.taken and self.name.endswith(_MEDIA) and bool(self.pieces)
 
     @property
@@ -84,8 +88,8 @@ class Write:
 
 
 class PublishingPoints:
-    """The process, as the harness sees it. `fencing`: the points of these ports refuse a session lower than the highest that they
-    have seen."""
+    """The process, as the harness sees it. The points of the ports in `fencing` refuse a session lower than the
+    highest one so far."""
 
     def __init__(self, *, fencing: Sequence[int] = (1,)) -> None:
         self._fencing = fencing
@@ -116,18 +120,18 @@ class PublishingPoints:
             answer.raise_for_status()
 
     async def writes(self) -> list[Write]:
-        """All that have ended, and what came of those under way."""
+        """Return all requests that have ended, and the partial data of those in progress."""
         async with self._http.get("/writes") as answer:
             return [_read(*line) for line in await answer.json()]
 
 
-def _read(*said: Any) -> Write:
-    channel, point, session, name, began, pieces, status = said
+def _read(*columns: Any) -> Write:
+    channel, point, session, name, began, pieces, status = columns
     return Write(channel, point, session, name, began, [(at, size) for at, size in pieces], status)
 
 
 class _Record:
-    """Of one request."""
+    """The record of one request."""
 
     def __init__(self, channel: str, point: int, *, session: int, name: str) -> None:
         self.channel, self.session = channel, session
@@ -159,18 +163,18 @@ class _Port:
         app.router.add_route("*", "/{channel}/{name:.*}", self._take)
         self._runner = web.AppRunner(app, shutdown_timeout=0.01)
         await self._runner.setup()
-        for left in reversed(range(_BINDING)):
+        for remaining in reversed(range(_BINDING)):
             try:
                 await web.TCPSite(self._runner, HOST, self.port, reuse_address=True).start()
                 break
             except OSError:
-                if not left:
+                if not remaining:
                     raise
                 await asyncio.sleep(0.05)
         self.port = int(self._runner.addresses[0][1])
 
     async def behave(self, how: How) -> None:
-        """At once, also for requests under way."""
+        """Change the behaviour at once, also for requests in progress."""
         before, self._how = self._how, how
         self._changed.set()
         self._changed = asyncio.Event()
@@ -201,7 +205,7 @@ class _Port:
         return web.Response(status=record.status)
 
     async def _read_body(self, request: web.Request, record: _Record) -> bool:
-        """Whether all of it came, and the connection stays."""
+        """Return True if the whole body arrived and the connection stays open."""
         changed = self._changed
         with suppress(aiohttp.ClientError, ConnectionError, asyncio.CancelledError):
             while piece := await request.content.read(_DRIP if self._how is How.SLOW else _PIECE):
@@ -221,11 +225,11 @@ def _number(text: str) -> int:
 
 
 def _reset(request: web.Request) -> web.Response:
-    """The connection ends without a response."""
+    """End the connection without a response."""
     if request.transport is not None:
-        found = request.transport.get_extra_info("socket")
+        connection = request.transport.get_extra_info("socket")
         with suppress(OSError, AttributeError):
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         request.transport.abort()
     return web.Response()
 

@@ -1,5 +1,7 @@
-"""Live publications under faults: those who push are killed, frozen and stopped; receiver, origin, database and broker fail; many
-start at once; some are stopped while they connect. Counted at the receiver by the numbers of sessions, with Kafka and without.
+"""Live publications under faults: pushing workers are killed, frozen and stopped; receiver, origin, database and broker fail; many
+start at once; some are stopped while they connect.
+
+Media are counted at the receiver by the numbers of sessions, with Kafka and without.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from faults.findings import Verdict, markdown
 from faults.marked_secrets import in_files, in_kafka, in_tables, watched_processes
 from faults.on_air_stage import AirStage
 from faults.patience import waited
-from faults.pushes_verdict import AFTER_EVENT, Found, Kind, Stop, Taken, judged
+from faults.pushes_verdict import AFTER_EVENT, Evidence, Kind, Stop, Taken, judge
 from faults.stage import EACH, KEY
 from projections.audit.verify import verify
 from tests.contract.target.stages import serving
@@ -37,10 +39,10 @@ _LIVE: Final = "/api/media/livepublication"
 _HEADERS: Final = {"API-KEY": KEY, "client": "admin"}
 _PATIENCE: Final = 120.0
 _FROZEN: Final = 12.0
-"""Seconds: longer than the lease of a worker of sessions and its takeover."""
+"""A number of seconds that is longer than the lease of a worker of sessions and its takeover."""
 _AWAY: Final = 6.0
 _BUFFERED: Final = 2.0
-"""Seconds for which a pusher that is gone may still be heard."""
+"""The seconds for which media of a pusher that is gone may still arrive."""
 _ROUNDS: Final = 3
 _FEW, _MANY, _MANY_QUICK = 4, 50, 10
 _COLUMNS: Final = (
@@ -50,7 +52,7 @@ _COLUMNS: Final = (
 
 
 class PushStage(AirStage):
-    """Two processes of each role between the request and the receiver."""
+    """A stage with two processes of each role between the request and the receiver."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "syndication": EACH, "sessions": EACH, "callback deliveries": EACH}
 
@@ -66,7 +68,7 @@ class PushStage(AirStage):
 class Result:
     name: str
     happened: Counter[str]
-    found: Found
+    evidence: Evidence
     publications: int
     callbacks: int
     records: int
@@ -76,19 +78,19 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        return not (self.verdict.counts.total() or self.chain) and bool(self.found.media) and bool(self.callbacks)
+        return not (self.verdict.counts.total() or self.chain) and bool(self.evidence.media) and bool(self.callbacks)
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
-    """Both scenarios, one after the other; a quick one without Kafka only."""
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Run both scenarios, one after the other; a quick run only the one without Kafka."""
     results = []
     for kafka in (False,) if quick else (False, True):
-        results.append(await _played(folder, kafka=kafka, quick=quick, seed=seed, tell=tell))
-        tell(described(results[-1]))
+        results.append(await _play_scenario(folder, kafka=kafka, quick=quick, seed=seed, tell=tell))
+        tell(describe(results[-1]))
     return results
 
 
-async def _played(folder: Path, *, kafka: bool, quick: bool, seed: int, tell: Callable[[str], None]) -> Result:
+async def _play_scenario(folder: Path, *, kafka: bool, quick: bool, seed: int, tell: Callable[[str], None]) -> Result:
     name, dice, since = NAME if kafka else f"{NAME}-log", random.Random(seed), time.monotonic()
     faults = [*_FAULTS] if kafka else [each for each in _FAULTS if each != "Kafka outage"]
     kinds = faults if quick else dice.sample(faults * _ROUNDS, len(faults) * _ROUNDS)
@@ -106,9 +108,9 @@ async def _played(folder: Path, *, kafka: bool, quick: bool, seed: int, tell: Ca
         await scene.ended()
         records = await scene.search()
         chain = await asyncio.to_thread(verify, stage.database)
-        found = scene.found()
-        counted = (Counter(kinds), found, len(scene.publications), len(scene.callbacks), records)
-        return Result(name, *counted, judged(found), chain.reason or "", time.monotonic() - since)
+        evidence = scene.evidence()
+        counted = (Counter(kinds), evidence, len(scene.publications), len(scene.callbacks), records)
+        return Result(name, *counted, judge(evidence), chain.reason or "", time.monotonic() - since)
 
 
 def _made(folder: Path) -> Path:
@@ -131,7 +133,7 @@ async def _opened(scene: _Scene) -> AsyncIterator[_Scene]:
 
 @dataclass(frozen=True, slots=True)
 class _Publication:
-    """`stream` is its name at the receiver, a secret."""
+    """A publication. `stream` is its name at the receiver, a secret."""
 
     id: str
     event: str
@@ -170,7 +172,7 @@ class _Scene:
         return web.Response()
 
     async def prepare(self) -> None:
-        """Two Events on the air: one is read as it is, the other is taken apart by ffmpeg."""
+        """Put two Events on the air: one is read unchanged, the other is demultiplexed by ffmpeg."""
         for name, url in (("cmaf", self.origin.cmaf), ("ts", self.origin.ts)):
             encoder = {"name": "e", "outputUrls": [{"streamProtocol": "HLS", "liveOriginPrimaryUrl": url}]}
             body = {"name": name, "configurationJson": json.dumps({"encoders": [encoder]})}
@@ -185,69 +187,69 @@ class _Scene:
         assert not answer["actionRequired"], answer
 
     async def few(self) -> None:
-        """Those that are pushed while faults happen."""
+        """Start the publications that are pushed while faults happen."""
         for event in self._events:
             await self._publish(event, _FEW // 2, start=True)
         await self._arrive("the start", self.publications)
 
     async def happen(self, kind: str) -> None:
-        """One fault; then all is pushed again, and one of them is stopped, recreated and started."""
+        """Inject a fault and wait until all is pushed again; then stop, recreate and start one publication."""
         since = time.monotonic()
         await _FAULTS[kind](self)
         await self._arrive(kind, self.publications, since=since)
         await self._again(self.stage.dice.choice(self.publications))
 
     async def connecting(self) -> None:
-        """A stop while the receiver does not answer."""
+        """Stop a publication while the receiver does not answer."""
         self.receiver.how = "hang"
         begun = len(self.receiver.writers)
-        [one] = await self._publish(self._events[0], 1, start=True)
+        [publication] = await self._publish(self._events[0], 1, start=True)
         await waited(lambda: len(self.receiver.writers) > begun, seconds=_PATIENCE)
-        await self._stop([one])
+        await self._stop([publication])
         self.receiver.how = ""
 
     async def many(self, count: int) -> None:
-        """All started with one request, moved by a kill, and stopped with one request."""
+        """Start many publications with one request, move them by a kill, and stop them with one request."""
         event = self._events[0]
         made = await self._publish(event, count, start=False)
         await self._ask("PUT", f"{_LIVE}/start/all/", self._entries(event, made))
         await self._arrive(f"the start of {count}", made)
         since = time.monotonic()
         await _kill(self)
-        await self._arrive(f"a kill beside {count}", made, since=since)
+        await self._arrive(f"a kill with {count} running", made, since=since)
         await self._states(made, "InProgress")
         await self._stop(made)
 
     async def ended(self) -> None:
-        """The end of the Events ends what is pushed; with it all processes of ffmpeg."""
+        """End the Events, which must end what is pushed, and with it all processes of ffmpeg."""
         stopped = {stop.stream for stop in self.stops if stop.again == inf}
-        running = [one for one in self.publications if one.stream not in stopped]
+        running = [publication for publication in self.publications if publication.stream not in stopped]
         await self._states(running, "InProgress")
         for event in self._events:
             await self._ask("PUT", f"/api/event/state/{event}", {"state": "STOPPED"})
             now = time.monotonic()
-            self.stops += [Stop(one.stream, now, AFTER_EVENT) for one in running if one.event == event]
+            self.stops += [Stop(publication.stream, now, AFTER_EVENT) for publication in running if publication.event == event]
         await self._states(self.publications, "Completed")
         await waited(lambda: not self.stage.children(), seconds=2 * AFTER_EVENT)
         self.children += self.stage.children()
         await asyncio.sleep(AFTER_EVENT)  # in which nothing may come
 
     async def search(self) -> int:
-        """For the mark, everywhere, and for an id that must be found; how many records Kafka has."""
-        known = self._events[0]
+        """Search everywhere for the mark, and for an id that must be found. Return the number of Kafka records."""
+        event = self._events[0]
         self.secrets += in_files(self.mark, self.stage.logs())
         self.secrets += await asyncio.to_thread(in_tables, self.mark, self.stage.database)
-        assert await asyncio.to_thread(in_tables, known, self.stage.database)
+        assert await asyncio.to_thread(in_tables, event, self.stage.database)
         if self.stage.bootstrap is None:
             return 0
         records, there = await asyncio.to_thread(in_kafka, self.mark, self.stage.bootstrap)
         self.secrets += there
-        assert (await asyncio.to_thread(in_kafka, known, self.stage.bootstrap))[1]
+        assert (await asyncio.to_thread(in_kafka, event, self.stage.bootstrap))[1]
         return records
 
-    def found(self) -> Found:
-        media = [Taken(*one) for one in self.receiver.sent]
-        return Found(media, self.stops, self.silent, self.states, self.children, self.secrets)
+    def evidence(self) -> Evidence:
+        media = [Taken(*columns) for columns in self.receiver.sent]
+        return Evidence(media, self.stops, self.silent, self.states, self.children, self.secrets)
 
     async def _ask(self, method: str, path: str, body: Any = None, *, fine: Sequence[int] = ()) -> Any:
         return (await self._asking.answer(method, path, body, headers=_HEADERS, fine=fine))[1]
@@ -257,41 +259,42 @@ class _Scene:
         texts = [json.dumps({"cstm_streamName": stream, "callbackUrls": [self.callback]}) for stream in streams]
         wanted = [{"destinationId": self._destination, "publicationJson": text} for text in texts]
         answer = await self._ask("POST", f"{_LIVE}/", {"eventId": event, "publications": wanted, "startInstantly": start})
-        made = [_Publication(one["id"], event, stream) for one, stream in zip(answer, streams, strict=True)]
+        made = [_Publication(answered["id"], event, stream) for answered, stream in zip(answer, streams, strict=True)]
         self.publications += made
         return made
 
     def _entries(self, event: str, some: Sequence[_Publication]) -> dict[str, Any]:
-        entries = [{"publicationId": one.id, "destinationId": self._destination} for one in some]
+        entries = [{"publicationId": publication.id, "destinationId": self._destination} for publication in some]
         return {"eventId": event, "publications": entries}
 
     async def _stop(self, some: Sequence[_Publication]) -> None:
         await self._ask("PUT", f"{_LIVE}/stop/all/", self._entries(some[0].event, some))
         now = time.monotonic()
-        self.stops += [Stop(one.stream, now) for one in some]
+        self.stops += [Stop(publication.stream, now) for publication in some]
         await self._states(some, "Completed")
 
-    async def _again(self, one: _Publication) -> None:
-        await self._stop([one])
+    async def _again(self, publication: _Publication) -> None:
+        await self._stop([publication])
         await asyncio.sleep(self.stage.dice.uniform(0, 8))
-        body = {"eventId": one.event, "publicationId": one.id, "destinationId": self._destination}
+        body = {"eventId": publication.event, "publicationId": publication.id, "destinationId": self._destination}
         await self._ask("PUT", f"{_LIVE}/recreate/", body, fine=(409,))
         self.stops[-1] = replace(self.stops[-1], again=time.monotonic())
         await self._ask("PUT", f"{_LIVE}/start/", body)
-        await self._arrive("a start again", [one])
+        await self._arrive("a start again", [publication])
 
     async def _states(self, some: Sequence[_Publication], wanted: str) -> None:
-        for one in some:
+        for publication in some:
             deadline, state = time.monotonic() + _PATIENCE, ""
             while state != wanted and time.monotonic() < deadline:
-                path = f"{_LIVE}/{one.id}?destinationId={self._destination}"
+                path = f"{_LIVE}/{publication.id}?destinationId={self._destination}"
                 state = str((await self._ask("GET", path))["publicationStateString"])
                 await asyncio.sleep(0 if state == wanted else 0.2)
-            self.states.append((one.stream, state, wanted))
+            self.states.append((publication.stream, state, wanted))
 
     async def _arrive(self, what: str, some: Sequence[_Publication], *, since: float | None = None) -> None:
-        """Until media of each comes that was not on its way before. What counts is the longest silence since it began."""
-        now, streams = time.monotonic(), {one.stream for one in some}
+        """Wait until new media of each publication arrive, not counting what was still in transit, and record the longest silence
+        since it began."""
+        now, streams = time.monotonic(), {publication.stream for publication in some}
         since = now if since is None else since
         await waited(lambda: streams <= self._heard_since(now + _BUFFERED), seconds=_PATIENCE)
         last = dict.fromkeys(streams, since)
@@ -304,7 +307,7 @@ class _Scene:
         self.tell(f"  {what}: {longest:.1f} s silent, of {len(streams)}")
 
     def _heard_since(self, when: float) -> set[str]:
-        return {stream for _, stream, _ in takewhile(lambda one: one[0] > when, reversed(self.receiver.sent))}
+        return {stream for _, stream, _ in takewhile(lambda sent: sent[0] > when, reversed(self.receiver.sent))}
 
 
 # --- what goes wrong
@@ -320,7 +323,7 @@ async def _kill_all(scene: _Scene) -> None:
 
 
 async def _freeze(scene: _Scene) -> None:
-    """SIGSTOP, in the middle of a stream: the other one takes over, and the first wakes up beside it."""
+    """Stop a process with SIGSTOP during a stream: the other one takes over, and the first wakes up next to it."""
     process = scene.stage.dice.choice(scene.stage.processes["sessions"])
     process.freeze()
     await asyncio.sleep(_FROZEN)
@@ -376,20 +379,26 @@ _FAULTS: Final = {
 # --- words
 
 
-def described(result: Result) -> str:
-    """All that was counted, in words."""
+def describe(result: Result) -> str:
+    """Return all counts in words."""
     lines = [f"\n{result.name}: {dict(result.happened)}; {result.seconds:.0f} s; chain {result.chain or 'whole'}"]
     lines.append(f"  wrong: {', '.join(f'{kind} {result.verdict.counts[kind]}' for kind in Kind)}")
     return "\n".join((*lines, *(f"  {sentence}" for sentence in result.verdict.messages)))
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown(_COLUMNS, map(_line, results))
 
 
-def _line(one: Result) -> tuple[str, ...]:
-    silent = max((seconds for _, seconds in one.found.silent), default=0.0)
-    figures = (one.happened.total(), one.publications, one.found.sessions, f"{silent:.1f}", f"{one.found.late:.1f}")
-    counted = (one.callbacks, one.records, *(one.verdict.counts[kind] for kind in Kind))
-    return (one.name, *map(str, (*figures, *counted)), "yes" if one.holds else "NO")
+def _line(result: Result) -> tuple[str, ...]:
+    silent = max((seconds for _, seconds in result.evidence.silent), default=0.0)
+    figures = (
+        result.happened.total(),
+        result.publications,
+        result.evidence.sessions,
+        f"{silent:.1f}",
+        f"{result.evidence.late:.1f}",
+    )
+    counted = (result.callbacks, result.records, *(result.verdict.counts[kind] for kind in Kind))
+    return (result.name, *map(str, (*figures, *counted)), "yes" if result.holds else "NO")

@@ -1,4 +1,4 @@
-"""What must be true of live publications whatever happened to those who push them, judged at the receiver."""
+"""The rules for live publications under any faults of the pushing workers, judged at the receiver."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Final
 from faults.findings import Verdict
 
 OVERLAP: Final = 0.25
-"""Seconds after the first media of a later session in which media of an earlier one were already on their way."""
+"""The seconds after the first media of a later session in which media of an earlier one were already in transit."""
 AFTER_STOP: Final = 5.0
-"""Seconds after an answered stop: the product promises three from its commit on, the rest is a busy machine."""
+"""The limit in seconds after an answered stop: the product promises three from its commit on; the rest allows for a busy machine.
+"""
 AFTER_EVENT: Final = 15.0
-"""The same after the end of an Event, which a consumer reads first."""
+"""The limit in seconds after the end of an Event, which a consumer reads first."""
 SILENT: Final = 45.0
-"""Seconds from the end of a fault to the next media."""
+"""The limit in seconds from the end of a fault to the next media."""
 
 
 class Kind(StrEnum):
@@ -31,7 +32,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Media that arrived: when, of which stream, of which session."""
+    """Media that arrived: the time, the stream and the session."""
 
     at: float
     stream: str
@@ -40,7 +41,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """`within`: seconds after which nothing may come any more, until `again`."""
+    """A stop of a stream. After `within` seconds no media may arrive, until `again`."""
 
     stream: str
     at: float
@@ -49,9 +50,9 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """`silent` is for each fault the longest silence of a stream after it; `states` what a publication was in at a time, and what
-    it had to be; `secrets` where one was seen."""
+class Evidence:
+    """The observations. `silent` holds for each fault the longest silence of a stream after it; `states` the actual and the
+    required state of a publication at a time; `secrets` the places where a secret was found."""
 
     media: Sequence[Taken]
     stops: Sequence[Stop] = ()
@@ -62,44 +63,44 @@ class Found:
 
     @property
     def sessions(self) -> int:
-        return len({(one.stream, one.session) for one in self.media})
+        return len({(taken.stream, taken.session) for taken in self.media})
 
     @property
     def late(self) -> float:
-        """Seconds from a stop to the last media of its stream, at most."""
-        return max((one.at - stop.at for one, stop in self._after()), default=0.0)
+        """The most seconds from a stop to the last media of its stream."""
+        return max((taken.at - stop.at for taken, stop in self._after()), default=0.0)
 
     def _after(self) -> Iterator[tuple[Taken, Stop]]:
         for stop in self.stops:
-            yield from ((one, stop) for one in self.media if one.stream == stop.stream and stop.at < one.at < stop.again)
+            yield from ((taken, stop) for taken in self.media if taken.stream == stop.stream and stop.at < taken.at < stop.again)
 
 
-def judged(found: Found) -> Verdict[Kind]:
-    return Verdict.of(_findings(found))
+def judge(evidence: Evidence) -> Verdict[Kind]:
+    return Verdict.of(_findings(evidence))
 
 
-def _findings(found: Found) -> Iterator[tuple[Kind, str]]:
-    yield from ((Kind.TOGETHER, sentence) for sentence in _together(found.media))
-    for one, stop in found._after():
-        if one.at - stop.at > stop.within:
-            yield Kind.LATE, f"{one.stream}, session {one.session}: {one.at - stop.at:.1f} s after a stop"
-    for fault, seconds in found.silent:
+def _findings(evidence: Evidence) -> Iterator[tuple[Kind, str]]:
+    yield from ((Kind.TOGETHER, sentence) for sentence in _together(evidence.media))
+    for taken, stop in evidence._after():
+        if taken.at - stop.at > stop.within:
+            yield Kind.LATE, f"{taken.stream}, session {taken.session}: {taken.at - stop.at:.1f} s after a stop"
+    for fault, seconds in evidence.silent:
         if seconds > SILENT:
             yield Kind.SILENT, f"{seconds:.0f} s after {fault}"
-    for stream, state, wanted in found.states:
+    for stream, state, wanted in evidence.states:
         if state != wanted:
             yield Kind.UNEXPECTED, f"{stream} is {state}, not {wanted}"
-    for child in found.children:
+    for child in evidence.children:
         yield Kind.CHILDREN, str(child)
-    for place, count in found.secrets.items():
+    for place, count in evidence.secrets.items():
         yield Kind.SECRETS, f"{place}: {count}"
 
 
 def _together(media: Sequence[Taken]) -> Iterator[str]:
     newest: dict[str, Taken] = {}
-    for one in media:
-        first = newest.setdefault(one.stream, one)
-        if one.session > first.session:
-            newest[one.stream] = one
-        elif one.session < first.session and one.at - first.at > OVERLAP:
-            yield f"{one.stream}: session {one.session} {one.at - first.at:.2f} s after the first media of {first.session}"
+    for taken in media:
+        first = newest.setdefault(taken.stream, taken)
+        if taken.session > first.session:
+            newest[taken.stream] = taken
+        elif taken.session < first.session and taken.at - first.at > OVERLAP:
+            yield f"{taken.stream}: session {taken.session} {taken.at - first.at:.2f} s after the first media of {first.session}"

@@ -27,7 +27,7 @@ _SLOW = 0.1
 
 
 class Behaviour(StrEnum):
-    """How a receiver responds."""
+    """The behaviour of a receiver."""
 
     HEALTHY = "healthy"
     SLOW = "slow"  # healthy, after a delay
@@ -91,7 +91,7 @@ class Receiver:
             await self._server.wait_closed()
 
     def record(self, headers: Mapping[str, str], body: bytes) -> UUID:
-        """Record a complete request. Returns its id."""
+        """Record a complete request, and return its id."""
         now = time.time()
         self.requests += 1
         message, stamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "0")
@@ -104,7 +104,7 @@ class Receiver:
 
 
 class _Connection(asyncio.Protocol):
-    """One keep-alive connection."""
+    """A keep-alive connection."""
 
     def __init__(self, receiver: Receiver, others: set[_Connection]) -> None:
         self._receiver = receiver
@@ -127,8 +127,8 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
-            found = _LENGTH.search(self._buffer, 0, end)
-            whole = end + (int(found[1]) if found else 0)
+            length = _LENGTH.search(self._buffer, 0, end)
+            whole = end + (int(length[1]) if length else 0)
             if self._receiver.behaviour is Behaviour.CLOSES and self._receiver.dice.random() < 0.5:
                 self._receiver.behaviours["closed before the request was read"] += 1
                 self._transport.abort()
@@ -149,7 +149,7 @@ class _Connection(asyncio.Protocol):
         self._receiver.accepted.setdefault(delivery, time.time())
 
     def accept_late(self, delivery: UUID) -> None:
-        """A delay, so that requests are always under way when a fault is injected."""
+        """Accept after a delay, so that requests are always in progress when a fault is injected."""
         asyncio.get_running_loop().call_later(_SLOW, self._accept_now, delivery)
 
     def _accept_now(self, delivery: UUID) -> None:
@@ -176,7 +176,7 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
     def drip(self, _: UUID) -> None:
-        """Send byte by byte; in half of the cases also the head."""
+        """Send a response byte by byte, in half of the cases including the head."""
         head = _ENDLESS if self._receiver.dice.random() < 0.5 else b""
         self._transport.write(head)
         self._send_byte((_ENDLESS if not head else b"") + b"." * 1000)

@@ -1,4 +1,4 @@
-"""What goes wrong, one scenario after another. Each runs under load; what it leaves behind is for the verdict to say."""
+"""The scenarios of faults, one after another. Each runs under load; the verdict judges what it leaves behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.link import Link
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much of everything."""
+    """The extent of each scenario."""
 
     per_second: float
     calm: float
@@ -31,11 +31,11 @@ class Effort:
     faulty: float
     freezes: int
     between: float
-    """Seconds from one kill to the next, at most."""
+    """The most seconds from one kill to the next."""
     vanished: Sequence[float]
-    """Seconds for which a machine cannot be reached, one time after another."""
+    """The seconds for which a machine cannot be reached, one time after another."""
     away: Sequence[float]
-    """Seconds for which PostgreSQL is stopped, one time after another."""
+    """The seconds for which PostgreSQL is stopped, one time after another."""
     full: float
     exhausted: float
 
@@ -72,7 +72,7 @@ QUICK = Effort(
 
 @dataclass
 class Scene:
-    """A scenario that is under way. `notes` are what its line says beside the figures."""
+    """A scenario in progress. `notes` are printed in addition to the figures."""
 
     stage: Stage
     load: Load
@@ -80,12 +80,13 @@ class Scene:
     receivers: Sequence[Receiver]
     notes: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
-    """What the scenario itself found broken."""
+    """The violations that the scenario itself detected."""
     given_up: float | None = None
-    """When the leases of before a promotion had run out. Until then senders may send what they had read of the former primary."""
+    """The time when the leases from before a promotion had expired. Until then senders may send what they had read from the former
+    primary."""
 
     async def chosen(self, role: str) -> Supervised:
-        """One that is at work, as soon as there is one."""
+        """Return a working process of the role, as soon as there is one."""
         places = list(self.stage.processes[role])
         self.stage.dice.shuffle(places)
         while True:
@@ -100,18 +101,18 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`kafka`: with which transport. `beside` are the behaviours of receivers beside the two healthy ones."""
+    """A scenario. `kafka` selects the transport. `others` are the behaviours of receivers in addition to the two healthy ones."""
 
     name: str
     meaning: str
     kafka: bool
     act: Callable[[Scene], Awaitable[None]]
-    beside: Sequence[Behaviour] = (Behaviour.SLOW,)
+    others: Sequence[Behaviour] = (Behaviour.SLOW,)
     jobs: bool = False
-    """Whether there are jobs with a callback beside the Events."""
+    """True if there are jobs with a callback next to the Events."""
     servers: Servers = Servers.ALONE
     obstacle: Callable[[], str | None] = lambda: None
-    """Why it cannot be tried on this machine."""
+    """Returns the reason why the scenario cannot run on this machine; None if it can."""
 
 
 async def calm(scene: Scene) -> None:
@@ -119,7 +120,7 @@ async def calm(scene: Scene) -> None:
 
 
 async def kills(scene: Scene) -> None:
-    """Somebody of a random role, one after another, each started again at once. Only who is at work is killed."""
+    """Kill processes of random roles, one after another; each is started again at once. Only working processes are killed."""
     roles = [role for role in scene.stage.processes for _ in range(scene.effort.kills)]
     scene.stage.dice.shuffle(roles)
     for role in roles:
@@ -129,7 +130,7 @@ async def kills(scene: Scene) -> None:
 
 
 async def one_fan_out_killed(scene: Scene) -> None:
-    """All processes of one fan-out at once, while the other goes on; then the other way round."""
+    """Kill all processes of one fan-out at once, while the other continues; then the other way round."""
     roles = ("callback", "webhooks") * scene.effort.kills
     for role in roles:
         for process in scene.stage.processes[role]:
@@ -151,8 +152,10 @@ async def kafka_outage(scene: Scene) -> None:
 
 
 async def postgres_restarts(scene: Scene) -> None:
-    """Once stopped, once killed, and once killed right after the last of many writes: every write brings to the disk what others
-    left to chance before it, so only then something is undone."""
+    """Stop PostgreSQL, kill it, and kill it right after the last of many writes.
+
+    Every write brings to the disk what earlier ones had not, so only the last kill undoes something.
+    """
     for _ in range(scene.effort.restarts):
         await scene.stage.restart_postgres(accident=False)
         await scene.moment(2, 5)
@@ -172,7 +175,7 @@ async def faulty_receivers(scene: Scene) -> None:
 
 
 async def freezes(scene: Scene) -> None:
-    """One process of every role that has a lease, at the same time."""
+    """Freeze one process of every role that has a lease, at the same time."""
     before = await scene.stage.lease_changes()
     for _ in range(scene.effort.freezes):
         frozen = [scene.stage.dice.choice(places) for role, places in scene.stage.processes.items() if role != "api"]
@@ -189,7 +192,7 @@ async def freezes(scene: Scene) -> None:
 
 
 async def forged_notifications(scene: Scene) -> None:
-    """As anybody can send them who may connect to the database."""
+    """Send notifications like anyone who can connect to the database."""
     forged = [(CHANNEL, text) for text in ("9223372036854775807", "-1", "not a number", "")]
     forged += [(deliveries.CHANNEL, text) for text in (str(UUID(int=7)), "not a UUID", "x" * 7999)]
     since, sent = time.monotonic(), 0
@@ -201,8 +204,8 @@ async def forged_notifications(scene: Scene) -> None:
 
 
 async def postgres_vanishes(scene: Scene) -> None:
-    """For all processes at once; then for one process of every role, and what it has sent arrives late; then for one of every role
-    once more, whose connections never carry anything again."""
+    """Swallow packets for all processes at once; then for one process of every role, with what it has sent arriving late; then for
+    one of every role once more, with connections that never carry anything again."""
     links = scene.stage.links
     for seconds in scene.effort.vanished:
         await _swallowed(links.values(), seconds)
@@ -217,7 +220,7 @@ async def postgres_vanishes(scene: Scene) -> None:
 
 
 async def standby_promoted(scene: Scene) -> None:
-    """After the primary was stopped, and after it was killed. A new standby is made each time."""
+    """Promote the standby after the primary was stopped, and after it was killed. A new standby is made each time."""
     servers = scene.stage.replicated
     for _ in range(scene.effort.restarts):
         for accident in (False, True):
@@ -229,7 +232,8 @@ async def standby_promoted(scene: Scene) -> None:
 
 
 async def standby_behind(scene: Scene) -> None:
-    """Kafka and the receivers have more than the new primary. The relay says so and stops, until a new epoch has begun."""
+    """Promote a standby that has less than Kafka and the receivers. The relay reports this and stops, until a new
+    epoch has begun."""
     stage, servers = scene.stage, scene.stage.replicated
     await asyncio.to_thread(servers.fall_behind)
     await scene.moment(3, 5)
@@ -238,17 +242,17 @@ async def standby_behind(scene: Scene) -> None:
     written = await stage.transactions()
     await asyncio.to_thread(servers.switch, accident=True)
     scene.given_up = time.time() + LEASE
-    kept = await stage.head()
-    scene.load.go_on(lost={transaction for position, transaction in written if position > kept})
+    head_after = await stage.head()
+    scene.load.go_on(lost={transaction for position, transaction in written if position > head_after})
     since = await stage.told_to_restore()
     await stage.restored(since)
     await scene.moment(3, 5)
     await asyncio.to_thread(servers.replace)
-    scene.notes.append(f"{head - kept} events lost after position {kept}, begun again after {since}")
+    scene.notes.append(f"{head - head_after} events lost after position {head_after}, begun again after {since}")
 
 
 async def kafka_freezes(scene: Scene) -> None:
-    """Connections stay and nobody answers, for longer than consumers have patience; then it goes on as if nothing had been."""
+    """Freeze Kafka for longer than the patience of consumers: connections stay open without answers, and then it continues."""
     broker = scene.stage.broker
     assert broker is not None
     for seconds in scene.effort.vanished:
@@ -268,7 +272,7 @@ async def kafka_vanishes(scene: Scene) -> None:
 
 
 async def receivers_vanish(scene: Scene) -> None:
-    """They are gone for the last time until the load has ended, and what was sent to them then never arrives."""
+    """Make receivers unreachable. The last time lasts until the load has ended, and what was sent to them then never arrives."""
     links = [receiver.link for receiver in scene.receivers if receiver.behaviour is Behaviour.VANISHES]
     for seconds in scene.effort.vanished:
         await _swallowed(links, seconds)
@@ -289,7 +293,7 @@ async def _swallowed(links: Collection[Link], seconds: float, *, late: bool = Tr
             link.replace()
 
 
-_KILLED_IN_TURNS: Final = "one of the two fan-outs killed while the other goes on; jobs with callbacks beside Events"
+_KILLED_IN_TURNS: Final = "one of the two fan-outs killed while the other continues; jobs with callbacks next to Events"
 FAULTY = (Behaviour.FAILS, Behaviour.HANGS, Behaviour.DRIPS, Behaviour.BUSY, Behaviour.REDIRECTS, Behaviour.CLOSES)
 _BOTH: Mapping[str, tuple[str, Callable[[Scene], Awaitable[None]]]] = {
     "calm": ("no faults, to compare with", calm),
@@ -302,7 +306,10 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("kafka", "Kafka stopped and restarted with its data, and killed", True, kafka_outage),
     Scenario("frozen-kafka", "Kafka frozen past the patience of consumers, and thawed", True, kafka_freezes),
     Scenario("receivers", "receivers with six faults, all at once", True, faulty_receivers, FAULTY),
-    *(Scenario(f"receiver-{one}", f"a faulty receiver: {one}", True, faulty_receivers, (one,)) for one in FAULTY),
+    *(
+        Scenario(f"receiver-{behaviour}", f"a faulty receiver: {behaviour}", True, faulty_receivers, (behaviour,))
+        for behaviour in FAULTY
+    ),
     Scenario("fan-outs", _KILLED_IN_TURNS, True, one_fan_out_killed, jobs=True),
     Scenario("fan-outs-log", f"{_KILLED_IN_TURNS}; no Kafka", False, one_fan_out_killed, jobs=True),
     Scenario("vanish-postgres", "the link to PostgreSQL swallows packets", True, postgres_vanishes, servers=Servers.LINKED),

@@ -50,7 +50,7 @@ _PARKED = "SELECT count(*) FROM parked_records"
 
 
 class Servers(Enum):
-    """How the product reaches its servers."""
+    """The ways in which the product reaches its servers."""
 
     ALONE = "one of each"
     LINKED = "each process reaches PostgreSQL by a link of its own, and all of them Kafka by one; a link can swallow packets"
@@ -63,14 +63,14 @@ class Stage:
     """Runs the servers and processes of a scenario. `dice` is the random source of the scenario."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "webhooks": EACH, "callback": EACH, "deliveries": EACH}
-    """How many processes there are of each role. The relay runs only with Kafka."""
+    """The number of processes of each role. The relay runs only with Kafka."""
 
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, servers: Servers = Servers.ALONE) -> None:
         self.dice = dice
         self.broker = Broker(folder / "kafka") if kafka else None
         self.broker_link = Link.to_port(lambda: self.broker.port if self.broker is not None else 0)
         self.links: dict[str, Link] = {}
-        """Those to PostgreSQL, by the name of the process."""
+        """The links to PostgreSQL, by the name of the process."""
         self.replicated = Replicated(folder / "replicated", synchronous=True)
         self._servers = servers
         self._folder = folder
@@ -144,7 +144,7 @@ class Stage:
         await self.until_ready()
 
     async def _migrated(self) -> None:
-        """What a stage needs in the database beside the product's own tables."""
+        """Prepare the database for a stage that needs more than the product's own tables."""
 
     async def _close(self) -> None:
         await asyncio.gather(*(process.stop() for process in self.all))
@@ -156,7 +156,7 @@ class Stage:
         await asyncio.to_thread(self._disk.unmount)
 
     def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
-        """A role may be several of the workers' roles in one process, with spaces between."""
+        """Return a process. A role may be several of the workers' roles in one process, separated by spaces."""
         command = ["api"] if role == "api" else ["workers", *role.split()]
         return Supervised(f"{'-'.join(role.split())}-{number + 1}", command, environment=self._environment | more, logs=self._logs)
 
@@ -181,7 +181,7 @@ class Stage:
             return await answer.json()
 
     async def restart_postgres(self, *, accident: bool) -> None:
-        """Stop and start PostgreSQL. `accident`: the postmaster is killed, so everything that is not on the disk is lost."""
+        """Stop and start PostgreSQL. With `accident` the postmaster is killed, so everything that is not on the disk is lost."""
         if accident:
             await asyncio.to_thread(kill_postgres, self._postgres.home)
         else:
@@ -192,7 +192,7 @@ class Stage:
         await asyncio.to_thread(self._postgres.stop)
 
     async def start_postgres(self, *, must: bool = True) -> None:
-        """Start it where it does not run. An object that has not seen the end of its process would report a failed start."""
+        """Start PostgreSQL unless it runs. An object that has not noticed the end of its process would report a failed start."""
         self._postgres = EmbeddedPostgres(self._postgres.home)
         try:
             await asyncio.to_thread(self._postgres.start)
@@ -207,19 +207,19 @@ class Stage:
         self._disk.free()
 
     def set_clocks(self, deviation: str) -> None:
-        """By so many seconds, such as `-3600`, the clocks of those processes are wrong that can be."""
+        """Set the clocks of the processes that permit it wrong by this number of seconds, such as `-3600`."""
         new = self._clocks.with_suffix(".new")
         new.write_text(f"{deviation}\n")
         new.replace(self._clocks)
 
     def log_lines(self) -> int:
-        """How much all processes have logged, beside a line for each request."""
+        """Return the number of lines that all processes have logged, not counting those of requests."""
         return sum(
             b"medialedger.request" not in line for path in self._logs.glob("*.log") for line in path.read_bytes().splitlines()
         )
 
     async def make_due(self, receiver: Receiver) -> int:
-        """Make all waiting attempts due at once, so that a scenario need not wait for minutes or hours."""
+        """Make all waiting attempts due at once, so that a scenario need not wait for minutes or hours. Return their number."""
         rows = await self.rows(_MAKE_DUE, receiver.webhook, str(receiver.webhook))
         return sum(row[0] for row in rows)
 
@@ -233,7 +233,7 @@ class Stage:
         )
 
     async def relayed(self) -> int:
-        """The head of the log, as soon as Kafka has all of it."""
+        """Return the head of the log, as soon as Kafka has all of it."""
         while await self.rows(_RELAYED) != [(True,)]:  # noqa: ASYNC110 - what is watched is another process
             await asyncio.sleep(0.1)
         return await self.head()
@@ -242,17 +242,17 @@ class Stage:
         return [(position, transaction) for position, transaction in await self.rows(_TRANSACTIONS)]
 
     async def told_to_restore(self) -> int:
-        """The position that the relay names, as soon as it does."""
+        """Return the position that the relay reports, as soon as it does."""
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
             for log in self._logs.glob("relay-*.log"):
-                if found := _TOLD.findall(log.read_text(errors="replace")):
-                    return int(found[-1])
+                if positions := _TOLD.findall(log.read_text(errors="replace")):
+                    return int(positions[-1])
             await asyncio.sleep(0.2)
         raise TimeoutError("the relay does not say that Kafka has more than the log")
 
     async def restored(self, since: int) -> None:
-        """Begin an epoch, as an operator does who was told to: everything is stopped meanwhile."""
+        """Begin an epoch like an operator that follows the relay's message: everything is stopped meanwhile."""
         await asyncio.gather(*(process.stop() for process in self.all))
         await self._command("restored", "--since", str(since), "--reason", "a standby that lacked commits")
         for process in self.all:
@@ -268,7 +268,7 @@ class Stage:
         assert await done.wait() == 0
 
     async def lease_changes(self) -> int:
-        """How often a shard has changed its owner, so far."""
+        """Return how often a shard has changed its owner so far."""
         return int((await self.rows(_EPOCHS))[0][0])
 
     async def parked(self) -> int:

@@ -1,4 +1,4 @@
-"""What a process stands on and can lose: a small disk that can be filled, and a clock that can be set."""
+"""The environment of a process: a small disk that can be filled, and a clock that can be set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLACES: Final = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/l
 
 
 class SmallDisk:
-    """A file system of its own at `place`, in memory. Needs root."""
+    """A separate file system at `place`, in memory. It needs root."""
 
     def __init__(self, place: Path, *, size: int = _SIZE) -> None:
         self._place = place
@@ -29,7 +29,7 @@ class SmallDisk:
             subprocess.run(["umount", str(self._place)], check=True)
 
     def fill(self) -> None:
-        """To the last byte."""
+        """Fill the disk to the last byte."""
         size = 1 << 24
         with self._ballast.open("wb") as file:
             while size >= os.sysconf("SC_PAGE_SIZE"):
@@ -43,13 +43,15 @@ class SmallDisk:
 
 
 def faketime() -> Path | None:
-    """The library that shows a program another time."""
+    """Return the library that shows a program another time; None if it is not installed."""
     return next((path for place in _PLACES for path in sorted(Path("/").glob(place.lstrip("/")))), None)
 
 
 def faked_clock(deviation: Path) -> Mapping[str, str]:
-    """The environment of a process whose clock is wrong by the seconds in this file, from the moment that they are written. As when
-    a machine's clock is set, what measures durations goes on."""
+    """Return the environment of a process whose clock is wrong by the seconds in this file, from the moment when they are written.
+
+    Durations are measured correctly, as when a machine's clock is set.
+    """
     return {
         "LD_PRELOAD": str(faketime()),
         "FAKETIME_TIMESTAMP_FILE": str(deviation),

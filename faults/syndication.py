@@ -1,5 +1,7 @@
-"""Publications under faults: those who upload are killed and frozen in the middle of a film, targets refuse, break and forget, and
-destinations are changed meanwhile. Counted at the targets. Once with Kafka and once without.
+"""Publications under faults: uploading workers are killed and frozen in the middle of a film, targets refuse, break and forget, and
+destinations are changed meanwhile.
+
+The outcome is counted at the targets. The scenario runs once with Kafka and once without.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from faults.jobs_stage import LEASE
 from faults.patience import waited
 from faults.stage import KEY
 from faults.syndication_stage import Place, SyndicationStage
-from faults.syndication_verdict import COMPLETED, Found, Kind, Upload, judged
+from faults.syndication_verdict import COMPLETED, Evidence, Kind, Upload, judge
 from projections.audit.verify import verify
 
 NAME: Final = "syndication"
@@ -38,12 +40,13 @@ _EACH_PART: Final = (0.1, 0.3, 0.5, 0.7, 0.95)
 _REFUSALS: Final = {403: "FailedDestination", 429: COMPLETED, 500: COMPLETED}
 
 Happen = Callable[["_Scene", Place], Awaitable[int]]
-"""What goes wrong while a film is sent; how many connections it costs."""
+"""A fault while a film is sent. It returns the number of connections that it costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`at`: of the film that was sent when it happens. `ends`: states that the publication may end in."""
+    """A case. `at` is the fraction of the film that was sent when the fault happens. `ends` are the states in which the publication
+    may end."""
 
     place: str
     fault: str
@@ -56,35 +59,35 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Result:
     name: str
-    found: Found
+    evidence: Evidence
     verdict: Verdict[Kind]
     chain: str
     seconds: float
 
     @property
     def holds(self) -> bool:
-        return not (self.verdict.counts.total() or self.chain) and bool(self.found.uploads)
+        return not (self.verdict.counts.total() or self.chain) and bool(self.evidence.uploads)
 
 
-async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
-    """Both scenarios, one after the other; a quick one without Kafka only."""
+async def run_scenarios(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Run both scenarios, one after the other; a quick run only the one without Kafka."""
     results = []
     for kafka in (False,) if quick else (False, True):
         name = NAME if kafka else f"{NAME}-log"
-        results.append(await played(folder / name, name, kafka=kafka, cases=_quick() if quick else _every(kafka), seed=seed))
-        tell(described(results[-1]))
+        results.append(await play_scenario(folder / name, name, kafka=kafka, cases=_quick() if quick else _every(kafka), seed=seed))
+        tell(describe(results[-1]))
     return results
 
 
-async def played(folder: Path, name: str, *, kafka: bool, cases: Sequence[Case], seed: int) -> Result:
-    """One scenario."""
+async def play_scenario(folder: Path, name: str, *, kafka: bool, cases: Sequence[Case], seed: int) -> Result:
+    """Run one scenario."""
     dice, since = random.Random(seed), time.monotonic()
     shuffled = dice.sample(cases, len(cases))
     async with SyndicationStage(folder, kafka=kafka, dice=dice) as stage, _opened(stage) as scene:
         uploads = [await scene.play(case) for case in shuffled]
-        found = Found(scene.hash, uploads, await scene.cleared())
+        evidence = Evidence(scene.hash, uploads, await scene.cleared())
         chain = await asyncio.to_thread(verify, stage.database)
-        return Result(name, found, judged(found), chain.reason or "", time.monotonic() - since)
+        return Result(name, evidence, judge(evidence), chain.reason or "", time.monotonic() - since)
 
 
 @asynccontextmanager
@@ -116,7 +119,7 @@ class _Scene:
         return (await self._asking.answer(method, path, body, headers=_HEADERS, fine=fine))[1]
 
     async def prepare(self) -> None:
-        """The film, and a destination of each kind that its activation has tried."""
+        """Create the film, and a destination of each kind that its activation has tried."""
         await self.ask("POST", "/engine/settings", {"name": "retry_limit", "setting": 5})
         self._event = (await self.ask("POST", "/api/event/", {"Title": "Final", "eventState": "VOD_PUBLIC"}))["id"]
         await self.stage.put(f"{self._event}/{self._event}.mp4", self._film)
@@ -126,21 +129,22 @@ class _Scene:
     async def destination(self, place: Place) -> str:
         body = {"name": place.name, "target": place.name, "destinationJson": json.dumps(place.config)}
         key = str((await self.ask("POST", "/api/media/destination/", body))["id"])
-        tried = await self.ask("PUT", f"/api/media/destination/activate/{key}")
-        assert not tried["actionRequired"], tried
+        answer = await self.ask("PUT", f"/api/media/destination/activate/{key}")
+        assert not answer["actionRequired"], answer
         return key
 
     async def play(self, case: Case) -> Upload:
-        """Publish, and let the fault happen when so much was sent; the end of it, and what the target has then."""
+        """Publish, and inject the fault when the given fraction was sent. Return the end of the publication, and what the target
+        has then."""
         place, since = self.stage.places[case.place], time.monotonic()
         before, sent = await asyncio.to_thread(place.objects), self._sent(place)
         where = self.destinations[case.place]
         wanted = [{"contentId": self._event, "destinationId": where, "publicationJson": "{}"}] * case.copies
         made = await self.ask("POST", f"{_VOD}/", {"publications": wanted})
-        self._publications += [(one["id"], where) for one in made]
+        self._publications += [(publication["id"], where) for publication in made]
         await self._until(place, sent + int(case.at * _SIZE))
         lost = await case.happen(self, place)
-        ends = [await self.ended(one["id"], where) for one in made]
+        ends = [await self.ended(publication["id"], where) for publication in made]
         await self.stage.until_ready()
         after = await asyncio.to_thread(place.objects)
         worst = next((end for end in ends if end[0] not in case.ends), ends[0])
@@ -157,26 +161,26 @@ class _Scene:
         )
 
     async def ended(self, publication: str, where: str) -> tuple[str, str]:
-        """Its state and what is said of it; `Processing`, where that never ends."""
+        """Return the state of a publication and its details; `Processing` if it never ends."""
         deadline, path = time.monotonic() + _PATIENCE, f"{_VOD}/{publication}?destinationId={where}"
         while True:
-            found = await self.ask("GET", path)
-            state = str(found["publicationStateString"])
+            evidence = await self.ask("GET", path)
+            state = str(evidence["publicationStateString"])
             if state != "Processing" or time.monotonic() > deadline:
-                return state, str(found.get("details"))
+                return state, str(evidence.get("details"))
             await asyncio.sleep(0.2)
 
     async def cleared(self) -> dict[str, list[str]]:
-        """What is at the targets after all publications were deleted there."""
+        """Return what remains at the targets after all publications were deleted there."""
         for publication, where in self._publications:
             await self.ask("DELETE", f"{_VOD}/{publication}?destinationId={where}&hardDelete=true", fine=(404,))
         deadline = time.monotonic() + _PATIENCE
         while True:
-            left = {place.name: [*await asyncio.to_thread(place.objects)] for place in self.stage.places.values()}
+            remains = {place.name: [*await asyncio.to_thread(place.objects)] for place in self.stage.places.values()}
             begun = {place.name: await asyncio.to_thread(place.stage.left) for place in self.stage.places.values()}
-            left = {name: [*names, *["an unfinished upload"] * begun[name]] for name, names in left.items()}
-            if not any(left.values()) or time.monotonic() > deadline:
-                return left
+            remains = {name: [*names, *["an unfinished upload"] * begun[name]] for name, names in remains.items()}
+            if not any(remains.values()) or time.monotonic() > deadline:
+                return remains
             await asyncio.sleep(0.5)
 
     async def _until(self, place: Place, sent: int) -> None:
@@ -199,7 +203,7 @@ async def _kill(scene: _Scene, place: Place) -> int:
 
 
 async def _freeze(scene: _Scene, place: Place) -> int:
-    """One after the other, for longer than a lease: who uploads is one of them."""
+    """Freeze the workers one after the other, for longer than a lease: one of them is uploading."""
     for process in scene.stage.processes["work"]:
         process.freeze()
         await asyncio.sleep(LEASE + 3)
@@ -214,7 +218,7 @@ async def _cut(scene: _Scene, place: Place) -> int:
 
 
 async def _slow(scene: _Scene, place: Place) -> int:
-    """So slow that nothing passes for some seconds, but not given up."""
+    """Let nothing pass for some seconds, too short to be given up."""
     assert place.wire is not None
     place.wire.swallow()
     await asyncio.sleep(5)
@@ -251,7 +255,7 @@ async def _kafka(scene: _Scene, place: Place) -> int:
 
 
 async def _deactivate(scene: _Scene, place: Place) -> int:
-    """A worker is killed too, so that the destination is opened again."""
+    """Deactivate the destination, and kill a worker, so that the destination is opened again."""
     path = f"/api/media/destination/active/{scene.destinations[place.name]}?active="
     await scene.ask("PUT", f"{path}false")
     await _kill(scene, place)
@@ -261,13 +265,13 @@ async def _deactivate(scene: _Scene, place: Place) -> int:
 
 
 async def _edit(scene: _Scene, place: Place) -> int:
-    """The name only; the flag of activation goes with a change of the configuration."""
+    """Change only the name: the flag of activation is reset by a change of the configuration."""
     await scene.ask("PUT", f"/api/media/destination/{scene.destinations[place.name]}", {"name": "another name"})
     return 0
 
 
 async def _delete(scene: _Scene, place: Place) -> int:
-    """Refused while a publication is running."""
+    """Try to delete the destination, which is refused while a publication is running."""
     key = scene.destinations[place.name]
     await scene.ask("DELETE", f"/api/media/destination/{key}", fine=(409,))
     assert (await scene.ask("GET", f"/api/media/destination/{key}"))["id"] == key
@@ -303,25 +307,25 @@ def _quick() -> list[Case]:
 # --- words
 
 
-def described(result: Result) -> str:
-    """All that was counted, in words."""
-    lines = [f"\n{result.name}: {len(result.found.uploads)} cases; {result.seconds:.0f} s; chain {result.chain or 'whole'}"]
+def describe(result: Result) -> str:
+    """Return all counts in words."""
+    lines = [f"\n{result.name}: {len(result.evidence.uploads)} cases; {result.seconds:.0f} s; chain {result.chain or 'whole'}"]
     lines += [
-        f"  {one.place}, {one.fault}: {one.state}, {one.sent} bytes sent, {one.twice} twice, {one.seconds:.1f} s"
-        for one in result.found.uploads
+        f"  {upload.place}, {upload.fault}: {upload.state}, {upload.sent} bytes sent, {upload.twice} twice, {upload.seconds:.1f} s"
+        for upload in result.evidence.uploads
     ]
     lines.append(f"  wrong: {', '.join(f'{kind} {result.verdict.counts[kind]}' for kind in Kind)}")
     return "\n".join((*lines, *(f"  {sentence}" for sentence in result.verdict.messages)))
 
 
 def table(results: Sequence[Result]) -> str:
-    """As Markdown, for docs/reference/guarantees.md."""
+    """Return the results as a Markdown table, for docs/reference/guarantees.md."""
     return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:
-    uploads = result.found.uploads
-    completed = sum(one.uploads for one in uploads if one.state == COMPLETED)
-    counted = [sum(one.uploads for one in uploads), completed, sum(one.uploads for one in uploads) - completed]
-    counted += [sum(one.faults for one in uploads), max((one.twice for one in uploads if one.resumes), default=0)]
+    uploads = result.evidence.uploads
+    completed = sum(upload.uploads for upload in uploads if upload.state == COMPLETED)
+    counted = [sum(upload.uploads for upload in uploads), completed, sum(upload.uploads for upload in uploads) - completed]
+    counted += [sum(upload.faults for upload in uploads), max((upload.twice for upload in uploads if upload.resumes), default=0)]
     return (result.name, *map(str, (*counted, *(result.verdict.counts[kind] for kind in Kind))), "yes" if result.holds else "NO")

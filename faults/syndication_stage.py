@@ -30,7 +30,7 @@ _OPEN: Final = 0o777
 
 @dataclass(frozen=True)
 class Place:
-    """A target. `part` is how much of a film may be sent twice; None: it starts over."""
+    """A target. `part` is the amount of a film that may be sent twice; None if it starts over."""
 
     target: Target
     stage: Stage
@@ -49,12 +49,12 @@ class Place:
         return self.stage.target()._config  # type: ignore[attr-defined, no-any-return]  # the configuration of the stage's server
 
     def objects(self) -> dict[str, str]:
-        """The hashes of all that is there. Blocks."""
+        """Return the hashes of all objects at the target. This blocks."""
         return {name: sha256(content).hexdigest() for name, content in self.stage.files().items()}
 
 
 class SyndicationStage(MediaStage):
-    """`places` are the targets, by their names."""
+    """A stage with destinations. `places` are the targets, by their names."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {
         "relay": EACH,

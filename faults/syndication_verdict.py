@@ -1,4 +1,4 @@
-"""What must be true of publications whatever happened to their uploads, judged at the targets."""
+"""The rules for publications under any faults of their uploads, judged at the targets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from faults.findings import Verdict
 
 _IN_FLIGHT: Final = 6 << 20
-"""Bytes of a connection that was lost which nobody has acknowledged: buffers of two sockets and of the link between."""
+"""The unacknowledged bytes of a lost connection: buffers of two sockets and of the link between."""
 _OVERHEAD: Final = 0.02
 COMPLETED: Final = "Completed"
 
@@ -25,8 +25,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One publication. `expected` are the states that it may end in; `sent` counts the bytes on the wire while it was under way, of
-    `uploads` publications; `faults` are the connections that were lost meanwhile. `objects`: the SHA-256 of what the target has."""
+    """The outcome of one case.
+
+    `expected` are the states in which a publication may end; `sent` counts the bytes on the wire meanwhile, of `uploads`
+    publications; `faults` are the connections that were lost; `objects` the SHA-256 of the objects at the target.
+    """
 
     place: str
     fault: str
@@ -44,34 +47,35 @@ class Upload:
 
     @property
     def twice(self) -> int:
-        """Bytes that were sent more than once, without what the protocol adds."""
+        """The bytes that were sent more than once, without the overhead of the protocol."""
         return max(0, int(self.sent - self.uploads * self.size * (1 + _OVERHEAD)))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """`film` is the hash of all that was published; `left` what each target has after everything was deleted there."""
+class Evidence:
+    """The observations. `film` is the hash of all that was published; `remains` what each target has after everything was deleted
+    there."""
 
     film: str
     uploads: Sequence[Upload]
-    left: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    remains: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def judged(found: Found) -> Verdict[Kind]:
-    return Verdict.of(_findings(found))
+def judge(evidence: Evidence) -> Verdict[Kind]:
+    return Verdict.of(_findings(evidence))
 
 
-def _findings(found: Found) -> Iterator[tuple[Kind, str]]:
-    for one in found.uploads:
-        what = f"{one.place}, {one.fault}"
-        if any(other != found.film for other in one.objects):
+def _findings(evidence: Evidence) -> Iterator[tuple[Kind, str]]:
+    for upload in evidence.uploads:
+        what = f"{upload.place}, {upload.fault}"
+        if any(other != evidence.film for other in upload.objects):
             yield Kind.WRONG, what
-        if one.state == COMPLETED and len(one.objects) < one.uploads:
+        if upload.state == COMPLETED and len(upload.objects) < upload.uploads:
             yield Kind.MISSING, what
-        if one.resumes and one.twice > one.faults * (one.part + _IN_FLIGHT):
-            yield Kind.TWICE, f"{what}: {one.twice} bytes"
-        if one.state not in one.expected:
-            yield Kind.UNEXPECTED, f"{what}: {one.state} ({one.reason})"
-    for place, names in found.left.items():
+        if upload.resumes and upload.twice > upload.faults * (upload.part + _IN_FLIGHT):
+            yield Kind.TWICE, f"{what}: {upload.twice} bytes"
+        if upload.state not in upload.expected:
+            yield Kind.UNEXPECTED, f"{what}: {upload.state} ({upload.reason})"
+    for place, names in evidence.remains.items():
         for name in names:
             yield Kind.LEFT, f"{place}: {name}"

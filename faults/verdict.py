@@ -33,7 +33,7 @@ FROM events WHERE position > %s AND originator_id LIKE 'event:%%' ORDER BY posit
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """The notification of one write to one Event. `at` is when the log recorded it."""
+    """The notification of one write to one Event. `at` is the time when the log recorded it."""
 
     position: int
     ordering_key: str
@@ -45,8 +45,11 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings of a receiver. `lost`: never answered with 200. `unknown`: not in the log. `wrong`: differs from the log or from
-    its first arrival, or has no valid signature."""
+    """The findings of a receiver.
+
+    `lost` notifications were never answered with 200; `unknown` ones are not in the log; `wrong` ones differ from the log or from
+    their first arrival, or have no valid signature.
+    """
 
     receiver: Receiver
     requests: int
@@ -63,7 +66,7 @@ class Findings:
 
 
 def notifications(conninfo: str, after: int) -> list[Notification]:
-    """The notifications of writes after that position. Blocks."""
+    """Return the notifications of writes after that position. This blocks."""
     with psycopg.connect(conninfo) as connection:
         rows = connection.execute(_EVENTS, (after,)).fetchall()
     mapper, roots, all_notifications = EventMapper(catalogue()), dict[str, MediaEvent](), list[Notification]()
@@ -89,8 +92,10 @@ def _notification(stream: str, rows: Sequence[Any], *, roots: dict[str, MediaEve
 
 def expected_deliveries(receiver: Receiver, all_notifications: Iterable[Notification]) -> dict[UUID, Notification]:
     return {
-        delivery_id(receiver.webhook, one.position, ordering_key=one.ordering_key, epoch=one.epoch): one
-        for one in all_notifications
+        delivery_id(
+            receiver.webhook, notification.position, ordering_key=notification.ordering_key, epoch=notification.epoch
+        ): notification
+        for notification in all_notifications
     }
 
 
@@ -99,42 +104,44 @@ def missing(receiver: Receiver, all_notifications: Iterable[Notification]) -> in
 
 
 def findings(receiver: Receiver, all_notifications: Sequence[Notification], *, given_up: float | None = None) -> Findings:
-    """`given_up`: what arrived until then may have been lost from the log since."""
+    """Return the findings of a receiver. What arrived until `given_up` may have been lost from the log since."""
     expected = expected_deliveries(receiver, all_notifications)
-    known = {delivery: expected[delivery] for delivery in receiver.arrivals if delivery in expected}
+    arrived = {delivery: expected[delivery] for delivery in receiver.arrivals if delivery in expected}
     return Findings(
         receiver,
         requests=receiver.requests,
         unique=len(receiver.arrivals),
         lost=len(expected.keys() - receiver.accepted.keys()),
-        disordered=_disordered(known.values()),
+        disordered=_disordered(arrived.values()),
         unknown=sum(at > (given_up or 0) for delivery, (at, _) in receiver.arrivals.items() if delivery not in expected),
-        wrong=receiver.altered + receiver.unsigned + sum(_differs(receiver, delivery, one) for delivery, one in known.items()),
-        latencies=[receiver.arrivals[delivery][0] - one.at for delivery, one in known.items()],
+        wrong=receiver.altered
+        + receiver.unsigned
+        + sum(_differs(receiver, delivery, notification) for delivery, notification in arrived.items()),
+        latencies=[receiver.arrivals[delivery][0] - notification.at for delivery, notification in arrived.items()],
     )
 
 
 def _disordered(firsts: Iterable[Notification]) -> int:
-    """How many arrived after one of the same Event that is later in the log."""
+    """Return the number of notifications that arrived after a later one of the same Event."""
     latest: dict[str, int] = {}
     behind = 0
-    for one in firsts:
-        behind += one.position < latest.get(one.ordering_key, 0)
-        latest[one.ordering_key] = max(latest.get(one.ordering_key, 0), one.position)
+    for notification in firsts:
+        behind += notification.position < latest.get(notification.ordering_key, 0)
+        latest[notification.ordering_key] = max(latest.get(notification.ordering_key, 0), notification.position)
     return behind
 
 
-def _differs(receiver: Receiver, delivery: UUID, one: Notification) -> bool:
-    body = one.body.encode() if receiver.as_json else form_body(one.body)
-    return receiver.arrivals[delivery][1] != body or position_of(delivery) != one.position
+def _differs(receiver: Receiver, delivery: UUID, notification: Notification) -> bool:
+    body = notification.body.encode() if receiver.as_json else form_body(notification.body)
+    return receiver.arrivals[delivery][1] != body or position_of(delivery) != notification.position
 
 
 def settled(receivers: Iterable[Receiver], all_notifications: Sequence[Notification], *, since: float) -> float:
-    """How many seconds after `since` all that was written before had arrived."""
+    """Return the seconds after `since` until all that was written before had arrived."""
     last = since
     for receiver in receivers:
-        for delivery, one in expected_deliveries(receiver, all_notifications).items():
-            if one.at <= since:
+        for delivery, notification in expected_deliveries(receiver, all_notifications).items():
+            if notification.at <= since:
                 last = max(last, receiver.accepted.get(delivery, since))
     return last - since
 
@@ -145,4 +152,4 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def by_transaction(all_notifications: Iterable[Notification]) -> Mapping[str, int]:
-    return {one.transaction: one.position for one in all_notifications}
+    return {notification.transaction: notification.position for notification in all_notifications}

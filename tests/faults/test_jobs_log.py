@@ -13,7 +13,7 @@ from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.event import DomainEvent
 from faults.jobs_load import Fate, Submitted
 from faults.jobs_log import Fact, Limits, LogCheck, Phase, Rule
-from faults.jobs_verdict import judged
+from faults.jobs_verdict import judge
 from tests.domain.scenario import NOW, THEN
 
 LIMITS = Limits(max_jobs=2, priority_slots=1, priority_threshold=5)
@@ -26,16 +26,16 @@ class Log:
     def __init__(self) -> None:
         self.facts: list[Fact] = []
 
-    def add(self, event: type[DomainEvent], job: int = 1, **said: Any) -> Log:
+    def add(self, event: type[DomainEvent], job: int = 1, **content: Any) -> Log:
         position = len(self.facts) + 1
-        made = event(originator_id=f"job:{job}", originator_version=position, timestamp=THEN, **said)
+        made = event(originator_id=f"job:{job}", originator_version=position, timestamp=THEN, **content)
         self.facts.append(Fact(position, THEN.timestamp() + position / 1000, made))
         return self
 
-    def accepted(self, job: int = 1, priority: int = USUAL, *, mark: str = "", **said: Any) -> Log:
+    def accepted(self, job: int = 1, priority: int = USUAL, *, mark: str = "", **content: Any) -> Log:
         tasks = (TaskPlan(id=1, name="first"), TaskPlan(id=2, name="second", after=(1,)))
         submission = Submission(client="studio", workflow="chain", content_id=mark or f"mark-{job}", parameters={}, tasks=tasks)
-        return self.add(events.Accepted, job, **{"submission": submission, "priority": priority, **said})
+        return self.add(events.Accepted, job, **{"submission": submission, "priority": priority, **content})
 
     def started(self, job: int = 1) -> Log:
         return self.add(events.Started, job, slot=job, low_slot=None)
@@ -53,8 +53,8 @@ class Log:
     def lost(self, task: int, run: int, job: int = 1) -> Log:
         return self.add(events.TaskLeaseExpired, job, task=task, name="x", run=run, attempt=run, retry_at=NOW)
 
-    def completed(self, job: int = 1, **said: Any) -> Log:
-        return self.add(events.Completed, job, **{"failed": False, **said})
+    def completed(self, job: int = 1, **content: Any) -> Log:
+        return self.add(events.Completed, job, **{"failed": False, **content})
 
     def whole(self, job: int = 1) -> Log:
         return self.accepted(job).started(job).run(1, job=job).done(1, job=job).run(2, job=job).done(2, job=job).completed(job)
@@ -83,9 +83,9 @@ def test_a_completed_job_may_be_broken_off_or_resumed() -> None:
 
 @pytest.mark.parametrize("event", [events.Broken, events.Completed])
 def test_an_end_after_the_end_is_found(event: type[DomainEvent]) -> None:
-    told = {"failed": False} if event is events.Completed else {}
+    content = {"failed": False} if event is events.Completed else {}
     log = Log().whole() if event is events.Completed else Log().accepted().add(events.Broken)
-    assert log.add(event, **told).breaches() == {Rule.ENDS_ONCE: 1}
+    assert log.add(event, **content).breaches() == {Rule.ENDS_ONCE: 1}
 
 
 def test_a_completion_without_all_tasks_is_found() -> None:
@@ -177,45 +177,45 @@ def published(root: Path, job: int, run: int = 1) -> Path:
 
 def test_jobs_that_came_to_what_was_asked_are_well(tmp_path: Path) -> None:
     log = Log().whole().add(events.Broken, 1, rerun_as=2).accepted(2).add(events.Broken, 2)
-    verdict = judged([submitted(fate=Fate.BROKEN), submitted(2, Fate.BROKEN)], log.reckoned(), media_root=published(tmp_path, 1))
+    verdict = judge([submitted(fate=Fate.BROKEN), submitted(2, Fate.BROKEN)], log.reckoned(), media_root=published(tmp_path, 1))
     assert (verdict.faults, verdict.messages) == (0, [])
 
 
 def test_an_answered_job_that_the_log_does_not_know_is_lost(tmp_path: Path) -> None:
-    verdict = judged([submitted(), submitted(2)], Log().whole().reckoned(), media_root=published(tmp_path, 1))
+    verdict = judge([submitted(), submitted(2)], Log().whole().reckoned(), media_root=published(tmp_path, 1))
     assert (verdict.lost, verdict.faults) == (1, 1)
 
 
 def test_a_job_that_is_accepted_twice_is_found(tmp_path: Path) -> None:
     log = Log().accepted(1).add(events.Broken, 1).accepted(2, mark="mark-1").add(events.Broken, 2)
-    verdict = judged([submitted(fate=Fate.BROKEN)], log.reckoned(), media_root=tmp_path)
+    verdict = judge([submitted(fate=Fate.BROKEN)], log.reckoned(), media_root=tmp_path)
     assert (verdict.twice, verdict.faults) == (1, 1)
 
 
 def test_a_rerun_is_accepted_once_and_completes(tmp_path: Path) -> None:
     log = Log().accepted(1).add(events.Broken, 1, rerun_as=2).accepted(2, mark="mark-1", rerun_of=1)
     log.accepted(3, mark="mark-1", rerun_of=1).add(events.Broken, 3)
-    verdict = judged([submitted(fate=Fate.RERUN, rerun=2)], log.reckoned(), media_root=tmp_path)
+    verdict = judge([submitted(fate=Fate.RERUN, rerun=2)], log.reckoned(), media_root=tmp_path)
     assert (verdict.unended, verdict.twice, verdict.otherwise, verdict.faults) == (1, 1, 1, 3)
 
 
 def test_a_job_that_nobody_asked_for_is_unknown(tmp_path: Path) -> None:
-    assert judged([], Log().whole().reckoned(), media_root=published(tmp_path, 1)).unknown == 1
+    assert judge([], Log().whole().reckoned(), media_root=published(tmp_path, 1)).unknown == 1
 
 
 def test_a_job_that_does_not_end_or_ends_otherwise_is_found(tmp_path: Path) -> None:
     log = Log().accepted().started().accepted(2).add(events.Broken, 2)
-    verdict = judged([submitted(), submitted(2)], log.reckoned(), media_root=tmp_path)
+    verdict = judge([submitted(), submitted(2)], log.reckoned(), media_root=tmp_path)
     assert (verdict.unended, verdict.otherwise, verdict.faults) == (1, 1, 2)
 
 
 @pytest.mark.parametrize("run", [0, 2])
 def test_a_file_of_another_run_is_found(tmp_path: Path, run: int) -> None:
-    verdict = judged([submitted()], Log().whole().reckoned(), media_root=published(tmp_path, 1, run))
+    verdict = judge([submitted()], Log().whole().reckoned(), media_root=published(tmp_path, 1, run))
     assert (verdict.files, verdict.faults) == (2, 2)
 
 
 def test_a_file_that_is_not_there_or_should_not_be_is_found(tmp_path: Path) -> None:
-    assert judged([submitted()], Log().whole().reckoned(), media_root=tmp_path).files == 2
+    assert judge([submitted()], Log().whole().reckoned(), media_root=tmp_path).files == 2
     unpublished = Log().accepted().started().run(1).add(events.Broken).reckoned()
-    assert judged([submitted(fate=Fate.BROKEN)], unpublished, media_root=published(tmp_path, 1)).files == 2
+    assert judge([submitted(fate=Fate.BROKEN)], unpublished, media_root=published(tmp_path, 1)).files == 2

@@ -12,7 +12,7 @@ import pytest
 from domain.asset.aggregate import Asset
 from faults.jobs_log import JobSeen, Phase, TaskSeen
 from faults.media_load import MediaTally, readable, streamed
-from faults.media_verdict import AssetSeen, EventSeen, Found, Kind, judged, take
+from faults.media_verdict import AssetSeen, EventSeen, Evidence, Kind, judge, take
 
 PICTURE, CLIP, REMOVED = "e/assets/goal.jpg", "e/assets/attack.mp4", "e/assets/final.gif"
 SOURCE, LIST, CAPTURED = "e/e.mp4", "e/dash.mpd", "c/c.mp4"
@@ -25,11 +25,11 @@ def job(number: int, *names: str, phase: Phase = Phase.COMPLETED, failed: bool =
 
 @dataclass
 class World:
-    """What clients were told, what the log says, and what is there. All of it agrees, until a test changes something."""
+    """The answers to clients, the log, and the files. All of it agrees, until a test changes something."""
 
     assets: dict[str, AssetSeen] = field(default_factory=dict)
     tally: MediaTally = field(default_factory=MediaTally)
-    found: Found = field(init=False)
+    evidence: Evidence = field(init=False)
     broken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -47,26 +47,26 @@ class World:
         jobs = {number: job(number) for number in (1, 2, 3)} | {4: job(4, LIST), 5: job(5, CAPTURED)}
         events = {"e": EventSeen("VOD_PUBLIC", False), "c": EventSeen("VOD_PRIVATE", False)}
         files = {PICTURE: 1, CLIP: 2, LIST: 7, CAPTURED: 7, SOURCE: 100}
-        self.found = Found(self.assets, jobs, events, files, unfinished={2: [".jobs/2/1/1/clip.mp4"]})
+        self.evidence = Evidence(self.assets, jobs, events, files, unfinished={2: [".jobs/2/1/1/clip.mp4"]})
 
-    def say(self, key: str, verb: str, **said: Any) -> None:
-        take(self.assets, key, f"asset.{verb}", said, 1.0)
+    def say(self, key: str, verb: str, **content: Any) -> None:
+        take(self.assets, key, f"asset.{verb}", content, 1.0)
 
     def now(self, **changed: Any) -> None:
-        self.found = replace(self.found, **changed)
+        self.evidence = replace(self.evidence, **changed)
 
     def file(self, path: str, size: int | None) -> None:
-        files = {name: known for name, known in self.found.files.items() if name != path}
+        files = {name: old_size for name, old_size in self.evidence.files.items() if name != path}
         self.now(files=files if size is None else {**files, path: size})
 
-    def job(self, number: int, **said: Any) -> None:
-        self.now(jobs={**self.found.jobs, number: job(number, **said)})
+    def job(self, number: int, **fields: Any) -> None:
+        self.now(jobs={**self.evidence.jobs, number: job(number, **fields)})
 
     def event(self, key: str, state: str, *, capturing: bool = False) -> None:
-        self.now(events={**self.found.events, key: EventSeen(state, capturing)})
+        self.now(events={**self.evidence.events, key: EventSeen(state, capturing)})
 
     def wrong(self) -> dict[Kind, int]:
-        return dict(judged(self.tally, self.found, readable=lambda path: path not in self.broken).counts)
+        return dict(judge(self.tally, self.evidence, readable=lambda path: path not in self.broken).counts)
 
 
 def test_what_is_as_it_must_be_has_no_fault() -> None:
@@ -118,8 +118,8 @@ def test_a_fault_is_found(fault: str) -> None:
 
 def test_the_fold_knows_each_event_of_an_asset() -> None:
     for event in Asset.EVENTS:
-        said = {"path": PICTURE, "job": 1, "size": 1, "reason": "", "file_left": False}
-        take({"a1": AssetSeen("a1", PICTURE, [1])}, "a1", event.TOPIC, said, 1.0)
+        content = {"path": PICTURE, "job": 1, "size": 1, "reason": "", "file_left": False}
+        take({"a1": AssetSeen("a1", PICTURE, [1])}, "a1", event.TOPIC, content, 1.0)
 
 
 def test_a_film_that_was_cut_off_cannot_be_decoded(tmp_path: Path) -> None:

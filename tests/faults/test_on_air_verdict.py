@@ -14,10 +14,10 @@ from faults.on_air_verdict import (
     AnsweredRequest,
     Disturbance,
     Draw,
-    Found,
+    Evidence,
     Kind,
     Limits,
-    judged,
+    judge,
     last_writes,
     overlaps,
     starts,
@@ -31,12 +31,12 @@ STATE = "event.state_changed"
 
 @dataclass
 class World:
-    """One channel, and three Events on it: `put`, with a second session after a fault; `planned`, by the schedule; `brief`, stopped
+    """A channel, and three Events on it: `put`, with a second session after a fault; `planned`, by the schedule; `brief`, stopped
     at once. All agrees, until a test changes something."""
 
     log: AirLog = field(default_factory=lambda: AirLog(dict.fromkeys(("put", "planned", "brief", "other"), "c0"), {"id-0": "c0"}))
     writes: list[Write] = field(default_factory=list)
-    found: Found = field(init=False)
+    evidence: Evidence = field(init=False)
 
     def __post_init__(self) -> None:
         for event in ("put", "planned", "brief"):
@@ -50,18 +50,18 @@ class World:
         self.send(8, 155, 201)
         self.send(9, 302, 331)
         draws = [Draw("c0", number, at) for number, at in ((7, 101.0), (8, 154.0), (9, 301.0))]
-        told = [
+        requests = [
             AnsweredRequest("put", "c0", 1, 99.9, 100.1),
             AnsweredRequest("put", "c0", 4, 199.9, 200.1),
             AnsweredRequest("brief", "c0", None, 400.9, 401.1),
         ]
         disturbances = (Disturbance("kill sessions", 150.5, 150.5), Disturbance("receiver down", 120, 125, frozenset({0})))
-        self.found = Found(
-            self.log, self.writes, draws, told, over=500, scheduled={"planned": (300, 330)}, disturbances=disturbances
+        self.evidence = Evidence(
+            self.log, self.writes, draws, requests, over=500, scheduled={"planned": (300, 330)}, disturbances=disturbances
         )
 
-    def say(self, event: str, topic: str, *, at: float, **said: Any) -> World:
-        self.log.take(event, topic, said=said, at=at)
+    def say(self, event: str, topic: str, *, at: float, **content: Any) -> World:
+        self.log.take(event, topic, content=content, at=at)
         return self
 
     def on_air(self, event: str, since: float, until: float, *, trigger: str = "operator") -> None:
@@ -79,28 +79,28 @@ class World:
             self.say(event, "event.encoder_failed", at=until, session=None, reason=failed)
         return self.say(event, "event.channel_released", at=until, channel_id="id-0")
 
-    def send(self, session: int, since: float, until: float, **said: Any) -> World:
+    def send(self, session: int, since: float, until: float, **fields: Any) -> World:
         """A segment a second at both points."""
         for at in range(int(since), int(until)):
             for point in (0, 1):
-                self.write(session, at, point=point, **said)
+                self.write(session, at, point=point, **fields)
         return self
 
     def write(self, session: int, at: float, *, point: int = 0, size: int = 100, status: int = 201) -> None:
         self.writes.append(Write("c0", point, session, f"v0-{session}-{at:.0f}.m4s", at - 0.01, [(at, size)], status))
 
     def drop(self, since: float, until: float, *, point: int | None = None) -> World:
-        self.writes[:] = [one for one in self.writes if not since <= one.ended < until or point not in (None, one.point)]
+        self.writes[:] = [write for write in self.writes if not since <= write.ended < until or point not in (None, write.point)]
         return self
 
     def now(self, **changed: Any) -> None:
-        self.found = replace(self.found, **changed)
+        self.evidence = replace(self.evidence, **changed)
 
     def draw(self, number: int, at: float) -> None:
-        self.now(draws=[*self.found.draws, Draw("c0", number, at)])
+        self.now(draws=[*self.evidence.draws, Draw("c0", number, at)])
 
     def wrong(self) -> dict[Kind, int]:
-        return dict(judged(self.found, LIMITS).counts)
+        return dict(judge(self.evidence, LIMITS).counts)
 
 
 def test_what_is_as_it_must_be_has_no_fault() -> None:
@@ -122,7 +122,7 @@ def test_only_the_database_excuses_a_late_stop_and_no_longer_than_it_is_away() -
     for name, until, wrong in (("kill PostgreSQL", 333, 0), ("kill PostgreSQL", 331, 1), ("Kafka outage", 333, 1)):
         world.now(disturbances=(Disturbance(name, 329, until),))
         assert world.wrong() == ({Kind.RESTARTED: 1} if wrong else {}), (name, until)
-    [message] = judged(world.found, LIMITS).messages
+    [message] = judge(world.evidence, LIMITS).messages
     assert message == "restarted: c0 was sent to 4 times up to 7.0 s after the stop at 330.0, about Kafka outage"
 
 
@@ -136,13 +136,15 @@ def test_what_a_point_refuses_is_no_late_byte() -> None:
     world = World()
     world.write(7, 155.5, size=5000, point=1, status=409)
     assert world.wrong() == {}
-    assert [(one.session, one.seconds, one.bytes, one.begun) for one in overlaps(world.writes, bound=1)] == [(7, 0.5, 0, 0)]
+    assert [(overlap.session, overlap.seconds, overlap.bytes, overlap.begun) for overlap in overlaps(world.writes, bound=1)] == [
+        (7, 0.5, 0, 0)
+    ]
 
 
 def test_states_that_are_data_are_no_orders() -> None:
     world = World()
     world.say("brief", STATE, at=410, state=LIVE[0], trigger="metadata")
-    world.now(told=[told for told in world.found.told if told.event != "brief"])
+    world.now(requests=[request for request in world.evidence.requests if request.event != "brief"])
     assert world.wrong() == {}
 
 
@@ -181,11 +183,11 @@ PLANTED: dict[str, tuple[Kind, Callable[[World], object]]] = {
     "a number that is drawn twice": (Kind.NUMBERS, lambda world: world.draw(9, 310)),
     "a stop that the log does not have": (
         Kind.LOST,
-        lambda world: world.now(told=[*world.found.told, AnsweredRequest("planned", "c0", 1, 340, 340.1)]),
+        lambda world: world.now(requests=[*world.evidence.requests, AnsweredRequest("planned", "c0", 1, 340, 340.1)]),
     ),
     "a deletion that the log does not have": (
         Kind.LOST,
-        lambda world: world.now(told=[*world.found.told, AnsweredRequest("put", "c0", None, 340, 340.1)]),
+        lambda world: world.now(requests=[*world.evidence.requests, AnsweredRequest("put", "c0", None, 340, 340.1)]),
     ),
 }
 
@@ -204,17 +206,19 @@ def test_every_kind_of_fault_was_planted() -> None:
 
 def test_seconds_are_measured_from_the_order_the_fault_and_the_stop() -> None:
     world = World()
-    assert [(round(one.seconds, 1), one.calm) for one in starts(world.found)] == [(2.1, True), (2.0, True)]
-    assert {name: [round(one, 1) for one in times] for name, times in takeovers(world.found).items()} == {"kill sessions": [4.5]}
-    assert last_writes(world.found) == [0.0, 0.0]
+    assert [(round(start.seconds, 1), start.calm) for start in starts(world.evidence)] == [(2.1, True), (2.0, True)]
+    assert {name: [round(start, 1) for start in times] for name, times in takeovers(world.evidence).items()} == {
+        "kill sessions": [4.5]
+    }
+    assert last_writes(world.evidence) == [0.0, 0.0]
     world.write(9, 331.5)
-    assert last_writes(world.found) == [0.0, 1.5]
+    assert last_writes(world.evidence) == [0.0, 1.5]
 
 
 def test_a_start_under_a_fault_is_not_calm() -> None:
     world = World()
     world.now(disturbances=[Disturbance("kill api", 100.5, 100.5)])
-    assert [one.calm for one in starts(world.found)] == [False, True]
+    assert [start.calm for start in starts(world.evidence)] == [False, True]
 
 
 def test_the_fold_knows_the_topics() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.provision import events
-from faults.provisioning_verdict import DISK, Disturbance, Found, Info, Kind, Limits, Step, convergence, judged
+from faults.provisioning_verdict import DISK, Disturbance, Evidence, Info, Kind, Limits, Step, convergence, judge
 
 LIMITS = Limits(halt=5.0, converge=30.0)
 NAMES = ("encoder-1", "origin-1")
@@ -21,7 +21,7 @@ class World:
 
     infos: dict[str, Info] = field(default_factory=dict)
     journal: list[Step] = field(default_factory=list)
-    found: Found = field(init=False)
+    evidence: Evidence = field(init=False)
 
     def __post_init__(self) -> None:
         for event in ("one", "two"):
@@ -30,25 +30,25 @@ class World:
         self.request("two", 1, at=150).say("two", "provisioned", at=152, run=1, resources=UP)
         self.say("one", "termination_requested", at=200, run=2).say("one", "terminated", at=202, run=2)
         files = {"k": frozenset(NAMES)}
-        self.found = Found(
+        self.evidence = Evidence(
             list(self.infos.values()), self.journal, frozenset(NAMES), files, files, {"one": False, "two": True}, over=500
         )
 
-    def say(self, event: str, topic: str, *, at: float, **said: Any) -> World:
-        self.infos.setdefault(event, Info()).take(topic, said, at=at)
+    def say(self, event: str, topic: str, *, at: float, **content: Any) -> World:
+        self.infos.setdefault(event, Info()).take(topic, content, at=at)
         return self
 
     def request(self, event: str, run: int, *, at: float) -> World:
         return self.say(event, "requested", at=at, run=run, plan={"infrastructure_key": "k"})
 
     def step(self, *what: str, at: float, name: str = "") -> World:
-        for number, one in enumerate(what):
+        for number, verb in enumerate(what):
             for each in [name] if name else NAMES:
-                self.journal.append(Step(at + number, one, "k", each))
+                self.journal.append(Step(at + number, verb, "k", each))
         return self
 
     def now(self, **changed: Any) -> World:
-        self.found = replace(self.found, **changed)
+        self.evidence = replace(self.evidence, **changed)
         return self
 
     def gone(self) -> World:
@@ -58,7 +58,7 @@ class World:
         return self.now(there={}, states={}, wishes={"one": False, "two": False})
 
     def wrong(self) -> dict[Kind, int]:
-        return dict(judged(self.found, LIMITS).counts)
+        return dict(judge(self.evidence, LIMITS).counts)
 
 
 UP = [{"name": name} for name in NAMES]
@@ -100,7 +100,7 @@ PLANTED: dict[str, tuple[Kind, Callable[[World], object]]] = {
     "an object of a state that is nowhere": (Kind.ORPHANS, lambda world: world.gone().now(states={"k": frozenset({"x"})})),
     "a file of a key that no Event has": (
         Kind.ORPHANS,
-        lambda world: world.now(there={**world.found.there, "l": frozenset({"x"})}),
+        lambda world: world.now(there={**world.evidence.there, "l": frozenset({"x"})}),
     ),
     "a resource that was made twice": (Kind.ORPHANS, lambda world: world.step("make", "made", at=400, name="origin-1")),
     "a wanted file that is not there": (Kind.MISSING, lambda world: world.now(there={"k": frozenset({"origin-1"})})),
@@ -115,7 +115,7 @@ PLANTED: dict[str, tuple[Kind, Callable[[World], object]]] = {
     "up, and it is not": (Kind.FALSE, lambda world: world.journal.clear()),
     "gone, and it is there": (
         Kind.FALSE,
-        lambda world: world.gone().now(journal=[one for one in world.journal if one.what != "dropped"]),
+        lambda world: world.gone().now(journal=[line for line in world.journal if line.what != "dropped"]),
     ),
     "a failure": (
         Kind.FAILED,
@@ -152,9 +152,9 @@ def test_every_kind_of_fault_was_planted() -> None:
 
 def test_seconds_are_measured_from_the_order() -> None:
     world = World()
-    assert convergence(world.found) == ([3, 2, 2], [])
+    assert convergence(world.evidence) == ([3, 2, 2], [])
     world.now(disturbances=[Disturbance("kill at claim", 151, 153)])
-    assert convergence(world.found) == ([3, 2], [2])
+    assert convergence(world.evidence) == ([3, 2], [2])
 
 
 def test_the_fold_knows_the_topics() -> None:

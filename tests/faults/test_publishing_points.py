@@ -41,8 +41,8 @@ async def last(points: PublishingPoints) -> Write:
 
 async def until(points: PublishingPoints, holds: Callable[[Sequence[Write]], object]) -> Sequence[Write]:
     while True:
-        if (found := await points.writes()) and holds(found):
-            return found
+        if (writes := await points.writes()) and holds(writes):
+            return writes
         await asyncio.sleep(0.01)
 
 
@@ -57,14 +57,14 @@ async def test_what_comes_is_recorded_with_its_session_and_times(points: Publish
 
 
 async def test_what_is_only_read_is_not_recorded(points: PublishingPoints, http: aiohttp.ClientSession) -> None:
-    """As the prober does."""
+    """The prober sends such requests."""
     async with http.get(f"{points.url('c0', 0)}/status.php") as answer:
         assert answer.status == 404
     assert await points.writes() == []
 
 
 async def test_a_body_that_comes_slowly_is_recorded_piece_by_piece(points: PublishingPoints, http: aiohttp.ClientSession) -> None:
-    """Also before it has ended."""
+    """The pieces are recorded even before the body has ended."""
     seen = asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
@@ -74,8 +74,8 @@ async def test_a_body_that_comes_slowly_is_recorded_piece_by_piece(points: Publi
 
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
         sending = tasks.create_task(http.put(f"{points.url('c0', 0)}/{SEGMENT}", data=body()))
-        found = await until(points, lambda writes: writes[0].pieces)
-        assert (found[0].bytes, found[0].taken) == (10, False)
+        arrived = await until(points, lambda writes: writes[0].pieces)
+        assert (arrived[0].bytes, arrived[0].taken) == (10, False)
         seen.set()
         assert (await sending).status == 201
     assert (await last(points)).bytes == 30
@@ -138,8 +138,8 @@ async def test_a_slow_point_reads_some_kib_a_second_and_at_once_when_it_is_well(
     await points.behave(0, How.SLOW)
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
         slow = tasks.create_task(put(http, points, body=b"x" * 2_000_000))
-        found = await until(points, lambda writes: len(writes[0].pieces) > 2)
-        assert (found[0].ended - found[0].began) > 0.4
+        arrived = await until(points, lambda writes: len(writes[0].pieces) > 2)
+        assert (arrived[0].ended - arrived[0].began) > 0.4
         await points.behave(0, How.WELL)
         assert await slow == 201
     assert (await last(points)).bytes == 2_000_000

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from faults.pushes_verdict import AFTER_STOP, SILENT, Found, Kind, Stop, Taken, judged
+from faults.pushes_verdict import AFTER_STOP, SILENT, Evidence, Kind, Stop, Taken, judge
 from tests.workers.deliveries.sending import until
 from tests.workers.pushes.rtmp_receiver import since_arrival
 
-FINE = Found(
+FINE = Evidence(
     media=[
         Taken(1.0, "a", 7),
         Taken(1.1, "b", 8),
@@ -28,7 +28,7 @@ FINE = Found(
 
 
 def test_nothing_is_found_where_nothing_is_wrong() -> None:
-    assert not judged(FINE).counts
+    assert not judge(FINE).counts
     assert (FINE.sessions, FINE.late) == (4, 1.0)
 
 
@@ -43,13 +43,13 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
         (replace(FINE, secrets={"Kafka": 1}), Kind.SECRETS),
     ],
 )
-def test_each_kind_is_found(found: Found, kind: Kind) -> None:
-    assert judged(found).counts == {kind: 1}
+def test_each_kind_is_found(evidence: Evidence, kind: Kind) -> None:
+    assert judge(evidence).counts == {kind: 1}
 
 
 async def test_what_is_read_late_counts_from_when_it_arrived() -> None:
     accepted: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
-    server = await asyncio.start_server(lambda *one: accepted.put_nowait(one), "127.0.0.1", 0)
+    server = await asyncio.start_server(lambda *streams: accepted.put_nowait(streams), "127.0.0.1", 0)
     async with server:
         _, sender = await asyncio.open_connection(*server.sockets[0].getsockname())
         reader, taker = await accepted.get()

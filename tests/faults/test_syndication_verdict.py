@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults.syndication_verdict import COMPLETED, Found, Kind, Upload, judged
+from faults.syndication_verdict import COMPLETED, Evidence, Kind, Upload, judge
 
 FILM, SIZE, PART = "f1", 40 << 20, 16 << 20
 WELL = Upload(
@@ -21,8 +21,8 @@ WELL = Upload(
 )
 
 
-def kinds(*uploads: Upload, **left: list[str]) -> dict[Kind, int]:
-    return dict(judged(Found(FILM, uploads, left)).counts)
+def kinds(*uploads: Upload, **remains: list[str]) -> dict[Kind, int]:
+    return dict(judge(Evidence(FILM, uploads, remains)).counts)
 
 
 def test_an_upload_that_went_on_is_well() -> None:
