@@ -108,15 +108,15 @@ def assets_of(conninfo: str) -> dict[str, AssetSeen]:
 
 def take(seen: dict[str, AssetSeen], key: str, topic: str, content: Mapping[str, Any], at: float) -> None:
     match topic.removeprefix("asset."):
-        case "requested":
+        case "requested" | "caption_requested":
             seen[key] = AssetSeen(key, content["path"], [content["job"]])
-        case "discovered":
+        case "discovered" | "caption_discovered":
             seen[key] = AssetSeen(key, content["path"], [], State.COMPLETED, content["size"])
         case "completed":
             seen[key].state, seen[key].size, seen[key].completed_at = State.COMPLETED, content["size"], at
         case "failed":
             seen[key].state, seen[key].reason = State.FAILED, content["reason"]
-        case "restarted":
+        case "restarted" | "caption_replaced":
             seen[key].state = State.GENERATING
             seen[key].jobs.append(content["job"])
         case "file_changed":

@@ -33,7 +33,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "kind"),
+    ("evidence", "kind"),
     [
         (replace(FINE, media=[*FINE.media, Taken(31.0, "a", 9)]), Kind.TOGETHER),
         (replace(FINE, media=[*FINE.media, Taken(2.1 + AFTER_STOP, "b", 8)]), Kind.LATE),
