@@ -125,7 +125,7 @@ async def test_one_process_seals_at_a_time(log: str) -> None:
 @pytest.mark.parametrize("position", [1, 7, 8, 9])
 def test_a_partition_that_was_edited_is_not_sealed(log: str, position: int) -> None:
     as_superuser(log, f"UPDATE events SET topic = 'test.edited' WHERE position = {position}")
-    with pytest.raises(LogDamaged, match="do not give the root"):
+    with pytest.raises(LogDamaged, match="do not match the root"):
         sealed(log)
     assert [partition for partition in log_partitions(log) if partition.seal] == []
 
