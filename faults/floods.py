@@ -27,9 +27,7 @@ from projections.kernel.sizes import MIB
 from tests.e2e.product import migrated_home, products
 
 NAME: Final = "floods"
-MEANING: Final = (
-    "large jobs and Events, lists without a key, unread responses, endless heads; memory and the time of /livez"
-)
+MEANING: Final = "large jobs and Events, lists without a key, unread responses, endless heads; memory and the time of /livez"
 MEMORY: Final = 512
 """The limit in MiB of all Python processes together."""
 PATIENCE: Final = 1.0
