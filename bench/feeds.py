@@ -87,7 +87,7 @@ async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
             connection=KafkaConnection(followed.kafka),
             topics=Topics(prefix),
             kinds=RELAYED,
-            known=frozenset(kind.KIND for kind in AGGREGATES),
+            existing_kinds=frozenset(kind.KIND for kind in AGGREGATES),
             member=new_id(),
         )
         return await _timed(database, name, worker=relay)

@@ -28,11 +28,11 @@ def media_files(root: Path, bucket: BucketAddress | None) -> MediaDirectory | Me
 
 def check_transcoder(shared: SharedWorkers, places: Places) -> None:
     """Once in a process, whichever of its roles need the transcoder."""
-    from workers.adapters.ffmpeg import Ffmpeg, chosen
+    from workers.adapters.ffmpeg import Ffmpeg, choose
     from workers.adapters.step_account import program_account
     from workers.jobs.transcoder_check import TranscoderCheck
 
-    shared.worker(TranscoderCheck, lambda: TranscoderCheck(Ffmpeg(chosen(places, "ffmpeg"), account=program_account)))
+    shared.worker(TranscoderCheck, lambda: TranscoderCheck(Ffmpeg(choose(places, "ffmpeg"), account=program_account)))
 
 
 def run_files(context: WorkerContext, shared: SharedWorkers) -> RunFiles:

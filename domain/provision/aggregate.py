@@ -143,7 +143,7 @@ class ProvisionInfo(AggregateRoot):
             case Work.RELEASE:
                 self._trigger(events.ReleaseEnded, at=at, run=run, left=end.left, reason=reason)
             case Work.TERMINATE if end.left:
-                self._trigger(events.TerminationFailed, at=at, run=run, reason=reason or "resources are left")
+                self._trigger(events.TerminationFailed, at=at, run=run, reason=reason or "resources remain")
             case Work.TERMINATE if self.ended and self.needed:
                 self._trigger(events.PartlyTerminated, at=at, run=run, resources=end.resources)
             case Work.TERMINATE:

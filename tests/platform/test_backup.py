@@ -267,7 +267,7 @@ def test_a_damaged_archive_is_refused_and_nothing_is_made(
             capsys.readouterr()
             assert main(["restore", str(path)]) == 1, name
             refused = capsys.readouterr().err
-            assert refused.startswith(f"medialedger: {path} is no back-up of medialedger, or is "), name
+            assert refused.startswith(f"medialedger: {path} is not a back-up of medialedger, or is "), name
             assert len(refused.splitlines()) == 1
     assert not (tmp_path / "new").exists()
     assert rows(target, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == [(0,)]

@@ -90,7 +90,7 @@ async def test_a_point_that_does_not_answer_is_named_with_the_reason(
     ]
     assert [(point["state"], point["fault"]) for point in found["points"]] == [
         ("idle", None),
-        ("unknown", "The address is not public, and no network that is allowed holds it."),
+        ("unknown", "The address is not public and not in an allowed network."),
     ]
     assert (await call(key))[1].count("its type is unknown") == 1
 
@@ -121,7 +121,7 @@ async def test_the_hosts_that_are_provisioned_for_an_event_fill_the_placeholders
     await provision(http, event)
     for words in ((), ("--event", event)):  # provisioning is under way
         code, said, _ = await call(key, *words)
-        assert (code, "1 not resolved" in said, "has a placeholder that nothing has filled" in said) == (1, True, True)
+        assert (code, "1 not resolved" in said, "contains a placeholder that is not filled" in said) == (1, True, True)
     await Ends(inner).tell(event, 1, {"name": "origin-1", "type": "origin", "ipAddress": "127.0.0.1"})
     code, said, _ = await call(key, "--event", event, "--json")
     found = json.loads(said)

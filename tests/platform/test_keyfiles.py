@@ -43,7 +43,7 @@ def test_a_key_of_another_length_is_refused_and_left_alone(tmp_path: Path, lengt
     path = tmp_path / "master.key"
     path.write_bytes(b"x" * length)
     path.chmod(0o600)
-    with pytest.raises(KeyFileError, match=f"has {length} bytes where 32 belong"):
+    with pytest.raises(KeyFileError, match=f"has {length} bytes instead of 32"):
         master_key(path)
     assert path.read_bytes() == b"x" * length
 

@@ -57,9 +57,9 @@ async def test_a_collector_that_is_gone_is_told_once_without_its_secrets(
         for _ in range(2):
             with pytest.raises(ValueError, match=SECRET), made.span("append", parent=None):
                 raise ValueError(SECRET)
-            until(lambda: "does not take spans" in caplog.text)
+            until(lambda: "does not accept spans" in caplog.text)
         await made.stop()
-    assert caplog.text.count(f"the collector at http://127.0.0.1:{port} does not take spans") == 1
+    assert caplog.text.count(f"the collector at http://127.0.0.1:{port} does not accept spans") == 1
     assert SECRET not in caplog.text
 
 

@@ -1,4 +1,4 @@
-"""Access control lists of directories (POSIX.1e), through the C library `libacl`: one account more may traverse a directory.
+"""Access control lists of directories (POSIX.1e), through the C library `libacl`: they let one more account traverse a directory.
 
 A mode has one entry for all others; a list has entries for single accounts. `libacl` comes with the coreutils of nearly every
 distribution, the program `setfacl` does not.
@@ -18,13 +18,13 @@ _EXECUTE: Final = "x"
 
 
 def grant_execute(directory: int, account: pwd.struct_passwd) -> bool:
-    """Let the account traverse the open directory. False: it may already. Raises `OSError` where there are no such lists."""
+    """Let the account traverse the open directory. Return False if it already may. Raises `OSError` if there are no such lists."""
     library = _library()
     entries = _entries(library, directory)
     wanted = _with_execute(entries, account)
     if wanted == entries:
         return False
-    made = _checked(library.acl_from_text("\n".join(wanted).encode()))
+    made = _check(library.acl_from_text("\n".join(wanted).encode()))
     try:
         if library.acl_set_fd(directory, made):
             raise _last_error()
@@ -34,8 +34,8 @@ def grant_execute(directory: int, account: pwd.struct_passwd) -> bool:
 
 
 def _with_execute(entries: Sequence[str], account: pwd.struct_passwd) -> list[str]:
-    """The entries with execute permission for the account. The mask, which limits all entries of accounts and groups, gets it too
-    and nothing else, so what it has withheld stays withheld."""
+    """Return the entries with execute permission for the account. The mask, which limits all entries of accounts and groups, gets
+    only this permission, too, so what it has withheld stays withheld."""
     names = (f"user:{account.pw_name}:", f"user:{account.pw_uid}:")
     own = next((entry for entry in entries if entry.startswith(names)), f"{names[1]}---")
     group = next(entry for entry in entries if entry.startswith("group::"))
@@ -45,16 +45,16 @@ def _with_execute(entries: Sequence[str], account: pwd.struct_passwd) -> list[st
 
 
 def _entries(library: CDLL, directory: int) -> list[str]:
-    """Such as `user:name:r-x`, sorted, without remarks about what the mask withholds."""
-    found = _checked(library.acl_get_fd(directory))
+    """Return entries such as `user:name:r-x`, sorted, without remarks about what the mask withholds."""
+    acl = _check(library.acl_get_fd(directory))
     try:
-        text = _checked(library.acl_to_text(found, None))
+        text = _check(library.acl_to_text(acl, None))
         try:
             lines = ctypes.string_at(text).decode().splitlines()
         finally:
             library.acl_free(text)
     finally:
-        library.acl_free(found)
+        library.acl_free(acl)
     return sorted(line.split("\t")[0].strip() for line in lines if line.strip())
 
 
@@ -72,7 +72,7 @@ def _library() -> CDLL:
     return library
 
 
-def _checked(pointer: int | None) -> int:
+def _check(pointer: int | None) -> int:
     if not pointer:
         raise _last_error()
     return pointer

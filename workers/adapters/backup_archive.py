@@ -1,7 +1,7 @@
 """The file of a back-up: a ZIP archive with a dump of the database, the list of the media files, and a manifest, written last.
 
-It is written under another name and renamed when it is whole, mode 0600. A truncated archive has no directory; the manifest has the
-SHA-256 of the other members, so an archive is checked before anything is made of it.
+It is written under another name and renamed when it is complete, mode 0600. A truncated archive has no directory; the manifest
+contains the SHA-256 of the other members, so an archive is checked before anything is restored from it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
 _CHUNK: Final = 1 << 20
 _MOST: Final = 1 << 20
-"""Bytes of a manifest."""
+"""The size limit of a manifest in bytes."""
 _LONGEST: Final = 8192
-"""Bytes of a line of the list of media: a path has half of them."""
+"""The length limit of a line in the list of media, in bytes: a path has at most half of it."""
 
 
 class BackupError(Exception):
-    """A back-up that cannot be written, or an archive that is not whole. The text is one line."""
+    """Raised when a back-up cannot be written, or an archive is not complete. The text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an archive holds. `head` and `chain_hash` are those of the log at the moment of the dump; `master_keys` are the
-    fingerprints of the keys that its secrets need; `roles` those that have rights on its tables; `media` are not in the archive."""
+    """The description of an archive. `head` and `chain_hash` are those of the log at the moment of the dump; `master_keys` are the
+    fingerprints of the keys that its secrets need; `roles` have privileges on its tables; the media are counted but not in the
+    archive."""
 
     product: str
     build: int
@@ -68,7 +69,7 @@ _READ: Final = TypeAdapter(_Document)
 
 
 class ArchiveWriter:
-    """`progress` is told the bytes that were written so far."""
+    """Writes an archive. `progress` is called with the number of bytes written so far."""
 
     def __init__(self, archive: ZipFile, progress: Callable[[int], None]) -> None:
         self._archive = archive
@@ -86,7 +87,7 @@ class ArchiveWriter:
         self._digests[DUMP] = digest.hexdigest()
 
     def add_media(self, root: Path | None) -> tuple[int, int]:
-        """List the files below `root`, with their sizes; how many there are, and their bytes. None: media are elsewhere."""
+        """List the files below `root` with their sizes. Return their number and their bytes. None if media are elsewhere."""
         digest, files, size = sha256(), 0, 0
         with self._archive.open(_info(MEDIA, compressed=True), "w", force_zip64=True) as member:
             for path, each in () if root is None else _media(root):
@@ -123,7 +124,7 @@ def _media(root: Path) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def writing(path: Path, *, progress: Callable[[int], None]) -> Iterator[ArchiveWriter]:
-    """The archive appears at `path` when the block has ended, and not at all after an error."""
+    """Write an archive, which appears at `path` when the block has ended, and not at all after an error."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         if path.exists():
@@ -151,7 +152,7 @@ def _sync(directory: Path) -> None:
 
 
 class Archive:
-    """An archive that is whole: every byte was read once."""
+    """A complete archive: every byte was read once."""
 
     def __init__(self, archive: ZipFile, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -161,7 +162,7 @@ class Archive:
         return self._archive.open(DUMP)
 
     def missing_media(self, root: Path) -> int:
-        """How many of the listed files are not below `root` in their size."""
+        """Return how many of the listed files do not exist below `root` with their size."""
         missing = 0
         with self._archive.open(MEDIA) as lines:
             while line := lines.readline(_LONGEST):
@@ -175,24 +176,24 @@ class Archive:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Archive]:
-    """Raises `BackupError` for a file that is no back-up, or is not whole."""
+    """Open an archive. Raises `BackupError` for a file that is not a back-up, or is not complete."""
     try:
         archive = ZipFile(path)
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}") from error
     except BadZipFile:
-        raise BackupError(f"{path} is no back-up of medialedger, or is truncated") from None
+        raise BackupError(f"{path} is not a back-up of medialedger, or is truncated") from None
     with archive:
         try:
-            manifest = _checked(archive)
+            manifest = _check(archive)
         except (BadZipFile, zlib.error, EOFError, KeyError, ValueError, OSError, NotImplementedError, RuntimeError):
-            raise BackupError(f"{path} is no back-up of medialedger, or is damaged") from None
+            raise BackupError(f"{path} is not a back-up of medialedger, or is damaged") from None
         yield Archive(archive, manifest)
 
 
-def _checked(archive: ZipFile) -> Manifest:
+def _check(archive: ZipFile) -> Manifest:
     for name in (DUMP, MEDIA, _MANIFEST):
-        # The others of Python's unpack all that they are given at once: a small archive would take all memory.
+        # Python's other decompressors unpack their whole input at once: a small archive could fill the memory.
         if archive.getinfo(name).compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             raise ValueError
     if archive.getinfo(_MANIFEST).file_size > _MOST:

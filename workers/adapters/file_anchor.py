@@ -1,4 +1,4 @@
-"""A file that grows, as a place of checkpoints."""
+"""A store of checkpoints in a growing file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from workers.checkpoint_ports import StoredNote
 
 
 class FileAnchor:
-    """Checkpoints one behind the other, with an empty line between them. Best on a disk that only takes additions, or that
-    the database's administrator cannot write to."""
+    """Appends checkpoints to a file, separated by empty lines. Best on an append-only disk, or one that the database's
+    administrator cannot write to."""
 
     kind = "file"
 
@@ -23,11 +23,11 @@ class FileAnchor:
         await asyncio.to_thread(self._append, checkpoint.note.encode() + b"\n")
 
     def _append(self, text: bytes) -> None:
-        """One write, so that nobody else's comes between."""
+        """Append with a single write, so that no other text comes in between."""
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             if os.write(descriptor, text) != len(text):
-                raise OSError("the file was not written whole")
+                raise OSError("the file was not written completely")
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

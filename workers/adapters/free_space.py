@@ -17,21 +17,24 @@ from projections.kernel.sizes import MIB, shown
 
 LOW: Final = 512 * MIB
 NONE_LEFT: Final = 32 * MIB
-"""PostgreSQL ends when it cannot make the next segment of its log, of 16 MiB."""
+"""The free space in bytes below which a disk counts as full: PostgreSQL ends when it cannot create the next segment of its log, of
+16 MiB."""
 _EVERY: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
 
 def free_bytes(directory: Path) -> int:
-    """What its disk has free for users other than root. Of a directory that is not there yet, its nearest parent counts."""
+    """Return the free bytes of the directory's disk for users other than root. If the directory does not exist yet, its nearest
+    parent counts."""
     while not directory.exists() and directory != directory.parent:
         directory = directory.parent
     return shutil.disk_usage(directory).free
 
 
 class FreeSpace(BackgroundTask):
-    """`directories` by their names in the metric. What is low is logged once, and again when it was enough in between."""
+    """Watches `directories`, given by their names in the metric. Low space is logged once, and again after it was sufficient in
+    between."""
 
     WHAT: ClassVar[str] = "free space"
 
@@ -69,7 +72,7 @@ class FreeSpace(BackgroundTask):
                 _log.warning("the disk of the %s directory %s is nearly full: %s free", name, directory, shown(free))
 
     def shortage(self) -> str:
-        """`no space left on …`, or an empty text."""
+        """Return `no space left on …`, or an empty text."""
         for directory in self._directories.values():
             free = self._free(directory)
             if free < NONE_LEFT:

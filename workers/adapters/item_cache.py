@@ -1,10 +1,10 @@
-"""Files of items that are not on this machine, fetched ahead of time into a folder of limited size.
+"""Files of items from other machines, fetched in advance into a folder of limited size.
 
-    <root>/<hash of what is fetched and its version>      a whole file
-    <root>/.<hash>.<id>                                   one that is being fetched
+    <root>/<hash of the source and its version>           a complete file
+    <root>/.<hash>.<id>                                   a file that is being fetched
 
-Only the worker reads the folder: decoders get descriptors. A file that is removed while it is on the air stays readable to its
-end."""
+Only the worker reads the folder: decoders get descriptors. A file that is removed while it is on the air stays readable to its end.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from workers.playout_ports import ITEM_LIMITS, ItemLimits, Unplayable
 from workers.ports import OutboundFailed, OutboundRefused
 
 Fetch = Callable[[Path, int], Awaitable[None]]
-"""Writes the file; at most so many bytes."""
+"""Writes the file, at most this many bytes."""
 
 _AT_ONCE: Final = 2
 _SWEEP: Final = 600.0
 _ABANDONED: Final = 3600.0
-"""Seconds without a write after which what is being fetched is of a worker that is no more."""
+"""Seconds without a write after which an incomplete file counts as left behind by a dead worker."""
 
 
 @dataclass(eq=False)
 class ItemCache(BackgroundTask):
-    """Of one process. Several may share the folder. As a worker it removes what is too old, also while nothing is played."""
+    """The cache of one process. Several processes may share the folder. Its background task removes old files, even while nothing
+    is played."""
 
     WHAT: ClassVar[str] = "files of items"
 
@@ -46,27 +47,27 @@ class ItemCache(BackgroundTask):
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def open(self, what: str, fetch: Fetch, *, within: float) -> int:
-        """The descriptor of the file. Raises `Unplayable` where it cannot be fetched, or is not here in so many seconds; it goes on
-        being fetched then."""
+        """Return the descriptor of the file. Raises `Unplayable` if it cannot be fetched, or is not complete within this many
+        seconds; fetching then continues."""
         name = _name(what)
-        found = await asyncio.to_thread(self._opened, name)
-        if found is not None:
-            return found
-        task = self._fetched(name, fetch)
+        descriptor = await asyncio.to_thread(self._open, name)
+        if descriptor is not None:
+            return descriptor
+        task = self._fetch_task(name, fetch)
         done, _ = await asyncio.wait({task}, timeout=within)
         if not done:
             raise Unplayable("Its file is still being fetched.")
         if fault := task.result():
             raise Unplayable(fault)
-        found = await asyncio.to_thread(self._opened, name)
-        if found is None:
+        descriptor = await asyncio.to_thread(self._open, name)
+        if descriptor is None:
             raise Unplayable("Its file was removed from the cache before it was read.")
-        return found
+        return descriptor
 
     def expect(self, what: str, fetch: Fetch) -> None:
-        """It is opened soon."""
+        """Fetch a file that will be opened soon."""
         if not (self.root / _name(what)).exists():
-            self._fetched(_name(what), fetch)
+            self._fetch_task(_name(what), fetch)
 
     async def _turn(self) -> None:
         await asyncio.to_thread(self.sweep)
@@ -80,7 +81,7 @@ class ItemCache(BackgroundTask):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def sweep(self, *, room: int = 0) -> None:
-        """Removes what is too old, and what was used longest ago until there is room for so many bytes."""
+        """Remove files that are too old, and then the least recently used ones until there is room for this many bytes."""
         files = [(path, status) for path, status in self._files() if not self._is_old(path, status)]
         total = sum(status.st_size for _, status in files)
         whole = sorted((status.st_atime, status.st_size, path) for path, status in files if not path.name.startswith("."))
@@ -90,8 +91,8 @@ class ItemCache(BackgroundTask):
             path.unlink(missing_ok=True)
             total -= size
 
-    def _fetched(self, name: str, fetch: Fetch) -> asyncio.Task[str]:
-        """Gives why it failed; empty where the file is here."""
+    def _fetch_task(self, name: str, fetch: Fetch) -> asyncio.Task[str]:
+        """Return the task that fetches the file. Its result is why it failed, empty if the file is here."""
         task = self._fetching.get(name)
         if task is None:
             task = self._fetching[name] = start_task(self._fetch(name, fetch), what="file of an item")
@@ -120,10 +121,11 @@ class ItemCache(BackgroundTask):
         self.sweep()
 
     def _most(self) -> int:
-        """Bytes of one file. Others make way for it when it is whole; what the disk is to keep free stays free all the time."""
+        """Return the size limit of one file in bytes. Other files are removed when it is complete; the disk's reserved space stays
+        free all the time."""
         return max(min(self.limits.size, shutil.disk_usage(self.root).free - self.limits.free), 0)
 
-    def _opened(self, name: str) -> int | None:
+    def _open(self, name: str) -> int | None:
         path = self.root / name
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -138,12 +140,12 @@ class ItemCache(BackgroundTask):
         return descriptor
 
     def _files(self) -> list[tuple[Path, os.stat_result]]:
-        found = []
+        files = []
         with suppress(FileNotFoundError), os.scandir(self.root) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):
-                    found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
-        return [(path, status) for path, status in found if not self._was_abandoned(path, status)]
+                    files.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+        return [(path, status) for path, status in files if not self._was_abandoned(path, status)]
 
     def _is_old(self, path: Path, status: os.stat_result) -> bool:
         if path.name.startswith(".") or time.time() - status.st_mtime <= self.limits.age:

@@ -1,7 +1,8 @@
-"""Secrets that must outlive the process and never reach the database in the clear: small files only their owner may read.
+"""Secrets that must outlive the process and are never stored in the database in plain text: small files that only their owner may
+read.
 
-They are made whole or not at all: written under another name, flushed to disk, then put in place in one step. So a crash
-never leaves half a key behind, and two processes that start together agree on one.
+They are created completely or not at all: written under another name, flushed to disk, then put in place in one step. So a crash
+never leaves half a key behind, and two processes that start together agree on one key.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class KeyFileError(Exception):
-    """One line that says which file is wrong and what to do about it; never its content."""
+    """Raised when a file of a secret is wrong. The message is one line with the file and the remedy, never its content."""
 
 
 def master_key(path: Path) -> bytes:
-    """The key that seals secrets and content keys."""
+    """Return the key that seals secrets and content keys. Raises `KeyFileError`."""
     try:
         key = _read(path)
     except FileNotFoundError:
@@ -31,39 +32,40 @@ def master_key(path: Path) -> bytes:
     except OSError as error:
         raise KeyFileError(f"the master key {path} cannot be read: {error.strerror or error}") from error
     if len(key) != KEY_BYTES:
-        raise KeyFileError(f"the master key {path} has {len(key)} bytes where {KEY_BYTES} belong; put back the right file")
+        raise KeyFileError(f"the master key {path} has {len(key)} bytes instead of {KEY_BYTES}; restore the right file")
     return key
 
 
 def has_master_key(path: Path) -> bool:
-    """Whether there is a file, whatever it holds."""
+    """Return True if there is a file, whatever it contains."""
     return os.path.lexists(path)
 
 
 def remove_master_key(path: Path) -> None:
-    """For a key that was just made, and that nothing is encrypted with."""
+    """Remove a new key, with which nothing is encrypted yet."""
     path.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
 def first_master_key(path: Path) -> bytes:
-    """The key that is there, else a new one. For a place where nothing is sealed yet."""
+    """Return the existing key, or create one. This is for a place where nothing is sealed yet. Raises `KeyFileError`."""
     try:
         if not path.exists():
             _put(path, secrets.token_bytes(KEY_BYTES), place=_link_new)
     except OSError as error:
-        raise KeyFileError(f"the master key {path} cannot be made: {error.strerror or error}") from error
+        raise KeyFileError(f"the master key {path} cannot be created: {error.strerror or error}") from error
     return master_key(path)
 
 
 def previous_master_key(path: Path) -> bytes | None:
-    """The master key before this one, while boxes may still be sealed with it (`medialedger keys rotate`); else there is none."""
+    """Return the previous master key, which exists while boxes may still be sealed with it (`medialedger keys rotate`); otherwise
+    None."""
     previous = _previous(path)
     return master_key(previous) if previous.exists() else None
 
 
 def readable_master_keys(path: Path) -> Sequence[bytes]:
-    """The keys of both files, without those that cannot be read."""
+    """Return the keys of both files, without those that cannot be read."""
     keys = []
     for each in (path, _previous(path)):
         with suppress(KeyFileError):
@@ -72,12 +74,12 @@ def readable_master_keys(path: Path) -> Sequence[bytes]:
 
 
 def replace_master_key(path: Path, key: bytes) -> None:
-    """Puts `key` at `path` and what was there beside it, in this order: at no moment is the old key only in memory."""
+    """Store `key` at `path`, after the existing key was stored as the previous one: at no moment is the old key only in memory."""
     old = master_key(path) if has_master_key(path) else None
     if old == key:
         return
     if old is not None and _previous(path).exists() and previous_master_key(path) != old:
-        raise KeyFileError(f"{_previous(path)} is there already; an earlier replacement of the master key has not ended")
+        raise KeyFileError(f"{_previous(path)} already exists; an earlier replacement of the master key has not ended")
     try:
         if old is not None:
             _put(_previous(path), old, place=os.replace)
@@ -87,7 +89,7 @@ def replace_master_key(path: Path, key: bytes) -> None:
 
 
 def forget_previous_master_key(path: Path) -> None:
-    """Nothing is sealed with it any more."""
+    """Remove the previous key, when nothing is sealed with it any more."""
     _previous(path).unlink(missing_ok=True)
     sync_directory(path.parent)
 
@@ -97,7 +99,7 @@ def _previous(path: Path) -> Path:
 
 
 def write_secret_file(path: Path, text: str) -> None:
-    """Puts `text` and a line end at `path`, in place of whatever was there."""
+    """Write `text` and a line end to `path`, replacing an existing file."""
     try:
         _put(path, text.encode() + b"\n", place=os.replace)
     except OSError as error:
@@ -105,7 +107,7 @@ def write_secret_file(path: Path, text: str) -> None:
 
 
 def first_secret_file(path: Path, text: str) -> str:
-    """Puts `text` at `path` unless something is there; what is there then, whoever put it."""
+    """Write `text` to `path` unless the file exists. Return the content of the file, whichever process wrote it."""
     try:
         _put(path, text.encode() + b"\n", place=_link_new)
     except OSError as error:
@@ -114,7 +116,7 @@ def first_secret_file(path: Path, text: str) -> str:
 
 
 def read_secret_file(path: Path) -> str:
-    """What `write_secret_file` was given."""
+    """Return the text that `write_secret_file` wrote."""
     try:
         return _read(path).decode().removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -122,7 +124,7 @@ def read_secret_file(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes:
-    """The mode is asked of the open file, so it cannot change between the question and the read. A pipe is not waited for."""
+    """Read a file. The mode is read from the open file, so it cannot change in between. This does not wait for a pipe."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
@@ -147,7 +149,8 @@ def _put(path: Path, content: bytes, *, place: Callable[[Path, Path], object]) -
 
 
 def _link_new(draft: Path, path: Path) -> None:
-    """A hard link appears complete and refuses to replace; whoever comes second keeps the first one's key."""
+    """Link the draft to its name. A hard link appears complete and refuses to replace a file, so the second process keeps the first
+    one's key."""
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -155,7 +158,7 @@ def _link_new(draft: Path, path: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """A new name is on disk only when its directory is."""
+    """Flush a directory, because a new name is on disk only when its directory is."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

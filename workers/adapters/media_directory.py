@@ -26,15 +26,15 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _THREADS: Final = 16
 PIECE: Final = 256 * 1024
-"""Bytes of a file that are in memory at a time, for each client."""
+"""The bytes of a file that are in memory at a time, for each client."""
 _ABSENT: Final = (ENOENT, ENOTDIR, EISDIR, ELOOP)
-"""The last is a link where a file was expected."""
+"""Errors that mean that a file does not exist. The last one is a link in place of a file."""
 
 
 class MediaDirectory:
-    """Each name of a path is opened below the one before, and no link is followed: what a link names is not there. So a folder
-    that is replaced by a link while it is read leads nowhere. All of it blocks, and is done in threads of its own: a disk that does
-    not answer keeps no other work of the process waiting."""
+    """The files below a directory. Each name of a path is opened below the one before, and no link is followed: the target of a
+    link does not exist. So a folder that is replaced by a link while it is read leads nowhere. All operations block and run in
+    separate threads: a disk that does not answer does not delay other work of the process."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -65,19 +65,21 @@ class MediaDirectory:
         with self._folder_of(path) as (folder, name):
             file = FileIO(os.open(name, _FILE, dir_fd=folder))
         status = os.fstat(file.fileno())
-        found = _described(path, status)
-        if found is None:
+        media_file = _media_file(path, status)
+        if media_file is None:
             file.close()
             return None
-        return OpenFile(file, found, etag=f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}", threads=self._threads)
+        return OpenFile(
+            file, media_file, etag=f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}", threads=self._threads
+        )
 
     def _find(self, path: str) -> MediaFile | None:
         with self._folder_of(path) as (folder, name):
-            return _described(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            return _media_file(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
 
     def _list(self, folder: str, limit: int) -> Sequence[MediaFile]:
         with self._folder(folder) as opened:
-            return heapq.nsmallest(limit + 1, _below(opened, folder), key=attrgetter("path"))
+            return heapq.nsmallest(limit + 1, _files_below(opened, folder), key=attrgetter("path"))
 
     def _read(self, path: str, limit: int) -> bytes | None:
         with self._folder_of(path) as (folder, name), open(os.open(name, _FILE, dir_fd=folder), "rb") as file:
@@ -89,7 +91,7 @@ class MediaDirectory:
         return content
 
     def _replace(self, only: MediaFile, content: bytes) -> bool:
-        """The new file has the mode and the group of the one before, and its owner where this process may give files away."""
+        """Replace a file. The new one gets the mode and the group of the old one, and its owner if this process may set it."""
         with self._folder_of(only.path) as (folder, name):
             before, made = os.stat(name, dir_fd=folder, follow_symlinks=False), f".{name}.{token_hex(8)}"
             try:
@@ -98,7 +100,7 @@ class MediaDirectory:
                     _give(file.fileno(), before)
                     file.flush()
                     os.fsync(file.fileno())
-                if _described(only.path, os.stat(name, dir_fd=folder, follow_symlinks=False)) != only:
+                if _media_file(only.path, os.stat(name, dir_fd=folder, follow_symlinks=False)) != only:
                     return False
                 os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
                 os.fsync(folder)
@@ -109,14 +111,14 @@ class MediaDirectory:
 
     def _remove(self, path: str, only: MediaFile | None) -> None:
         with self._folder_of(path) as (folder, name):
-            there = _described(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            there = _media_file(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
             if there is not None and only in (None, there):
                 os.unlink(name, dir_fd=folder)
                 os.fsync(folder)
 
     @contextmanager
     def _folder_of(self, path: str) -> Iterator[tuple[int, str]]:
-        """The folder in which the file lies, and its name there."""
+        """Open the folder of the file and return it with the file's name."""
         folder, _, name = path.rpartition("/")
         if not is_published_path(name):
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
@@ -125,7 +127,7 @@ class MediaDirectory:
 
     @contextmanager
     def _folder(self, path: str) -> Iterator[int]:
-        """An empty path is the root."""
+        """Open a folder; an empty path is the root."""
         if path and not is_published_path(path):
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
         current = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -140,7 +142,7 @@ class MediaDirectory:
 
 
 class OpenFile:
-    """A file that stays as it is when another is put in its place."""
+    """An open file. It does not change when another one is put in its place."""
 
     def __init__(self, raw: FileIO, file: MediaFile, *, etag: str, threads: ThreadPoolExecutor) -> None:
         self._raw = raw
@@ -177,7 +179,7 @@ def _if_there(look: Callable[[], T], absent: T) -> T:
         raise
 
 
-def _below(folder: int, path: str) -> Iterator[MediaFile]:
+def _files_below(folder: int, path: str) -> Iterator[MediaFile]:
     for parent, folders, names, opened in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
         folders[:] = [name for name in folders if is_published_path(name)]
         inside = [part for part in (path, parent.removeprefix(".").lstrip("/")) if part]
@@ -186,12 +188,12 @@ def _below(folder: int, path: str) -> Iterator[MediaFile]:
                 status = os.stat(name, dir_fd=opened, follow_symlinks=False)
             except FileNotFoundError:
                 continue  # removed a moment ago
-            found = _described("/".join([*inside, name]), status)
-            if found is not None:
-                yield found
+            media_file = _media_file("/".join([*inside, name]), status)
+            if media_file is not None:
+                yield media_file
 
 
-def _described(path: str, status: os.stat_result) -> MediaFile | None:
+def _media_file(path: str, status: os.stat_result) -> MediaFile | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     return MediaFile(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))

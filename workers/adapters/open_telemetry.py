@@ -1,7 +1,7 @@
 """The tracer that sends spans to a collector by OTLP over HTTP, with the SDK of OpenTelemetry.
 
-The SDK reads the standard variables OTEL_…: endpoint, headers, sampler, resource, sizes of batches. A thread of its own sends. What
-a collector does not take in time is lost, and nobody waits for it.
+The SDK reads the standard variables OTEL_…: endpoint, headers, sampler, resource, sizes of batches. It sends in a separate thread.
+Spans that a collector does not accept in time are lost, and no other work waits for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from projections.kernel.background_task import REMINDER
 from projections.kernel.tracing import NO_ATTRIBUTES, Attributes, Kind, Span
 
 _SECONDS: Final = 3.0
-"""How long the end of the process waits for what is left to be sent."""
+"""The time limit for sending the remaining spans at the end of the process, in seconds."""
 _NAME: Final = "medialedger"
 _KINDS: Final = {
     "internal": SpanKind.INTERNAL,
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class OpenTelemetryTracer:
-    """One for each process. `collector` names the collector in messages, without what may be secret in its address."""
+    """The tracer of a process. `collector` names the collector in messages, without secret parts of its address."""
 
     on = True
 
@@ -50,14 +50,16 @@ class OpenTelemetryTracer:
         self._seconds = seconds
         self._ids = _Ids()
         self._provider = TracerProvider(resource=_resource(version, instance), id_generator=self._ids, shutdown_on_exit=False)
-        self._exporter = _Reporting(OTLPSpanExporter(), collector)
+        self._exporter = _ReportingExporter(OTLPSpanExporter(), collector)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self._tracer = self._provider.get_tracer(_NAME, version)
 
     def span(
         self, name: str, *, kind: Kind = "internal", parent: str | None, attributes: Attributes = NO_ATTRIBUTES
     ) -> AbstractContextManager[Span]:
-        return _Recorded(self._tracer.start_span(name, context=_context(parent), kind=_KINDS[kind], attributes=dict(attributes)))
+        return _RecordedSpan(
+            self._tracer.start_span(name, context=_context(parent), kind=_KINDS[kind], attributes=dict(attributes))
+        )
 
     def consumed(self, consumer: str, trace_parents: Iterable[str], *, since: int) -> None:
         attributes = {
@@ -82,7 +84,7 @@ class OpenTelemetryTracer:
         return f"{version}-{trace}-{_id_of(consumer, trace_parent):016x}-{flags}"
 
     async def stop(self) -> None:
-        """In a daemon thread: a collector that does not answer cannot keep the process."""
+        """Send the remaining spans in a daemon thread, so that a collector that does not answer cannot keep the process."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
         def shut_down() -> None:
@@ -98,7 +100,7 @@ class OpenTelemetryTracer:
             _log.warning("the last spans could not be sent within %.0f s", self._seconds)
 
 
-class _Recorded:
+class _RecordedSpan:
     """A span of the SDK, without messages of exceptions."""
 
     def __init__(self, span: otel.Span) -> None:
@@ -140,29 +142,29 @@ class _Ids(IdGenerator):
         return self._random.generate_trace_id()
 
 
-class _Reporting(SpanExporter):
-    """Says now and then that spans are lost, and when they are sent again. The exporter's own messages name the whole address."""
+class _ReportingExporter(SpanExporter):
+    """Logs at intervals that spans are lost, and when they are sent again. The exporter's messages contain the whole address."""
 
     def __init__(self, exporter: SpanExporter, collector: str) -> None:
         self._exporter = exporter
         self._collector = collector
         self._lost = 0
-        self._said = float("-inf")
+        self._warned_at = float("-inf")
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:
             result = self._exporter.export(spans)
-        except Exception:  # it may not end the thread that sends
+        except Exception:  # an exception must not end the sending thread
             result = SpanExportResult.FAILURE
         if result is SpanExportResult.SUCCESS:
             if self._lost:
-                _log.info("the collector at %s takes spans again; %d were lost", self._collector, self._lost)
-            self._lost, self._said = 0, float("-inf")
+                _log.info("the collector at %s accepts spans again; %d were lost", self._collector, self._lost)
+            self._lost, self._warned_at = 0, float("-inf")
             return result
         self._lost += len(spans)
-        if monotonic() - self._said >= REMINDER:
-            self._said = monotonic()
-            _log.warning("the collector at %s does not take spans; they are lost, and nothing else is", self._collector)
+        if monotonic() - self._warned_at >= REMINDER:
+            self._warned_at = monotonic()
+            _log.warning("the collector at %s does not accept spans; only the spans are lost", self._collector)
         return result
 
     def shutdown(self) -> None:
@@ -170,15 +172,17 @@ class _Reporting(SpanExporter):
 
 
 def _resource(version: str, instance: str) -> Resource:
-    """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go first."""
+    """Return the resource. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence."""
     own = {SERVICE_NAME: _NAME, SERVICE_VERSION: version, SERVICE_INSTANCE_ID: instance}
-    given = Resource.create()
-    named = not str(given.attributes.get(SERVICE_NAME, "")).startswith("unknown_service")
-    return Resource(own).merge(given if named else Resource({k: v for k, v in given.attributes.items() if k != SERVICE_NAME}))
+    configured = Resource.create()
+    named = not str(configured.attributes.get(SERVICE_NAME, "")).startswith("unknown_service")
+    return Resource(own).merge(
+        configured if named else Resource({k: v for k, v in configured.attributes.items() if k != SERVICE_NAME})
+    )
 
 
 def _context(trace_parent: str | None) -> Context:
-    """What a new span belongs to; an empty one begins a trace. The text was checked before it was stored."""
+    """Return the parent of a new span; an empty context begins a trace. The text was checked before it was stored."""
     if trace_parent is None:
         return Context()
     _, trace, span, flags = trace_parent.split("-")
@@ -187,5 +191,5 @@ def _context(trace_parent: str | None) -> Context:
 
 
 def _id_of(consumer: str, trace_parent: str) -> int:
-    """Never 0, which is no id."""
+    """Return the span id of a consumer; never 0, which is not a valid id."""
     return int.from_bytes(blake2b(f"{consumer} {trace_parent}".encode(), digest_size=8).digest()) or 1

@@ -1,12 +1,13 @@
-"""Adds to aiohttp what answers of strangers need: a bound on what is not the body, and an end of the answer where it ends.
+"""Protection of aiohttp against answers of untrusted servers: a limit for everything that is not the body, and an exact end of the
+answer.
 
-aiohttp skips informational responses (1xx), however many a server sends, puts every response that it finds in the bytes that have
-come into a queue without a limit, and reads sizes and extensions of chunks of any length. A server that sends nothing else takes a
-whole processor for the time of a request, blocks the event loop, and fills the memory.
+aiohttp skips informational responses (1xx), however many a server sends, puts every response in the received bytes into a queue
+without a limit, and reads sizes and extensions of chunks of any length. A server that sends nothing else occupies a whole processor
+for the time of a request, blocks the event loop, and fills the memory.
 
-It also parses what stands behind an answer as the next one. Where that is none, the answer is lost if both came in one packet;
-where it is one, it could answer the next request on the connection. Here an answer ends where RFC 9112, 6.3, lets it end: what
-comes after that is not read, and its connection is not used again.
+It also parses what follows an answer as the next answer. If that is not one, the answer is lost if both came in one packet; if it
+is, it could answer the next request on the connection. Here an answer ends where RFC 9112, 6.3, lets it end: the bytes after it are
+not read, and its connection is not used again.
 """
 
 from __future__ import annotations
@@ -18,37 +19,37 @@ from aiohttp import http_exceptions
 from aiohttp.client_proto import ResponseHandler
 
 _RESPONSES: Final = 10
-"""The response to a request, and the informational ones before it."""
+"""The limit of responses to a request, including informational ones."""
 _FRAMING: Final = 262_144
-"""Bytes that are not of the body. Beyond them a body may come with 16 times its size, as in chunks of one byte."""
+"""The limit of bytes outside of the body. Beyond it, a body may come with 16 times its size, as in chunks of one byte."""
 _CHUNKS: Final = 16
 _PARSED: Final = 8_192
-"""Bytes that are parsed before it is looked at what was in them."""
+"""The number of bytes that are parsed between two checks."""
 _BLANK: Final = regex(rb"(?<![^\n])\r?\n")
-"""An empty line, or the rest of a line at the start of what came: the head ends in one of them."""
+"""An empty line, or the rest of a line at the start of the data: the head ends in one of them."""
 _ENDS: Final = (b"\n\r\n", b"\n\n")
 """The bytes that end a head, and a body in chunks."""
 _BODILESS: Final = frozenset({204, *range(100, 200)})
-"""Statuses whose answers have no body, and none that could be told of. That of 304 would come with another status."""
+"""Statuses without a body, whose headers must not announce one. A 304 is not one: it announces the body of another status."""
 
 
 class BoundedResponses(ResponseHandler):
-    """Closes the connection of a server that sends more than a response to a request. The response itself counts."""
+    """Closes the connection of a server that sends more than one response to a request. The response itself is accepted."""
 
     _responses = 0
     _received = 0
     _body: Any = None
-    """The body of the response to the request, once its head has come. `_length` is the length that the head gives, or None."""
+    """The body of the response to the request, once its head has come. `_length` is the length that the head announces, or None."""
     _length: int | None = None
 
     def set_response_params(self, **given: Any) -> None:
-        """A request begins."""
+        """Reset the state at the beginning of a request."""
         self._responses = self._received = 0
         self._payload = self._body = None
         super().set_response_params(**given)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """The head of a response."""
+        """Process the head of a response."""
         message, body = data
         if self._body is not None:
             self._surplus()
@@ -74,7 +75,7 @@ class BoundedResponses(ResponseHandler):
             if self.transport is None or self.transport.is_closing():
                 return
             if self._excessive():
-                self._refuse(http_exceptions.BadHttpMessage("more than a response to a request"))
+                self._refuse(http_exceptions.BadHttpMessage("more than one response to a request"))
                 return
             if self._over and self._length is None and not data.endswith(_ENDS, start, end):
                 self._surplus()
@@ -88,7 +89,7 @@ class BoundedResponses(ResponseHandler):
         return self._body is not None and self._body.is_eof()
 
     def _next(self, data: bytes, start: int) -> int:
-        """Return the end of what is parsed next, which is that of a head, or of a body whose length is known."""
+        """Return the end of the bytes to parse next: the end of a head, or of a body whose length is known."""
         end = min(start + _PARSED, len(data))
         if self._body is None:
             blank = _BLANK.search(data, start, end)
@@ -96,13 +97,13 @@ class BoundedResponses(ResponseHandler):
         return end if self._length is None else min(end, start + max(self._length - self._body.total_bytes, 1))
 
     def _surplus(self) -> None:
-        """Bytes behind the end of the response. Where nobody has taken the response yet, whoever does closes the connection."""
+        """Handle bytes after the end of the response. If the response was not taken yet, the connection is closed when it is."""
         self._should_close = True
         if not self._buffer and self.transport is not None:
             self.transport.abort()
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
-        """Pass on an error within the body of a response to whoever reads that body."""
+        """Pass an error within the body of a response to the reader of that body."""
         super().set_exception(exc, *cause)
         if self._body is not None and not self._body.is_eof():
             self._body.set_exception(exc)

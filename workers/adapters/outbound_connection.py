@@ -1,4 +1,4 @@
-"""A guarded connection without HTTP: the first address of a host that answers, each checked when its socket is made."""
+"""A guarded connection without HTTP, to the first address of a host that answers. Each one is checked when its socket is made."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from workers.adapters.outbound_guard import Guard, NotPublic
 from workers.ports import OutboundFailed
 
 
-async def connected(guard: Guard, addresses: Sequence[ResolveResult], *, name: str | None) -> tuple[StreamReader, StreamWriter]:
-    """With TLS for this `name`, if it is given. Raises `OutboundRefused`, `OutboundFailed` or `TimeoutError`."""
-    return await _streams(await connected_socket(guard, addresses), name)
+async def connect(guard: Guard, addresses: Sequence[ResolveResult], *, name: str | None) -> tuple[StreamReader, StreamWriter]:
+    """Connect, with TLS for this `name` unless it is None. Raises `OutboundRefused`, `OutboundFailed` or `TimeoutError`."""
+    return await _streams(await connect_socket(guard, addresses), name)
 
 
-async def connected_socket(guard: Guard, addresses: Sequence[ResolveResult]) -> socket.socket:
-    """Raises as `connected`."""
-    reason = "no address of it answers"
-    for one in addresses:
-        place = (one["host"], one["port"])
+async def connect_socket(guard: Guard, addresses: Sequence[ResolveResult]) -> socket.socket:
+    """Return a connected socket. Raises `OutboundRefused`, `OutboundFailed` or `TimeoutError`."""
+    reason = "none of its addresses answers"
+    for address in addresses:
+        place = (address["host"], address["port"])
         try:
-            opened = guard.socket((one["family"], socket.SOCK_STREAM, one["proto"], "", place))
+            opened = guard.socket((address["family"], socket.SOCK_STREAM, address["proto"], "", place))
         except NotPublic as inside:
             raise inside.refusal() from None
         try:
@@ -51,4 +51,4 @@ async def _streams(opened: socket.socket, name: str | None) -> tuple[StreamReade
     except ssl.SSLCertVerificationError as fault:
         raise OutboundFailed("tls", f"The certificate of the host cannot be trusted: {fault.verify_message}.") from None
     except ssl.SSLError:
-        raise OutboundFailed("tls", "No secure connection could be agreed with the host.") from None
+        raise OutboundFailed("tls", "No secure connection could be negotiated with the host.") from None

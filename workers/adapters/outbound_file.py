@@ -1,7 +1,7 @@
 """The file of a download. It is only continued with the rest of the same version: RFC 9110, 14.
 
-Hosts ignore ranges, answer with other ranges, or send the rest of another version. What they say is compared with what was asked,
-before a byte is written.
+Hosts ignore ranges, answer with other ranges, or send the rest of another version. Their answer is compared with the request before
+a byte is written.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Receiving:
 
     @contextmanager
     def of(self, status: int, headers: Mapping[str, str]) -> Iterator[Callable[[bytes], None] | None]:
-        """What takes the pieces of this answer; None where its body is no file."""
+        """Return the function that takes the pieces of this answer; None if its body is not a file."""
         if status not in (200, 206):
             yield None
             return
-        began = self._expected(status, headers)
+        began = self._beginning(status, headers)
         self._size, self._total = began.offset, began.total
         self._bound(began.total)
         self._began(began)
@@ -65,28 +65,28 @@ class Receiving:
             yield write
 
     def ended(self) -> int:
-        """The size of the file. An answer may be whole and yet a smaller part than it was to be."""
+        """Return the size of the file. Raises `OutboundFailed` if a complete answer is a smaller part than requested."""
         if self._total is not None and self._size != self._total:
             raise OutboundFailed("closed", "The host ended its answer before the end of the file.")
         return self._size
 
-    def _expected(self, status: int, headers: Mapping[str, str]) -> DownloadStart:
+    def _beginning(self, status: int, headers: Mapping[str, str]) -> DownloadStart:
         if self._part is not None:
             first, size = self._part
-            found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
-            if status != 206 or found is None or (int(found[1]), int(found[2])) != (first, first + size - 1):
-                raise OutboundFailed("protocol", "The host answered with another part than it was asked for.")
+            match = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
+            if status != 206 or match is None or (int(match[1]), int(match[2])) != (first, first + size - 1):
+                raise OutboundFailed("protocol", "The host answered with another part than requested.")
             return DownloadStart(headers, 0, size)
-        return self._placed(headers) if status == 206 else DownloadStart(headers, 0, _length(headers))
+        return self._continuation(headers) if status == 206 else DownloadStart(headers, 0, _length(headers))
 
-    def _placed(self, headers: Mapping[str, str]) -> DownloadStart:
-        found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
-        if self._if_range is None or found is None or int(found[1]) != self._offset or not self._same_version(headers):
-            raise OutboundFailed("protocol", "The host answered with another part than it was asked for.")
-        return DownloadStart(headers, self._offset, None if found[3] == "*" else int(found[3]))
+    def _continuation(self, headers: Mapping[str, str]) -> DownloadStart:
+        match = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
+        if self._if_range is None or match is None or int(match[1]) != self._offset or not self._same_version(headers):
+            raise OutboundFailed("protocol", "The host answered with another part than requested.")
+        return DownloadStart(headers, self._offset, None if match[3] == "*" else int(match[3]))
 
     def _same_version(self, headers: Mapping[str, str]) -> bool:
-        """The entity tag must be told again (RFC 9110, 15.3.7); a date need not be."""
+        """Return True for the same version. The entity tag must be repeated (RFC 9110, 15.3.7); a date need not be."""
         if self._if_range is not None and self._if_range.startswith('"'):
             return headers.get("etag") == self._if_range
         return headers.get("last-modified", self._if_range) == self._if_range

@@ -28,8 +28,8 @@ KNOWN_URLS = 4096
 _log = logging.getLogger(__name__)
 _NAME_BYTES = 253
 
-# IANA, IPv4 Special-Purpose Address Registry, with those that are called global there but lead to no receiver.
-# One address of a cloud is in it too: Azure answers every machine there with the machine's own secrets.
+# IANA, IPv4 Special-Purpose Address Registry, including networks that it calls global but that lead to no receiver.
+# The last one is an address of the cloud Azure, where each of its machines gets its own secrets.
 _SPECIAL_4 = """
     0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
     192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
@@ -37,7 +37,7 @@ _SPECIAL_4 = """
 """
 _INSIDE_4 = tuple(map(IPv4Network, _SPECIAL_4.split()))
 
-# Only these are given out as public addresses; NAT64, unique and link-local ones, multicast, SRv6 and the rest lie beside.
+# Only these are allocated as public addresses; NAT64, unique and link-local ones, multicast, SRv6 and the rest are outside.
 _UNICAST_6 = IPv6Network("2000::/3")
 # IANA, IPv6 Special-Purpose Address Registry: protocol assignments with Teredo, 6to4, documentation, the former 6bone, AS112.
 _SPECIAL_6 = "2001::/23 2001:db8::/32 2002::/16 3ffe::/16 3fff::/20 2620:4f:8000::/48"
@@ -49,44 +49,45 @@ _BELOW_ORIGIN = re.compile(r"/origin/[A-Za-z0-9._()/-]+")
 
 
 def public(address: Address) -> bool:
-    """Whether somebody else on the internet may be there."""
+    """Return True if the address may belong to another party on the internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _INSIDE_4)
     return address in _UNICAST_6 and not any(address in network for network in _INSIDE_6)
 
 
 class NotPublic(OSError):
-    """What the last check raises: an `OSError`, because of several addresses the next is tried after no other error.
+    """Raised by the last check. It is an `OSError`, because only after such an error is the next of several addresses tried.
 
-    All have the same text, or the libraries between would make one plain `OSError` of two of them."""
+    All have the same text, or the libraries in between would merge two of them into one plain `OSError`.
+    """
 
     def __init__(self, address: str) -> None:
         super().__init__("the address is not public")
         self.address = address
 
     def refusal(self) -> OutboundRefused:
-        """The address is in the process's log only: a name's answer may be of a network that the caller cannot see."""
-        _log.warning(
-            "an outbound call was refused: the address %s is not public, and no network that is allowed holds it", self.address
-        )
-        return OutboundRefused("The address is not public, and no network that is allowed holds it.")
+        """Return the refusal. The address is only in the process's log, because the caller may not know the network of a name's
+        answer."""
+        _log.warning("an outbound call was refused: the address %s is not public and not in an allowed network", self.address)
+        return OutboundRefused("The address is not public and not in an allowed network.")
 
 
 class Guard:
-    """Permits public addresses, and those of the networks that the operator allows. `origin` is where the built-in origin is, such
-    as `http://127.0.0.1:8080`: URLs below its `/origin/` may be reached too, at exactly this host and port."""
+    """Permits public addresses, and those of the networks that the operator allows. `origin` is the address of the built-in origin,
+    such as `http://127.0.0.1:8080`: URLs below its `/origin/` may be reached too, at exactly this host and port."""
 
     def __init__(self, allow: Sequence[Network] = (), *, origin: str | None = None) -> None:
         self._allow = tuple(allow)
         self._origin = None if origin is None else _OriginGuard(URL(origin))
 
     def towards(self, url: URL) -> Guard:
-        """The guard for connections of this URL: its address may be another one than that of all others. Connections that were
+        """Return the guard for connections of this URL, since the built-in origin has a guard of its own. Connections that were
         opened by one guard must not be used for URLs of another."""
         return self._origin if self._origin is not None and self._origin.holds(url) else self
 
     def permits(self, address: str) -> bool:
-        """IPv4 written as IPv6 is checked as IPv4. A text that is no address is not permitted."""
+        """Return True if the address is permitted. IPv4 written as IPv6 is checked as IPv4. A text that is not an address is not
+        permitted."""
         try:
             judged = ip_address(address)
         except ValueError:
@@ -96,7 +97,7 @@ class Guard:
         return public(judged) or any(judged in network for network in self._allow)
 
     def socket(self, where: AddrInfoType) -> socket.socket:
-        """A socket for a connection to exactly this address. Raises `NotPublic`."""
+        """Return a socket for a connection to exactly this address. Raises `NotPublic`."""
         family, kind, protocol, _, place = where
         address = str(place[0])
         if family not in (socket.AF_INET, socket.AF_INET6) or not self.permits(address):
@@ -105,8 +106,8 @@ class Guard:
 
 
 class _OriginGuard(Guard):
-    """Permits the address of the built-in origin at its port. An origin that has a name is where the resolver finds that name: the
-    operator chose it."""
+    """Permits the address of the built-in origin at its port. If the origin has a name, all addresses of that name are permitted,
+    because the operator chose it."""
 
     def __init__(self, origin: URL) -> None:
         super().__init__()
@@ -135,20 +136,20 @@ class GuardedResolver(AbstractResolver):
         self._guard = guard
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
-        found = await self.addresses(host, port, family=family)
-        if not found:
+        addresses = await self.addresses(host, port, family=family)
+        if not addresses:
             raise OSError(socket.EAI_NONAME, "the name has no address")
-        for one in found:
-            if not self._guard.permits(one["host"]):
-                raise NotPublic(one["host"]).refusal()
-        return found
+        for address in addresses:
+            if not self._guard.permits(address["host"]):
+                raise NotPublic(address["host"]).refusal()
+        return addresses
 
     async def addresses(self, host: str, port: int, *, family: socket.AddressFamily) -> list[ResolveResult]:
-        """All addresses of a name, without zones: link-local addresses cannot be reached."""
+        """Return all addresses of a name, without zones: link-local addresses cannot be reached."""
         answers = await get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         return [
-            ResolveResult(hostname=host, host=str(place[0]), port=port, family=one, proto=protocol, flags=socket.AI_NUMERICHOST)
-            for one, _, protocol, _, place in answers
+            ResolveResult(hostname=host, host=str(place[0]), port=port, family=kind, proto=protocol, flags=socket.AI_NUMERICHOST)
+            for kind, _, protocol, _, place in answers
         ]
 
     async def close(self) -> None:
@@ -157,34 +158,34 @@ class GuardedResolver(AbstractResolver):
 
 @lru_cache(KNOWN_URLS)
 def target(url: str) -> URL:
-    """The parsed URL. Ambiguous URLs are refused, above all unusual spellings of addresses."""
+    """Return the parsed URL. Ambiguous URLs are refused, in particular unusual spellings of addresses. Raises `OutboundRefused`."""
     if not url.isprintable() or " " in url or "\\" in url:
-        raise OutboundRefused("The URL has spaces, backslashes or characters that cannot be seen.")
+        raise OutboundRefused("The URL contains spaces, backslashes or unprintable characters.")
     scheme, separator, rest = url.partition("://")
     if scheme.lower() not in ("http", "https") or not separator:
         raise OutboundRefused("The URL does not begin with http:// or https://.")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "@" in authority:
-        raise OutboundRefused("The URL holds a user name or a password; they are given in another place.")
+        raise OutboundRefused("The URL contains a user name or a password, which must be set separately.")
     try:
         parsed = URL(url)
         host, port = parsed.raw_host, parsed.port
     except ValueError:
-        raise OutboundRefused("The URL cannot be read.") from None
+        raise OutboundRefused("The URL is not valid.") from None
     if not port:
-        raise OutboundRefused("The port of the URL is not one of 1 to 65535.")
+        raise OutboundRefused("The port of the URL is not between 1 and 65535.")
     if not host or not (_is_address(host) and authority.isascii() if _means_address(host) else _is_name(host)):
         raise OutboundRefused("The host of the URL is neither a name nor an address in its usual form.")
     return parsed
 
 
 def _means_address(host: str) -> bool:
-    """Whether the last label is a number (URL Standard, "ends in a number checker")."""
+    """Return True if the last label is a number (URL Standard, "ends in a number checker")."""
     return ":" in host or _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]) is not None
 
 
 def _is_address(host: str) -> bool:
-    """Four decimal numbers, or IPv6 without a zone."""
+    """Return True for four decimal numbers, or IPv6 without a zone."""
     try:
         ip_address(host)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The outbound HTTP client, for every request to an address that a client gave: docs/adr/0017-one-guarded-outbound-client.md.
+"""The outbound HTTP client, for every request to an address from a client: docs/adr/0017-one-guarded-outbound-client.md.
 
-`outbound_guard` decides which addresses are allowed. Here: one total timeout, truncated bodies, redirects that are reported and not
-followed, no cookies, no proxies and passwords from the environment, and errors that do not repeat secrets of the URL. Downloads
-have no total timeout and follow redirects; each new URL is checked like the first.
+`outbound_guard` decides which addresses are allowed. This module adds one total timeout, truncated bodies, redirects that are
+reported and not followed, no cookies, no proxies and passwords from the environment, and errors that do not repeat secrets of the
+URL. Downloads have no total timeout and follow redirects; each new URL is checked like the first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aiohttp.connector import Connection
 from yarl import URL
 
 from workers.adapters.outbound_answers import BoundedResponses
-from workers.adapters.outbound_connection import connected, connected_socket
+from workers.adapters.outbound_connection import connect, connect_socket
 from workers.adapters.outbound_file import Receiving
 from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
 from workers.kernel.shortage import SHORTAGES
@@ -44,7 +44,7 @@ _OURS = frozenset(_FRAMING.split())
 _READS = frozenset({"GET", "HEAD"})
 _POINT = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})(?:/|$)")
 ReadToken = Callable[[str], str | None]
-"""The token with which the product reads a publishing point of the built-in origin, by its name."""
+"""Returns the token with which the product reads a publishing point of the built-in origin, by its name."""
 _TOKEN = regex(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
@@ -60,8 +60,9 @@ class GuardedClient:
         permit: Callable[[], None] = lambda: None,
         read_token: ReadToken = lambda point: None,
     ) -> None:
-        """`origin` as `Guard` has it. `permit` is called before each request and connection; it may raise `OutboundRefused`.
-        `read_token` gives the token with which the product reads a publishing point of that origin; it is sent nowhere else."""
+        """`origin` is passed to `Guard`. `permit` is called before each request and connection; it may raise `OutboundRefused`.
+        `read_token` returns the token with which the product reads a publishing point of that origin; it is sent to no other
+        address."""
         self._guard = Guard(allow, origin=origin)
         self._resolver = resolver
         self._permit = permit
@@ -82,7 +83,7 @@ class GuardedClient:
         begun = perf_counter()
         where = target(url)
         _check(headers)
-        with _translated_errors(f"No complete answer within {seconds:g} s."):
+        with _translate_errors(f"No complete answer within {seconds:g} s."):
             async with asyncio.timeout(seconds) as limit:
                 bound = None if whole else limit
                 return await self._exchange(method, where, headers=headers, body=body, most=most, begun=begun, bound=bound)
@@ -99,38 +100,38 @@ class GuardedClient:
         seconds_without_progress: float | None = None,
         most: int = 1_024,
     ) -> Reply:
-        """A request whose body is made while it is sent: `size` bytes, or in chunks until it is over. `seconds` bounds all of it,
-        `seconds_without_progress` each piece, and the answer after the last one. What `pieces` raises ends the request as a lost
-        connection does."""
+        """Send a request whose body is made while it is sent: `size` bytes, or in chunks until it is over. `seconds` limits the
+        whole request, `seconds_without_progress` each piece, and the answer after the last one. An exception of `pieces` ends the
+        request like a lost connection."""
         begun = perf_counter()
         where = target(url)
         _check(headers)
-        known = {} if size is None else {"Content-Length": str(size)}
+        length_header = {} if size is None else {"Content-Length": str(size)}
         bound = seconds if seconds_without_progress is None else seconds_without_progress
         late = "It took too long." if bound is None else f"No complete answer within {bound:g} s."
-        with _translated_errors(late):
+        with _translate_errors(late):
             async with asyncio.timeout(seconds), asyncio.timeout(seconds_without_progress) as silence:
-                body = pieces if seconds_without_progress is None else _watched(pieces, silence, seconds_without_progress)
-                return await self._exchange(method, where, headers={**headers, **known}, body=body, most=most, begun=begun)
+                body = pieces if seconds_without_progress is None else _with_progress(pieces, silence, seconds_without_progress)
+                return await self._exchange(method, where, headers={**headers, **length_header}, body=body, most=most, begun=begun)
 
     async def stream(self, url: str, *, seconds_without_data: float = 10.0) -> AsyncGenerator[bytes, None]:
-        """The body of a GET as it comes, without end where it has none. Redirects are followed. A status other than 200 is a
-        failure of kind protocol."""
+        """Yield the body of a GET as it comes, which may be endless. Redirects are followed. A status other than 200 is a failure
+        of kind protocol."""
         late = f"No data came for {seconds_without_data:g} s."
         where = target(url)
         for _ in range(_REDIRECTS + 1):
             headers = self._with_token(where, {"Accept-Encoding": "identity"})
-            with _translated_errors(late):
+            with _translate_errors(late):
                 async with asyncio.timeout(seconds_without_data):
                     answer = await self._session(where).get(where, headers=headers, allow_redirects=False)
             try:
                 if answer.status in _REDIRECTED and "location" in answer.headers:
-                    where = _redirected(where, answer.headers["location"])
+                    where = _redirect_url(where, answer.headers["location"])
                     continue
                 if answer.status != 200:
                     raise OutboundFailed("protocol", f"It answers with status {answer.status}.")
                 while True:
-                    with _translated_errors(late):
+                    with _translate_errors(late):
                         async with asyncio.timeout(seconds_without_data):
                             piece = await answer.content.readany()
                     if not piece:
@@ -141,24 +142,24 @@ class GuardedClient:
         raise OutboundFailed("protocol", f"The host redirects more than {_REDIRECTS} times.")
 
     async def connect(self, authority: str, *, port: int, secure: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection for another protocol than HTTP, with TLS if `secure`, to the host of this authority of a URL."""
-        host, found = await self._resolved(authority, port)
-        with _translated_errors(f"No connection within {CONNECT_SECONDS:g} s."):
+        """Return a connection for another protocol than HTTP, with TLS if `secure`, to the host of this authority of a URL."""
+        host, addresses = await self._resolve(authority, port)
+        with _translate_errors(f"No connection within {CONNECT_SECONDS:g} s."):
             async with asyncio.timeout(CONNECT_SECONDS * 2):
-                return await connected(self._guard, found, name=host if secure else None)
+                return await connect(self._guard, addresses, name=host if secure else None)
 
     async def socket(self, authority: str, *, port: int) -> socket:
-        """A connected socket for a library that speaks another protocol than HTTP, and makes no connection itself."""
-        _, found = await self._resolved(authority, port)
-        with _translated_errors(f"No connection within {CONNECT_SECONDS:g} s."):
+        """Return a connected socket for a library that speaks another protocol than HTTP and does not connect itself."""
+        _, addresses = await self._resolve(authority, port)
+        with _translate_errors(f"No connection within {CONNECT_SECONDS:g} s."):
             async with asyncio.timeout(CONNECT_SECONDS * 2):
-                return await connected_socket(self._guard, found)
+                return await connect_socket(self._guard, addresses)
 
-    async def _resolved(self, authority: str, port: int) -> tuple[str, list[ResolveResult]]:
-        """The host of an authority of a URL, and its addresses, all of them permitted."""
+    async def _resolve(self, authority: str, port: int) -> tuple[str, list[ResolveResult]]:
+        """Return the host of an authority of a URL, and its addresses, all of which are permitted."""
         self._permit()
         host = target(f"http://{authority}/").raw_host or ""
-        with _translated_errors(f"No address within {CONNECT_SECONDS:g} s."):
+        with _translate_errors(f"No address within {CONNECT_SECONDS:g} s."):
             async with asyncio.timeout(CONNECT_SECONDS * 2):
                 return host, await (self._resolver or GuardedResolver(self._guard)).resolve(host, port)
 
@@ -185,7 +186,7 @@ class GuardedClient:
             ours |= {"Range": f"bytes={part[0]}-{sum(part) - 1}"}
         receiving = Receiving(to, offset=offset, if_range=if_range, part=part, most=most, began=began, seen=seen)
         for _ in range(_REDIRECTS + 1):
-            target_url = await self._received(where, {**headers, **ours}, receiving=receiving, seconds=seconds_without_data)
+            target_url = await self._receive(where, {**headers, **ours}, receiving=receiving, seconds=seconds_without_data)
             if isinstance(target_url, Downloaded):
                 return target_url
             if target_url.origin() != where.origin():
@@ -193,20 +194,20 @@ class GuardedClient:
             where = target_url
         raise OutboundFailed("protocol", f"The host redirects more than {_REDIRECTS} times.")
 
-    async def _received(self, where: URL, headers: Mapping[str, str], *, receiving: Receiving, seconds: float) -> Downloaded | URL:
-        """The whole response, or the URL of a redirect."""
+    async def _receive(self, where: URL, headers: Mapping[str, str], *, receiving: Receiving, seconds: float) -> Downloaded | URL:
+        """Return the whole response, or the URL of a redirect."""
         late = f"No data came for {seconds:g} s."
         session = self._session(where)
-        with _translated_errors(late):
+        with _translate_errors(late):
             async with asyncio.timeout(seconds):
                 answer = await session.get(where, headers=self._with_token(where, headers), allow_redirects=False)
         try:
             response_headers = {name.lower(): value for name, value in answer.headers.items()}
             if answer.status in _REDIRECTED and "location" in response_headers:
-                return _redirected(where, response_headers["location"])
+                return _redirect_url(where, response_headers["location"])
             with receiving.of(answer.status, response_headers) as write:
                 while write is not None:
-                    with _translated_errors(late):
+                    with _translate_errors(late):
                         async with asyncio.timeout(seconds):
                             piece = await answer.content.readany()
                     if not piece:
@@ -227,7 +228,8 @@ class GuardedClient:
         begun: float,
         bound: asyncio.Timeout | None = None,
     ) -> Reply:
-        """`bound` is the limit of time of a request whose status is enough: it does not hold for the body of the answer."""
+        """Send a request and read the answer. `bound` is the time limit of a request whose status is sufficient: it does not apply
+        to the body of the answer."""
         session = self._session(where)
         if method in _READS:
             headers = self._with_token(where, headers)
@@ -249,7 +251,8 @@ class GuardedClient:
         )
 
     def _with_token(self, where: URL, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """A redirect to another address takes none along: it is asked for each URL."""
+        """Return the headers with the token of the URL. The token is looked up for each URL, so a redirect to another address does
+        not pass it on."""
         if self._guard.towards(where) is self._guard or any(name.lower() == "authorization" for name in headers):
             return headers
         point = _POINT.match(where.raw_path)
@@ -257,8 +260,8 @@ class GuardedClient:
         return headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
 
     def _session(self, where: URL) -> aiohttp.ClientSession:
-        """Open connections are used only for URLs of the guard that let them be opened. Made at the first request: it needs a
-        running event loop, which the composition root has not."""
+        """Return the session for the guard of this URL, because open connections are used only for URLs of the guard that permitted
+        them. It is made at the first request, since it needs a running event loop, which does not exist in the composition root."""
         self._permit()
         guard = self._guard.towards(where)
         session = self._sessions.get(guard)
@@ -292,7 +295,7 @@ class GuardedClient:
 
 
 class _Answer(aiohttp.ClientResponse):
-    """A response that keeps the address of its server: the connection may be back in the pool before it is returned."""
+    """A response that stores the address of its server: the connection may be back in the pool before it is returned."""
 
     address = ""
 
@@ -307,15 +310,15 @@ def _may_be_set(header: str) -> bool:
     return header.lower() not in _OURS and _TOKEN.fullmatch(header) is not None
 
 
-async def _watched(pieces: AsyncIterable[bytes], silence: asyncio.Timeout, seconds: float) -> AsyncGenerator[bytes, None]:
-    """The pieces; each that is taken begins the time anew."""
+async def _with_progress(pieces: AsyncIterable[bytes], silence: asyncio.Timeout, seconds: float) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces, restarting the timeout after each one."""
     async for piece in pieces:
         yield piece
         silence.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
 async def _read(content: aiohttp.StreamReader, into: bytearray, *, most: int) -> None:
-    """The first `most` bytes."""
+    """Read the first `most` bytes."""
     into += await content.read(most)
     while len(into) < most and not content.at_eof():
         into += await content.read(most - len(into))
@@ -333,40 +336,42 @@ async def _read_what_comes(content: aiohttp.StreamReader, into: bytearray, *, mo
 def _check(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not (_may_be_set(name) and value.isprintable()):
-            raise OutboundRefused(f"The header {name!r} is not the caller's to set, or holds a line break or the like.")
+            raise OutboundRefused(
+                f"The header {name!r} may not be set, or its value contains a line break or another control character."
+            )
 
 
-def _redirected(where: URL, location: str) -> URL:
-    """The URL of a redirect, checked like any other."""
+def _redirect_url(where: URL, location: str) -> URL:
+    """Return the URL of a redirect, checked like any other."""
     try:
         joined = urljoin(str(where), location)
     except ValueError:
-        raise OutboundRefused("The host redirects to what cannot be read as a URL.") from None
+        raise OutboundRefused("The host redirects to an invalid URL.") from None
     return target(joined)
 
 
 @contextmanager
-def _translated_errors(late: str) -> Iterator[None]:
-    """Replaces errors of the libraries, whose texts contain the whole URL: all of them, for an answer may hold anything."""
+def _translate_errors(late: str) -> Iterator[None]:
+    """Replace all errors of the libraries, because their texts contain the whole URL, and an answer may contain anything."""
     try:
         yield
     except (OutboundRefused, OutboundFailed):
         raise
     except Exception as error:
-        raise _translated(error, late=late) from None
+        raise _translation(error, late=late) from None
 
 
-def _translated(error: Exception, *, late: str) -> OutboundFailed | OutboundRefused:
+def _translation(error: Exception, *, late: str) -> OutboundFailed | OutboundRefused:
     match error:
         case aiohttp.ClientConnectorError() if (shortage := _shortage(error)) is not None:
             return OutboundFailed("local", f"No connection could be opened here: {os.strerror(shortage)}.")
         case aiohttp.ClientConnectorDNSError():
-            return OutboundFailed("dns", "The name of the host has no address that could be found.")
+            return OutboundFailed("dns", "No address was found for the name of the host.")
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(error.certificate_error, "verify_message", "") or "it was refused"
             return OutboundFailed("tls", f"The certificate of the host cannot be trusted: {reason}.")
         case aiohttp.ClientConnectorSSLError():
-            return OutboundFailed("tls", "No secure connection could be agreed with the host.")
+            return OutboundFailed("tls", "No secure connection could be negotiated with the host.")
         case aiohttp.ClientConnectorError(os_error=NotPublic() as inside):
             return inside.refusal()
         case aiohttp.ClientConnectorError():
@@ -380,12 +385,13 @@ def _translated(error: Exception, *, late: str) -> OutboundFailed | OutboundRefu
         case aiohttp.ClientResponseError():
             return OutboundFailed("protocol", "The host did not answer in HTTP.")
         case aiohttp.InvalidURL():
-            return OutboundRefused("The URL cannot be read.")
-    return OutboundFailed("protocol", "The request could not be made or its answer not be read.")
+            return OutboundRefused("The URL is not valid.")
+    return OutboundFailed("protocol", "The request could not be made, or its answer could not be read.")
 
 
 def _shortage(error: aiohttp.ClientConnectorError) -> int | None:
-    """What this machine lacks. The resolver of the system tells a missing descriptor as a name that it cannot find."""
+    """Return the error number of what this machine lacks. The resolver of the system reports a missing descriptor as a name that it
+    cannot find."""
     number = error.os_error.errno
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         try:
@@ -396,5 +402,5 @@ def _shortage(error: aiohttp.ClientConnectorError) -> int | None:
 
 
 def _reason(error: OSError) -> str:
-    """The system's own words for its number; of several errors the libraries may give none."""
-    return os.strerror(error.errno) if error.errno else "no address of it answers"
+    """Return the system's text for the error; when several addresses fail, the libraries may give no number."""
+    return os.strerror(error.errno) if error.errno else "none of its addresses answers"

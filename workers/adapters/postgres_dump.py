@@ -17,30 +17,31 @@ from workers.adapters.embedded_postgres.programs import MAJOR, error_line, progr
 
 _CHUNK: Final = 1 << 20
 _HEAD: Final = 40
-"""Lines at the beginning of a script that set parameters of the session."""
+"""The number of lines at the beginning of a script that set parameters of the session."""
 _NEWER: Final = b"SET transaction_timeout"
 """A parameter that servers before 17 do not know."""
 _OF_POSTGRESQL: Final = "pg_catalog"
 _BEGIN: Final = b"BEGIN;\n"
 _COMMIT: Final = b"COMMIT;\n"
-"""Of our own: `psql --single-transaction` commits at the end of its input, also where its writer was killed in the middle."""
+"""The commit of the transaction. `psql --single-transaction` would commit at the end of its input, even if its writer was killed
+halfway."""
 
 
 class DumpError(Exception):
-    """A program failed. The text is one line."""
+    """Raised when a program failed. The text is one line."""
 
 
 def newest_server() -> int:
-    """The newest major version that can be dumped."""
+    """Return the newest major version that can be dumped."""
     return int(MAJOR)
 
 
 @contextmanager
 def dumping(conninfo: str, *, snapshot: str, without_rows: Sequence[str] = ()) -> Iterator[IO[bytes]]:
-    """The bytes of a dump of what the snapshot shows. Raises `DumpError` when the program fails."""
+    """Yield the bytes of a dump of the snapshot. Raises `DumpError` when the program fails."""
     excluded = [f"--exclude-table-data={name}" for name in without_rows]
     arguments = [*_program("pg_dump", conninfo), "--format=custom", "--no-owner", f"--snapshot={snapshot}", *excluded]
-    with TemporaryFile() as errors, _started(arguments, conninfo, stdout=subprocess.PIPE, stderr=errors) as dump:
+    with TemporaryFile() as errors, _start(arguments, conninfo, stdout=subprocess.PIPE, stderr=errors) as dump:
         try:
             assert dump.stdout is not None
             yield dump.stdout
@@ -51,10 +52,11 @@ def dumping(conninfo: str, *, snapshot: str, without_rows: Sequence[str] = ()) -
 
 
 def restore(source: IO[bytes], conninfo: str) -> None:
-    """Make the tables of a dump, with their rows: all of it, or nothing. Raises `DumpError`.
+    """Create the tables of a dump with their rows: all of them, or nothing. Raises `DumpError`.
 
-    The rights to functions of PostgreSQL itself stay those of the server: only a superuser may change them, and the embedded
-    database has fewer of them than a new one."""
+    The privileges on PostgreSQL's own functions stay those of the server: only a superuser may change them, and the embedded
+    database has fewer of them than a new one.
+    """
     arguments = [
         _path("pg_restore"),
         "--format=custom",
@@ -67,8 +69,8 @@ def restore(source: IO[bytes], conninfo: str) -> None:
     pipe = subprocess.PIPE
     with TemporaryFile() as errors, TemporaryFile() as refusals:
         with (
-            _started([*_program("psql", conninfo), *once], conninfo, stdin=pipe, stderr=refusals) as psql,
-            _started(arguments, conninfo, stdin=pipe, stdout=pipe, stderr=errors) as reader,
+            _start([*_program("psql", conninfo), *once], conninfo, stdin=pipe, stderr=refusals) as psql,
+            _start(arguments, conninfo, stdin=pipe, stdout=pipe, stderr=errors) as reader,
         ):
             assert psql.stdin is not None
             assert reader.stdin is not None
@@ -81,7 +83,7 @@ def restore(source: IO[bytes], conninfo: str) -> None:
                 if reader.wait() == 0:
                     psql.stdin.write(_COMMIT)
             except BrokenPipeError:
-                reader.kill()  # psql has ended, and says why
+                reader.kill()  # psql has ended, and reports why
             finally:
                 with suppress(BrokenPipeError):
                     psql.stdin.close()
@@ -117,12 +119,12 @@ def _path(name: str) -> str:
 
 
 def _program(name: str, conninfo: str) -> list[str]:
-    """Without the password, which every user of the machine could see among the arguments."""
+    """Return the command without the password, which would be visible to every user of the machine among the arguments."""
     parts = {key: value for key, value in conninfo_to_dict(conninfo).items() if key != "password"}
     return [_path(name), f"--dbname={make_conninfo('', **parts)}", "--no-password"]
 
 
-def _started(arguments: Sequence[str], conninfo: str, **pipes: Any) -> subprocess.Popen[bytes]:
+def _start(arguments: Sequence[str], conninfo: str, **pipes: Any) -> subprocess.Popen[bytes]:
     password = conninfo_to_dict(conninfo).get("password")
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **({"PGPASSWORD": str(password)} if password else {})}
     return subprocess.Popen(arguments, env=environment, **pipes)  # noqa: S603 - no shell

@@ -1,7 +1,7 @@
-"""Keeps the results of the trials of media programs on this machine. `medialedger doctor --media` writes them, and the search for a
+"""The results of the trials of media programs on this machine. `medialedger doctor --media` writes them, and the search for a
 program reads them.
 
-A verdict holds for the very file that was tried, and for the libraries that it said it was linked with.
+A verdict applies to exactly the file that was tried, and to the libraries that it reported to be linked with.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`faults` are sentences, none where every trial passed."""
+    """The result of the trials of a program. `faults` are sentences; it is empty if every trial passed."""
 
     faults: Sequence[str]
 
@@ -31,31 +31,31 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The verdicts that a home keeps. A file that cannot be read counts as empty."""
+    """The verdicts that are stored in a home. A file that cannot be read counts as empty."""
 
     home: Path
 
     def of(self, program: Path, *, version: str) -> Verdict | None:
-        known = self._known().get(str(program.resolve()))
-        if not isinstance(known, dict) or not isinstance(known.get("faults"), list):
+        stored = self._stored().get(str(program.resolve()))
+        if not isinstance(stored, dict) or not isinstance(stored.get("faults"), list):
             return None
-        same = {name: known.get(name) for name in ("size", "mtime", "version")} == _identity(program, version)
-        return Verdict([str(each) for each in known["faults"]]) if same else None
+        same = {name: stored.get(name) for name in ("size", "mtime", "version")} == _identity(program, version)
+        return Verdict([str(each) for each in stored["faults"]]) if same else None
 
     def note(self, program: Path, *, version: str, faults: Sequence[str]) -> None:
-        """Raises `OSError`."""
-        known = self._known() | {str(program.resolve()): {**_identity(program, version), "faults": list(faults)}}
+        """Store a verdict. Raises `OSError`."""
+        verdicts = self._stored() | {str(program.resolve()): {**_identity(program, version), "faults": list(faults)}}
         written = self.home / f".{NAME}.{os.getpid()}"
-        written.write_text(json.dumps(known, indent=1) + "\n")
+        written.write_text(json.dumps(verdicts, indent=1) + "\n")
         written.chmod(0o600)
         written.replace(self.home / NAME)
 
-    def _known(self) -> dict[str, Any]:
+    def _stored(self) -> dict[str, Any]:
         with suppress(OSError, ValueError):
             path = self.home / NAME
             if path.stat().st_size <= _MOST:
-                found = json.loads(path.read_text())
-                return found if isinstance(found, dict) else {}
+                document = json.loads(path.read_text())
+                return document if isinstance(document, dict) else {}
         return {}
 
 

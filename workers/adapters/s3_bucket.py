@@ -1,7 +1,7 @@
 """A bucket of an S3 server, behind the port `ObjectStore`.
 
-The client blocks; its calls are made in threads of their own. It repeats what fails by itself, so an error that is left means that
-the server is away, or that it refuses.
+The client blocks; its calls run in separate threads. It retries failed requests, so a remaining error means that the server is away
+or refuses.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ABSENT: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _NO_UPLOAD: Final = frozenset({"NoSuchUpload"})
 _CHANGED: Final = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict"})
 PIECE: Final = 256 * 1024
-"""Bytes of an object that are in memory at a time, for each reader."""
+"""The bytes of an object that are in memory at a time, for each reader."""
 
 
 class S3Bucket:
@@ -55,13 +55,15 @@ class S3Bucket:
 
     async def head(self, key: str) -> StoredObject | None:
         try:
-            found = await self._call(self._client.head_object, Bucket=self._bucket, Key=self._key(key))
+            answer = await self._call(self._client.head_object, Bucket=self._bucket, Key=self._key(key))
         except _Absent:
             return None
-        return _stored(key, found["ContentLength"], found["LastModified"], found["ETag"], found["Metadata"].get("sha256", ""))
+        return _stored_object(
+            key, answer["ContentLength"], answer["LastModified"], answer["ETag"], answer["Metadata"].get("sha256", "")
+        )
 
     async def list(self, prefix: str, *, limit: int, after: str = "") -> Sequence[StoredObject]:
-        """By key; `prefix` and `after` are texts, not folders."""
+        """Return objects in the order of their keys; `prefix` and `after` are texts, not folders."""
         page = await self._call(
             self._client.list_objects_v2,
             Bucket=self._bucket,
@@ -70,39 +72,39 @@ class S3Bucket:
             MaxKeys=min(limit, 1000),
         )
         return [
-            _stored(each["Key"].removeprefix(self._prefix), each["Size"], each["LastModified"], each["ETag"], "")
+            _stored_object(each["Key"].removeprefix(self._prefix), each["Size"], each["LastModified"], each["ETag"], "")
             for each in page.get("Contents", ())
         ]
 
     async def folders(self, prefix: str) -> Sequence[str]:
-        """The names that follow the prefix, up to the next slash."""
-        found: list[str] = []
+        """Return the names that follow the prefix, up to the next slash."""
+        names: list[str] = []
         after: dict[str, Any] = {}
         while True:
             page = await self._call(
                 self._client.list_objects_v2, Bucket=self._bucket, Prefix=self._key(prefix), Delimiter="/", **after
             )
-            found += [each["Prefix"].removeprefix(self._key(prefix)).rstrip("/") for each in page.get("CommonPrefixes", ())]
+            names += [each["Prefix"].removeprefix(self._key(prefix)).rstrip("/") for each in page.get("CommonPrefixes", ())]
             if not page["IsTruncated"]:
-                return found
+                return names
             after = {"ContinuationToken": page["NextContinuationToken"]}
 
     async def get(self, key: str, *, limit: int) -> tuple[bytes, str] | None:
-        """Content and entity tag. Raises `ValueError` when it has more than `limit` bytes."""
+        """Return content and entity tag; None if there is no such object. Raises `ValueError` if it has more than `limit` bytes."""
         try:
             return await self._call(self._get, key, limit)
         except _Absent:
             return None
 
     def _get(self, key: str, limit: int) -> tuple[bytes, str]:
-        found = self._client.get_object(Bucket=self._bucket, Key=self._key(key))
-        with found["Body"] as body:
-            if found["ContentLength"] > limit:
+        answer = self._client.get_object(Bucket=self._bucket, Key=self._key(key))
+        with answer["Body"] as body:
+            if answer["ContentLength"] > limit:
                 raise ValueError(f"{key} has more than {limit} bytes")
-            return body.read(), found["ETag"]
+            return body.read(), answer["ETag"]
 
     async def pieces(self, key: str, *, etag: str, start: int, size: int) -> AsyncGenerator[bytes, None]:
-        """A part of this version. Raises `Unavailable` when it is not the present one any more."""
+        """Yield a part of this version. Raises `Unavailable` if it is no longer the current one."""
         if not size:
             return
         wanted = f"bytes={start}-{start + size - 1}"
@@ -122,7 +124,8 @@ class S3Bucket:
             body.close()
 
     async def put(self, key: str, content: bytes, *, instead_of: str | None = None) -> bool:
-        """`instead_of` is the entity tag of what it replaces, empty where nothing may be there. False: that was not so."""
+        """Store an object. `instead_of` is the entity tag of the object to replace, empty if none may exist. Return False if this
+        condition was not met."""
         try:
             await self._call(
                 self._client.put_object, Bucket=self._bucket, Key=self._key(key), Body=content, **_condition(instead_of)
@@ -132,17 +135,18 @@ class S3Bucket:
         return True
 
     async def put_locked(self, key: str, content: bytes, *, until: datetime) -> None:
-        """Nobody can delete or replace this version before `until`. Raises `OSError` for a bucket without object lock."""
+        """Store an object whose version cannot be deleted or replaced before `until`. Raises `OSError` for a bucket without object
+        lock."""
         digest = b64encode(md5(content, usedforsecurity=False).digest()).decode()  # the servers demand it
         lock: dict[str, Any] = {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": until, "ContentMD5": digest}
         await self._call(self._client.put_object, Bucket=self._bucket, Key=self._key(key), Body=content, **lock)
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Those that are not there do no harm."""
+        """Delete objects. Keys that do not exist are ignored."""
         for key in keys:
             await self._call(self._client.delete_object, Bucket=self._bucket, Key=self._key(key))
 
-    # --- uploads in parts, which nobody sees until they are completed
+    # --- multipart uploads, which are invisible until they are completed
 
     async def begin_upload(self, key: str, *, sha256: str) -> str:
         begun = await self._call(
@@ -151,7 +155,7 @@ class S3Bucket:
         return begun["UploadId"]
 
     async def upload_part(self, key: str, upload: str, *, number: int, content: bytes) -> str:
-        """Its entity tag. Raises `OSError` when the upload was ended."""
+        """Upload a part and return its entity tag. Raises `OSError` if the upload was ended."""
         put = self._client.upload_part
         try:
             part = await self._call(put, Bucket=self._bucket, Key=self._key(key), UploadId=upload, PartNumber=number, Body=content)
@@ -160,7 +164,7 @@ class S3Bucket:
         return part["ETag"]
 
     async def complete_upload(self, key: str, upload: str, *, parts: Sequence[str], instead_of: str | None = None) -> Completion:
-        """Now it is there, or there is no such upload, since it is completed or was ended. `instead_of` as for `put`."""
+        """Complete an upload. `NO_UPLOAD` means that it was completed or ended before. `instead_of` is a condition as for `put`."""
         numbered: list[CompletedPartTypeDef] = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, 1)]
         try:
             await self._call(
@@ -178,12 +182,12 @@ class S3Bucket:
         return Completion.DONE
 
     async def end_upload(self, key: str, upload: str) -> None:
-        """What was uploaded is deleted. Nothing happens to one that is completed."""
+        """End an upload and delete its parts. A completed upload is not affected."""
         with suppress(_Absent):
             await self._call(self._client.abort_multipart_upload, Bucket=self._bucket, Key=self._key(key), UploadId=upload)
 
     async def uploads(self) -> Sequence[tuple[str, str, datetime]]:
-        """Key, id and beginning of up to a thousand uploads that are neither completed nor ended."""
+        """Return key, id and beginning of up to a thousand uploads that are neither completed nor ended."""
         page = await self._call(self._client.list_multipart_uploads, Bucket=self._bucket, Prefix=self._prefix)
         return [(each["Key"].removeprefix(self._prefix), each["UploadId"], each["Initiated"]) for each in page.get("Uploads", ())]
 
@@ -191,7 +195,7 @@ class S3Bucket:
         return self._prefix + key
 
     async def _call(self, act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with _translated():
+        with _translate_errors():
             return await asyncio.get_running_loop().run_in_executor(self._threads, partial(act, *args, **kwargs))
 
 
@@ -200,11 +204,11 @@ def _condition(instead_of: str | None) -> dict[str, Any]:
 
 
 class _Absent(Exception):
-    """There is no such object or upload."""
+    """Raised when there is no such object or upload."""
 
 
 class _Changed(Exception):
-    """A condition was not met."""
+    """Raised when a condition was not met."""
 
 
 _BROKEN: Final = (
@@ -218,19 +222,19 @@ _AWAY: Final = "The media store does not answer."
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Errors in our words; those of the client may quote the request."""
+def _translate_errors() -> Iterator[None]:
+    """Translate errors, because the messages of the client may quote the request."""
     try:
         yield
     except ClientError as error:
-        raise _of_server(error) from None
+        raise _server_error(error) from None
     except _BROKEN:
         raise Unavailable(_AWAY) from None
     except BotoCoreError as error:
         raise OSError(EACCES, f"the media store cannot be used: {type(error).__name__}") from None
 
 
-def _of_server(error: ClientError) -> Exception:
+def _server_error(error: ClientError) -> Exception:
     code = error.response.get("Error", {}).get("Code", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _ABSENT or code in _NO_UPLOAD:
@@ -242,19 +246,19 @@ def _of_server(error: ClientError) -> Exception:
     return OSError(EACCES, f"the media store refuses: {code or status}")
 
 
-def _stored(key: str, size: int, modified: datetime, etag: str, sha256: str) -> StoredObject:
+def _stored_object(key: str, size: int, modified: datetime, etag: str, sha256: str) -> StoredObject:
     return StoredObject(key, size, modified.astimezone(UTC), etag, sha256)
 
 
 def _client(address: BucketAddress) -> S3Client:
-    """Without a key it takes the credentials that the machine provides, as the vendor's programs do."""
+    """Return a client. Without a key it takes the credentials that the machine provides, like the programs of AWS."""
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
         max_pool_connections=2 * _THREADS,
         retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
         s3={"addressing_style": "path" if address.path_style else "virtual"},
-        request_checksum_calculation="when_required",  # servers other than Amazon's know no other
+        request_checksum_calculation="when_required",  # servers other than Amazon's support no other
         response_checksum_validation="when_required",
     )
     return _session().client(
@@ -269,5 +273,5 @@ def _client(address: BucketAddress) -> S3Client:
 
 @cache
 def _session() -> boto3.session.Session:
-    """One for the process: it keeps the description of the service, which takes a third of a second to read."""
+    """Return the session of the process, which caches the description of the service: reading it takes a third of a second."""
     return boto3.session.Session()

@@ -1,6 +1,6 @@
-"""The account of steps, and the media root that it works in.
+"""The account of steps, and the media root in which it works.
 
-Root runs no step: it would read files of strangers with all rights. The account reads the media and writes below `.jobs` only.
+Root runs no step: it would read untrusted files with all privileges. The account reads the media and writes only below `.jobs`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SOUND: Final = ("/etc/asound.conf", "/etc/alsa")
 
 
 def step_account(media_root: Path, *, jobs: str, home: Path) -> tuple[pwd.struct_passwd | None, Sequence[int]]:
-    """The account and its groups, None for a user who is not root. Makes the media root, with mode 0750 and of the group of the
-    account, and in it the directory `jobs` of the account. Raises `AccountError`."""
+    """Return the account and its groups, None for a user other than root. Create the media root, with mode 0750 and the group of
+    the account, and in it the directory `jobs` of the account. Raises `AccountError`."""
     account = system_account(NAME)
     try:
         _make_media_root(media_root, account, closes=media_root.is_relative_to(home))
@@ -42,7 +42,7 @@ def step_account(media_root: Path, *, jobs: str, home: Path) -> tuple[pwd.struct
 
 
 def program_account(program: Path) -> pwd.struct_passwd | None:
-    """The account for a program alone, which it can reach then. Raises `AccountError`."""
+    """Return the account for a single program, which it is enabled to reach. Raises `AccountError`."""
     account = system_account(NAME)
     if account is not None:
         grant_traversal(account, program)
@@ -50,7 +50,8 @@ def program_account(program: Path) -> pwd.struct_passwd | None:
 
 
 def program_confinement(program: Path, *, places: Places = NO_PLACES, devices: bool = False) -> Confinement:
-    """Of a program that reads what it is handed, and with `devices` the cameras and sound cards. Raises `AccountError`."""
+    """Return the confinement of a program that reads what it is handed, and with `devices` the cameras and sound cards. Raises
+    `AccountError`."""
     account = program_account(program)
     confinement = Confinement(
         network=False,
@@ -69,7 +70,7 @@ def _devices() -> Sequence[str]:
 
 
 def _make_media_root(root: Path, account: pwd.struct_passwd | None, *, closes: bool) -> None:
-    """One that is somewhere else has the mode and the group that its owner gave it."""
+    """Create the media root. An existing one outside of the home keeps the mode and the group that its owner gave it."""
     made = not root.exists()
     root.mkdir(mode=0o750, parents=True, exist_ok=True)
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -84,14 +85,14 @@ def _make_media_root(root: Path, account: pwd.struct_passwd | None, *, closes: b
 
 
 def _programs(home: Path) -> Sequence[Path]:
-    """What its processes run and read: Python with all that is installed, the product, ffmpeg."""
+    """Return the files that the account's processes run and read: Python with all installed packages, the product, ffmpeg."""
     ffmpeg = find("ffmpeg", verdicts=Verdicts(home))
     paths = map(Path, (sys.executable, os.path.realpath(sys.executable), os.__file__, *filter(None, sys.path)))
     return [path for path in (*paths, ffmpeg) if path is not None and path.exists()]
 
 
 def _check_installation(account: pwd.struct_passwd) -> None:
-    """A strict umask at the installation has closed its directories."""
+    """Check that a strict umask at the installation has not closed its directories."""
     for directory in (Path(os.__file__).parent, Path(__file__).parents[2], Path(sysconfig.get_path("purelib"))):
         mode = directory.stat().st_mode
         if not (mode & stat.S_IROTH and mode & stat.S_IXOTH):

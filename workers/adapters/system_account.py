@@ -1,7 +1,7 @@
-"""System accounts for what root starts and does not do itself: PostgreSQL, and the steps of jobs.
+"""System accounts for programs that root starts but does not run itself: PostgreSQL, and the steps of jobs.
 
-An account has no password, no home and no shell. It must traverse the directories above what it uses. Those that forbid it get an
-entry in their access control list for this one account, and each is logged; nobody else gets anything.
+An account has no password, no home and no shell. It must traverse the directories above the files it uses. Directories that forbid
+it get an entry in their access control list for this one account, and each change is logged; no other account gets any permission.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 class AccountError(Exception):
-    """One line: what is missing for the account, and what to do about it."""
+    """Raised when an account cannot be used. The message is one line: what is missing for it, and the remedy."""
 
 
 def system_account(name: str) -> pwd.struct_passwd | None:
-    """For root: the account, created when it is missing. None for other users, who run everything themselves."""
+    """Return the account for root, created if it is missing. None for other users, whose processes run under their own account."""
     if os.geteuid() != 0:
         return None
     useradd = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
@@ -46,7 +46,7 @@ def system_account(name: str) -> pwd.struct_passwd | None:
 
 
 def user_name(uid: int) -> str:
-    """The number where the system has no name for it."""
+    """Return the name of a user, or the number if the system has no name for it."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -54,9 +54,10 @@ def user_name(uid: int) -> str:
 
 
 def grant_traversal(account: pwd.struct_passwd, *paths: Path) -> None:
-    """Let the account reach what lies at these paths. Raises `AccountError` where that cannot be done.
+    """Let the account reach the files at these paths. Raises `AccountError` if that is not possible.
 
-    Each directory is opened below the one before without following links, so nobody can put another one in its place meanwhile."""
+    Each directory is opened below its parent without following links, so it cannot be exchanged meanwhile.
+    """
     for path in paths:
         parent = os.open("/", _DIRECTORY)
         try:
@@ -82,13 +83,13 @@ def _let_through(directory: int, account: pwd.struct_passwd) -> None:
     except OSError as error:
         raise AccountError(
             f"the user {account.pw_name} cannot traverse {name}, which has no access control list ({error.strerror or error}); "
-            "move MEDIALEDGER_HOME, or the installation, to where everybody may traverse, or do not start it as root"
+            "move MEDIALEDGER_HOME, or the installation, to a place that every user may traverse, or do not start it as root"
         ) from error
 
 
 def open_private_directory(directory: Path, account: pwd.struct_passwd | None) -> int:
-    """Create the directory, with mode 0700 and of the account; its descriptor. Raises `PermissionError` for a directory that
-    another user has made: where everybody may write, another user may have chosen the name first."""
+    """Create the directory, with mode 0700 and owned by the account, and return its descriptor. Raises `PermissionError` for a
+    directory that another user has created: in a world-writable folder, another user may have taken the name first."""
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     descriptor = os.open(directory, _DIRECTORY)
@@ -105,8 +106,8 @@ def open_private_directory(directory: Path, account: pwd.struct_passwd | None) -
 
 
 def read_text_file(path: Path, *, most: int = 65_536) -> str | None:
-    """The text of a regular file in a directory that another account may write to; None when there is none. A link is not followed,
-    and a pipe does not hold the reader."""
+    """Return the text of a regular file in a directory that another account may write to; None if there is none. A link is not
+    followed, and a pipe does not block the reader."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

@@ -98,7 +98,7 @@ class PushSession:
         except Exception as fault:
             _log.exception("the push of %s", self._name)
             return PushFailed("target", type(fault).__name__)
-        return PushFailed("source", "The stream of the Event is over.")
+        return PushFailed("source", "The stream of the Event has ended.")
 
     def _on_arrival(self) -> None:
         """Handle the first bytes that the target has accepted."""

@@ -43,7 +43,7 @@ def _relay(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         connection=context.kafka,
         topics=Topics(),
         kinds=context.relayed,
-        known=context.kinds,
+        existing_kinds=context.kinds,
         member=new_id(),
         host=context.host,
     )

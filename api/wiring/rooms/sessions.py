@@ -76,7 +76,7 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 
 def _pushes(context: WorkerContext) -> PushSessions:
-    from workers.adapters.ffmpeg import chosen
+    from workers.adapters.ffmpeg import choose
     from workers.adapters.outbound_http import GuardedClient
     from workers.adapters.pushes.copied import Copying
     from workers.adapters.pushes.live_stream import LiveStreams
@@ -93,7 +93,7 @@ def _pushes(context: WorkerContext) -> PushSessions:
         EventQueries(context.database),
         sources=ChannelSources(context.records),
         targets=OpenedLiveTargets(target_contents(context)),
-        pusher=RtmpPusher(client, LiveStreams(client, Copying(chosen(context.places, "ffmpeg"), confinement))),
+        pusher=RtmpPusher(client, LiveStreams(client, Copying(choose(context.places, "ffmpeg"), confinement))),
     )
 
 

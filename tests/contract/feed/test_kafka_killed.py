@@ -52,7 +52,14 @@ async def test_a_broker_that_is_killed_in_the_middle_of_a_page_stops_nothing_for
     broker, topics = Broker(tmp_path / "kafka"), Topics("killed")
     connection = KafkaConnection(await asyncio.to_thread(broker.start))
     relay = Watched(
-        inner.database, log_watcher, connection=connection, topics=topics, kinds=KINDS, known=KINDS, member=uuid4(), lease=1.0
+        inner.database,
+        log_watcher,
+        connection=connection,
+        topics=topics,
+        kinds=KINDS,
+        existing_kinds=KINDS,
+        member=uuid4(),
+        lease=1.0,
     )
     name, head = relay_name(await cluster_id(connection)), 0
     await relay.start()

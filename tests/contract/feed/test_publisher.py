@@ -24,7 +24,7 @@ from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher, waves
-from workers.adapters.kafka.refusals import RecordRefused, translated
+from workers.adapters.kafka.refusals import RecordRefused, translate_errors
 from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.kernel.feed import Feed
 
@@ -188,7 +188,7 @@ def _make_small(bootstrap: str, name: str) -> None:
 def test_errors_of_kafka_are_tried_again_stop_the_relay_or_park_a_record(
     fault: errors.KafkaError, meaning: type[Exception]
 ) -> None:
-    with pytest.raises(Exception, match=type(fault).__name__) as raised, translated():
+    with pytest.raises(Exception, match=type(fault).__name__) as raised, translate_errors():
         raise fault
     assert type(raised.value) is meaning
 

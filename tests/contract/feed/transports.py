@@ -172,7 +172,7 @@ async def relaying(
         connection=connection,
         topics=topics,
         kinds=KINDS,
-        known=KINDS,
+        existing_kinds=KINDS,
         member=uuid4(),
         lease=1.0,
         limit=limit,
@@ -219,7 +219,7 @@ def held(bootstrap: str, topic: str) -> list[int]:
         ends, found = consumer.end_offsets(_partitions(topic)), list[int]()
         while any(consumer.position(partition) < end for partition, end in ends.items()):
             polled = consumer.poll(timeout_ms=500).values()
-            found += [cloud_event.logged(one.headers, one.value)[0].position for records in polled for one in records]
+            found += [cloud_event.logged_event(one.headers, one.value)[0].position for records in polled for one in records]
         return found
     finally:
         consumer.close()

@@ -280,13 +280,13 @@ async def test_a_status_says_whether_to_try_again(site: Site, status: int, final
 
 async def test_an_address_that_is_not_permitted_is_final(site: Site) -> None:
     ended = await site.fetch("http://127.0.0.2:9/S3cret")
-    assert ended == Failed("The address is not public, and no network that is allowed holds it.", final=True)
+    assert ended == Failed("The address is not public and not in an allowed network.", final=True)
 
 
 async def test_a_redirect_to_a_private_address_is_final(site: Site) -> None:
     async with FileHost(BODY, moved={"/a": "http://169.254.169.254/latest/S3cret"}) as host:
         ended = await site.fetch(f"{host.url}/a")
-    assert ended == Failed("The address is not public, and no network that is allowed holds it.", final=True)
+    assert ended == Failed("The address is not public and not in an allowed network.", final=True)
 
 
 async def test_a_refused_connection_is_not_final(site: Site) -> None:

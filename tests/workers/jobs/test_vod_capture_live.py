@@ -225,7 +225,7 @@ ENTITY = b'<!DOCTYPE MPD [<!ENTITY a "aaaa">]><MPD>&a;</MPD>'
 @pytest.mark.parametrize(
     ("break_it", "reason", "final"),
     [
-        (_inside, "The address is not public, and no network that is allowed holds it.", True),
+        (_inside, "The address is not public and not in an allowed network.", True),
         (_bomb, "The host sends compressed data, although it was asked not to.", True),
         (_becomes(PLAYLIST, ENTITY), "The MPD has a document type, which is refused.", True),
         (_becomes(PLAYLIST, LONG), "The file has more than 8388608 bytes.", True),

@@ -116,7 +116,7 @@ async def test_a_lock_that_was_left_is_told_and_never_forced(states: States, tmp
     site.provisioner = site.another(program("terraform"), lock=0)
     found = await site.provide(A)
     assert found.reason == (
-        f"the state is locked (lock {LOCK['ID']}); if no Terraform works there any more: "
+        f"the state is locked (lock {LOCK['ID']}); if no Terraform uses it any more: "
         f"terraform -chdir=HOME/provision/{name} force-unlock {LOCK['ID']}"
     )
     assert (states.locks, states.kept, site.up) == ({name: LOCK}, {}, [])
@@ -125,7 +125,7 @@ async def test_a_lock_that_was_left_is_told_and_never_forced(states: States, tmp
 async def test_a_backend_that_keys_would_share_is_refused(states: States, tmp_path: Path) -> None:
     site = with_backend(tmp_path, states, name="all")
     found = await site.provide(A)
-    assert "must be told {key} in backend.tfbackend" in found.reason
+    assert "needs {key} in backend.tfbackend" in found.reason
     assert (states.kept, site.up) == ({}, [])
 
 

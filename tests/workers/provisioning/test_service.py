@@ -115,8 +115,8 @@ PASSING: dict[str, tuple[Answer, str]] = {
     "no answer": (hangs, "No complete answer within 0.3 s"),
     "drops": (drips, "No complete answer within 0.3 s"),
     "closed": (closes, "closed the connection"),
-    "HTML": (says(200, "<html>maintenance"), "does not answer as it should: answer: is not JSON"),
-    "another shape": (says(200, '{"run": "x", "status": "great"}'), "does not answer as it should: answer.run"),
+    "HTML": (says(200, "<html>maintenance"), "gives an invalid answer: answer: is not JSON"),
+    "another shape": (says(200, '{"run": "x", "status": "great"}'), "gives an invalid answer: answer.run"),
     "huge": (says(200, " " * (MOST + 2)), "answers with more than 4 MiB"),
 }
 

@@ -61,7 +61,7 @@ async def test_a_setting_that_the_operator_has_fixed_is_refused(site: Site, spel
     elsewhere.mkdir()
     (site.templates / "environment").write_text(f"TF_VAR_dir={site.there}\n")
     wanted = {spelling: str(elsewhere)}
-    reason = f"the file environment of the templates fixes what the profile sets: {spelling}"
+    reason = f"the profile sets what the file environment of the templates fixes: {spelling}"
     assert reason in await site.provisioner.plan(site.desired(A, settings=wanted))
     found = await site.provide(A, settings=wanted)
     assert (found.reason, found.exists, site.up, list(elsewhere.iterdir())) == (reason, False, [], [])
@@ -91,7 +91,7 @@ async def test_a_program_that_does_not_end_is_killed_and_what_was_in_flight_told
     site.mark("hold-a")
     provisioner = site.another(program("terraform"), run=3.0, grace=0.0)
     found = await provisioner.provide(site.desired(A), progress=site.notes, halt=site.halt)
-    assert 'in flight were: terraform_data.host["a"]' in found.reason
+    assert 'changes in progress: terraform_data.host["a"]' in found.reason
     assert site.workdir.holder() is None
 
 

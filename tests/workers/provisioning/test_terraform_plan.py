@@ -35,7 +35,7 @@ async def test_a_plan_names_what_would_be_made_changed_and_removed(site: Site) -
         '- terraform_data.host["encoder-1"]\n~ terraform_data.host["origin-1"]'
     )
     assert await plan(site.desired(BIG)) == (
-        'left as it is, since updates are not allowed: terraform_data.host["origin-1"]\n- terraform_data.host["encoder-1"]'
+        'unchanged, because updates are not allowed: terraform_data.host["origin-1"]\n- terraform_data.host["encoder-1"]'
     )
     assert sorted((await plan(site.desired())).splitlines()) == [
         '- terraform_data.host["encoder-1"]',

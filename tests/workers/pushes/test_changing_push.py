@@ -45,7 +45,7 @@ async def test_a_picture_of_another_size_is_announced_and_shown(tmp_path: Path) 
     async with rtmp_receiver() as receiver:
         why = await pushed(files, receiver)
         (taken,) = receiver.taken
-    assert "is over" in why
+    assert "has ended" in why
     headers = [(at, data) for kind, at, data in taken.tags if kind == VIDEO and data[1] == 0]
     assert [at for at, _ in headers] == pytest.approx([0, 2000, 4000], abs=80)
     assert len({data for _, data in headers}) == 2
@@ -61,7 +61,7 @@ async def test_a_push_begins_anew_where_the_sound_changes(tmp_path: Path) -> Non
     files = stream(tmp_path, Form(seconds=2), Form(seconds=2, sample_rate=44_100, channels=1))
     async with rtmp_receiver() as receiver:
         why = await pushed(files, receiver)
-    assert why == "The stream of the Event broke off: the rate or the channels of its sound change, so it begins anew."
+    assert why == "The stream of the Event failed: the rate or the channels of its sound change, so it starts over."
 
 
 def test_a_configuration_is_made_of_parameter_sets_within_bounds() -> None:

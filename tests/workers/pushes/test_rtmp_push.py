@@ -145,7 +145,7 @@ async def test_a_receiver_that_refuses_hangs_or_dies_says_so(
     origin: LiveOrigin, receiver: RtmpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.adapters.pushes.rtmp_push.STUCK", 0.5)
-    for how, why in (("refuse", "refuses"), ("hang", "took nothing"), ("cut", "closed")):
+    for how, why in (("refuse", "refuses"), ("hang", "accepted no data"), ("cut", "closed")):
         receiver.how = how
         async with pushing(origin.cmaf, to=receiver.url) as pushed:
             fault = await pushed.ended()

@@ -1,7 +1,7 @@
-"""The system user of the embedded server, and what it needs.
+"""The system user of the embedded server, and its permissions.
 
-PostgreSQL does not run as root. A server that root starts runs as the system user `medialedger`. Where a strict umask has removed
-the read permissions of the wheel's files, everybody gets them back.
+PostgreSQL does not run as root. A server that root starts runs as the system user `medialedger`. If a strict umask has removed the
+read permissions of the wheel's files, they are restored for all users.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}  # no PG…
 
 
 def server_account() -> pwd.struct_passwd | None:
-    """The account of the server: None for the current user; for root a system user without a password, a home or a shell."""
+    """Return the account of the server: None for the current user; for root a system user without a password, a home or a shell."""
     try:
         return system_account(SYSTEM_USER)
     except AccountError as error:
@@ -28,7 +28,7 @@ def server_account() -> pwd.struct_passwd | None:
 
 
 def process_options(account: pwd.struct_passwd | None) -> dict[str, Any]:
-    """Options of `subprocess` for a program of the server: its user, environment, directory and umask."""
+    """Return the options of `subprocess` for a program of the server: its user, environment, directory and umask."""
     options: dict[str, Any] = {"cwd": "/", "env": _ENVIRONMENT, "umask": 0o077}
     if account is None:
         return options
@@ -53,8 +53,10 @@ def _grant_read(tree: Path) -> None:
 
 
 def make_private_directory(directory: Path, account: pwd.struct_passwd | None) -> None:
-    """Create the directory with mode 0700. Raises when another user has created it."""
+    """Create the directory with mode 0700. Raises `EmbeddedPostgresError` if another user has created it."""
     try:
         os.close(open_private_directory(directory, account))
     except OSError as error:
-        raise EmbeddedPostgresError(f"{directory} belongs to another user or is no directory; remove it or set TMPDIR") from error
+        raise EmbeddedPostgresError(
+            f"{directory} belongs to another user or is not a directory; remove it or set TMPDIR"
+        ) from error

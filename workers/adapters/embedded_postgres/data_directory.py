@@ -1,7 +1,7 @@
 """The data directory of the embedded server: its creation, its settings and its passwords.
 
-It belongs to the account of the server, so whoever has that account may put a link in place of any of its files. Root therefore
-writes nothing there: the settings are beside it, in the home. What is read there is opened without following links.
+It belongs to the account of the server, so anyone with that account may put a link in place of any of its files. Therefore root
+writes nothing there: the settings are outside of it, in the home. Files in it are opened without following links.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ logging_collector = off
 
 
 class DataDirectory:
-    """The directory `postgres` of a home; beside it the settings and the passwords."""
+    """The directory `postgres` of a home. The settings and the passwords are next to it."""
 
     def __init__(self, home: Path, *, programs: Path) -> None:
         self.path = home / "postgres"
@@ -59,13 +59,15 @@ class DataDirectory:
         return self._version() is not None
 
     def prepare(self, account: pwd.struct_passwd | None) -> None:
-        """Create the directory when there is none. Raises when it belongs to another user or another major version, or its password
-        is missing."""
+        """Create the directory if there is none. Raises `EmbeddedPostgresError` if it belongs to another user or another major
+        version, or its password is missing."""
         if not self.exists:
             self._initialise(account)
         version = self._version()
         if version != MAJOR:
-            raise EmbeddedPostgresError(f"{self.path} belongs to PostgreSQL {version}; this medialedger has PostgreSQL {MAJOR}")
+            raise EmbeddedPostgresError(
+                f"{self.path} belongs to PostgreSQL {version}; this medialedger includes PostgreSQL {MAJOR}"
+            )
         self._check_owner(os.geteuid() if account is None else account.pw_uid)
         if not self._password_file.exists():
             raise EmbeddedPostgresError(f"{self._password_file} is missing; {self.path} cannot be opened without it")
@@ -85,11 +87,11 @@ class DataDirectory:
         new.replace(self.settings)
 
     def password(self) -> str:
-        """Of the superuser."""
+        """Return the password of the superuser."""
         return _read_secret(self._password_file)
 
     def password_of(self, role: str) -> str:
-        """Of another login, generated when it is missing."""
+        """Return the password of another login, generated if it is missing."""
         file = self._home / f"postgres-password-{role}"
         try:
             return _read_secret(file) if file.exists() else first_secret_file(file, secrets.token_urlsafe(32))
@@ -106,8 +108,8 @@ class DataDirectory:
         return None if text is None else text.strip()
 
     def _check_owner(self, wanted: int) -> None:
-        """PostgreSQL reads what belongs to its own user only, and says no more than that its settings contain errors. A home that
-        was copied without its owners is found here."""
+        """Check the owner of the files. PostgreSQL reads only files of its own user, and otherwise just reports that its settings
+        contain errors. This finds a home that was copied without its owners."""
         for path in (self.path, *(self.path / name for name in _LOOKED_AT)):
             if path.exists() and path.stat().st_uid != wanted:
                 raise EmbeddedPostgresError(self._of_another(path, wanted))
@@ -121,7 +123,7 @@ class DataDirectory:
 
     def _initialise(self, account: pwd.struct_passwd | None) -> None:
         """Create the directory under another name and rename it when it is complete: an interrupted first start leaves nothing to
-        repair. The directories around it stay root's, so its account cannot put another one in its place."""
+        repair. The directories around it stay root's, so the account of the server cannot put another one in its place."""
         if self.path.exists() and any(self.path.iterdir()):
             raise EmbeddedPostgresError(f"{self.path} is neither empty nor a PostgreSQL data directory")
         new = self._home / "postgres.new"
@@ -144,8 +146,8 @@ class DataDirectory:
         shutil.rmtree(new)
 
     def _initdb(self, data: Path, *, password: Path, account: pwd.struct_passwd | None) -> None:
-        """Run `initdb`. The built-in locale C.UTF-8 needs no locale of the system, folds case beyond ASCII, and its order of texts
-        never changes."""
+        """Run `initdb`. The built-in locale C.UTF-8 needs no locale of the system, folds case beyond ASCII, and its collation never
+        changes."""
         arguments = [
             *(str(self._programs / "initdb"), f"--pgdata={data}", f"--username={SUPERUSER}"),
             *("--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--locale=C"),

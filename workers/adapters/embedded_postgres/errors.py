@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded server does not run. The text is one line with the reason, and never holds the password."""
+    """Raised when the embedded server does not run. The text is one line with the reason, and never contains the password."""

@@ -30,7 +30,7 @@ class Postmaster:
 
     @property
     def ready(self) -> bool:
-        """A standby answers queries too."""
+        """True if the server answers queries. A standby does, too."""
         return self.status in ("ready", "standby")
 
 
@@ -42,7 +42,7 @@ class PidFile:
         self._path = data / "postmaster.pid"
 
     def postmaster(self) -> Postmaster | None:
-        """The running server of the data directory."""
+        """Return the running server of the data directory; None if there is none."""
         lines = self._lines()
         if not lines or not self.is_server(int(lines[0])):
             return None
@@ -50,19 +50,20 @@ class PidFile:
         return Postmaster(int(lines[0]), directory, lines[_STATUS].strip() if len(lines) > _STATUS else "starting")
 
     def is_server(self, pid: int) -> bool:
-        """Whether the process is a server of this data directory. Its working directory is the data directory, which distinguishes
-        it from another program that has got the same process id."""
+        """Return True if the process is a server of this data directory. Its working directory is the data directory, which
+        distinguishes it from another program with the same process id."""
         try:
             return os.path.samefile(f"/proc/{pid}/cwd", self._data)
         except OSError:
             return False
 
     def remove_stale(self, sockets: Path) -> None:
-        """Remove the file of a server that has ended, when another program has its process id now: PostgreSQL would not start.
-        Raises when the server runs in another container, whose process ids are not visible here.
+        """Remove the file of a server that has ended, if another program has its process id now: PostgreSQL would not start. Raises
+        `EmbeddedPostgresError` if the server runs in another container, whose process ids are not visible here.
 
-        The lock of the socket is removed in the directory `sockets` only: the account of the server can write any other into the
-        file."""
+        The lock of the socket is removed only in the directory `sockets`, because the account of the server can write any other
+        directory into the file.
+        """
         lines = self._lines()
         if not lines:
             return
@@ -75,7 +76,7 @@ class PidFile:
                 (sockets / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
 
     def _lines(self) -> Sequence[str]:
-        """Without a process id in the first one there are none."""
+        """Return the lines; none if the first one is not a process id."""
         try:
             lines = (read_text_file(self._path) or "").splitlines()
         except OSError as error:

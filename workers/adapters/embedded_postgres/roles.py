@@ -1,7 +1,7 @@
 """The roles of the embedded server, and the product's database.
 
-The superuser is for bring-up only: it makes what is missing. `medialedger_owner` owns the database and migrates it. `medialedger`
-is the product's login: neither superuser nor owner, it has the rights of `medialedger_app` only.
+The superuser is used only at the start, to create what is missing. `medialedger_owner` owns the database and migrates it.
+`medialedger` is the product's login: neither superuser nor owner, it only has the privileges of `medialedger_app`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DATABASE: Final = "medialedger"
 OWNER: Final = "medialedger_owner"
 LOGIN: Final = "medialedger"
 _APPLICATION: Final = "medialedger_app"
-"""The role that the migrations grant rights to."""
+"""The role to which the migrations grant privileges."""
 
 _MISSING: Final = "SELECT NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)"
 _CHANGED: Final = """
@@ -42,7 +42,7 @@ _OPTIONS: Final = sql.SQL("NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOB
 
 
 def bring_up(superuser: str, password_of: Callable[[str], str]) -> None:
-    """Make the roles and the database that are missing, and set the passwords. A standby gets them from its primary."""
+    """Create the roles and the database that are missing, and set the passwords. A standby gets them from its primary."""
     with psycopg.connect(superuser, autocommit=True, connect_timeout=10) as connection:
         if _holds(connection, "SELECT pg_is_in_recovery()"):
             return
@@ -61,8 +61,8 @@ def bring_up(superuser: str, password_of: Callable[[str], str]) -> None:
 
 
 def restrict(superuser: str) -> None:
-    """In the product's database: every role may make large objects and temporary tables, which fill the disk and which no view
-    shows. Its login may also change its own settings there."""
+    """Restrict the product's database. By default every role may create large objects and temporary tables, which fill the disk and
+    are not visible in any view. The login may also have changed its own settings there."""
     with psycopg.connect(superuser, autocommit=True, connect_timeout=10) as connection:
         if _holds(connection, "SELECT pg_is_in_recovery()"):
             return
@@ -72,7 +72,8 @@ def restrict(superuser: str) -> None:
 
 
 def is_unchanged(product: str) -> bool:
-    """Whether the login opens the database, and has no settings of its own. A role may change both by itself."""
+    """Return True if the login opens the database and has no settings of its own. A role may change both its password and its
+    settings."""
     try:
         with psycopg.connect(product, connect_timeout=10) as connection:
             return not _holds(connection, _CHANGED)

@@ -1,4 +1,4 @@
-"""The server process: starts, waits for recovery, takes over a running server, stops."""
+"""The server process: its start, recovery, take-over and stop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _POLL = 0.02
 
 
 class Logins(NamedTuple):
-    """The URLs of the product's database: for the running product, and for its owner, who migrates."""
+    """The URLs of the product's database: for the running product, and for its owner, which migrates it."""
 
     product: str
     owner: str
@@ -61,7 +61,7 @@ class EmbeddedPostgres:
         self._abandoned = threading.Event()
 
     def start(self) -> str:
-        """Start the server, or take over the one that runs. Returns the URL of the product's database for the superuser."""
+        """Start the server, or take over a running one. Return the URL of the product's database for the superuser."""
         deadline = time.monotonic() + START_SECONDS
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._launched = False  # a killed server of an earlier start may not have ended yet: that is no failure of this start
@@ -74,17 +74,17 @@ class EmbeddedPostgres:
         return self._url(postmaster)
 
     def attach(self) -> str:
-        """As `start`, for the server that another process has started."""
+        """Return the URL like `start`, for a server that another process has started."""
         return self._url(self._ready())
 
     def logins(self) -> Logins:
-        """How the product opens the database of the running server: without the superuser."""
+        """Return the product's URLs of the running server, which do not use the superuser."""
         postmaster = self._ready()
         return Logins(self._url(postmaster, user=LOGIN), self._url(postmaster, user=OWNER))
 
     @property
     def exists(self) -> bool:
-        """Whether the home has a database."""
+        """True if the home has a database."""
         return self._data_directory.exists
 
     @property
@@ -93,7 +93,7 @@ class EmbeddedPostgres:
 
     @property
     def usable(self) -> bool:
-        """Whether the product's login opens the database, with the settings that it should have."""
+        """True if the product's login opens the database, with the intended settings."""
         return is_unchanged(self.logins().product)
 
     def abandon(self) -> None:
@@ -101,10 +101,11 @@ class EmbeddedPostgres:
         self._abandoned.set()
 
     def stop(self) -> None:
-        """Fast shutdown: transactions are rolled back, data is flushed. A server that does not end is then stopped without a flush;
-        its next start recovers from the write-ahead log.
+        """Do a fast shutdown: transactions are rolled back, data is flushed. A server that does not end is then stopped without a
+        flush; its next start recovers from the write-ahead log.
 
-        Returns when the process has ended: a server removes its pid file a moment before."""
+        This returns when the process has ended: a server removes its pid file a moment before.
+        """
         for number, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, QUIT_SECONDS)):
             pid = self._pid()
             if pid is None:
@@ -118,7 +119,7 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(f"the embedded database (process {self._pid()}) does not stop; see {self.log}")
 
     def _wait_until_ready(self, account: pwd.struct_passwd | None, *, deadline: float) -> Postmaster:
-        """Wait until the pid file has the status `ready`, which follows recovery. Launches the server when none is running."""
+        """Wait until the pid file has the status `ready`, which follows recovery. Launch the server if none is running."""
         while time.monotonic() < deadline and not self._abandoned.is_set():
             postmaster = self._pid_file.postmaster()
             if postmaster is not None and postmaster.ready:
@@ -153,14 +154,14 @@ class EmbeddedPostgres:
             os.close(log)
 
     def trim_log(self) -> None:
-        """Move a large log to `postgres.log.1`. The server goes on writing to the same file, which it appends to, so the file is
-        emptied and not replaced. A line that is written in the moment between is lost."""
+        """Move a large log to `postgres.log.1`. The server continues writing to the same file, which it appends to, so the file is
+        emptied and not replaced. A line that is written in between is lost."""
         if not self.log.exists() or self.log.stat().st_size <= LOG_BYTES:
             return
         new = self.log.with_suffix(".log.new")
         new.unlink(missing_ok=True)
-        with self.log.open("rb") as log, open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as kept:
-            shutil.copyfileobj(log, kept)
+        with self.log.open("rb") as log, open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as old_log:
+            shutil.copyfileobj(log, old_log)
             os.truncate(self.log, 0)
         new.replace(self.log.with_suffix(".log.1"))
         self._log_start = 0
@@ -172,17 +173,17 @@ class EmbeddedPostgres:
         return log
 
     def _read_server_log(self) -> str:
-        """The lines that the server has logged since it was launched."""
+        """Return the lines that the server has logged since it was launched."""
         with self.log.open("rb") as file:
             file.seek(self._log_start)
             return file.read().decode(errors="replace")
 
     def _old_backends_exist(self) -> bool:
-        """Whether the launch failed because backends of a killed server have not ended yet; they end within a moment."""
+        """Return True if the launch failed because backends of a killed server have not ended yet; they end within a moment."""
         return "pre-existing shared memory block" in self._read_server_log()
 
     def _socket_directory(self, account: pwd.struct_passwd | None) -> Path:
-        """The data directory; when its path is too long for a socket, a private directory named by the path's hash."""
+        """Return the data directory, or, if its path is too long for a socket, a private directory named by the path's hash."""
         name = "medialedger-" + hashlib.sha256(os.fsencode(self.data)).hexdigest()[:16]
         runtime = [Path(f"/run/user/{os.geteuid()}")] if account is None else []
         temporary = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - see make_private_directory
@@ -192,7 +193,9 @@ class EmbeddedPostgres:
                 if directory != self.data:
                     make_private_directory(directory, account)
                 return directory
-        raise EmbeddedPostgresError(f"no directory is short enough for the database's socket; set TMPDIR (home: {self.home})")
+        raise EmbeddedPostgresError(
+            f"every directory has too long a path for the database's socket; set TMPDIR (home: {self.home})"
+        )
 
     def _ready(self) -> Postmaster:
         postmaster = self._pid_file.postmaster()
@@ -208,7 +211,7 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(f"the embedded database cannot be opened: {error_line(str(error))}") from error
 
     def _pid(self) -> int | None:
-        """The process id of the child process while it runs, else of the server that was taken over."""
+        """Return the process id of the child process while it runs, else that of the server that was taken over."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
         postmaster = self._pid_file.postmaster()

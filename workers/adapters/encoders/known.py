@@ -11,7 +11,7 @@ from domain.kernel.clock import Clock
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
 from workers.adapters.encoders.http import HttpEncoder, Permitted, always_permitted
 from workers.adapters.encoders.sources import Sources
-from workers.adapters.ffmpeg import chosen
+from workers.adapters.ffmpeg import choose
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_confinement
 from workers.kernel.confinement import NO_PLACES, Places
@@ -38,6 +38,6 @@ def encoders(
     confinement = partial(program_confinement, places=places, devices=devices)
     return {
         **{name: plugin(client=client) for name, plugin in others.items()},
-        FFMPEG: FfmpegEncoder(chosen(places, "ffmpeg"), client, Sources(media_root, client, devices), clock, headers, confinement),
+        FFMPEG: FfmpegEncoder(choose(places, "ffmpeg"), client, Sources(media_root, client, devices), clock, headers, confinement),
         HTTP: HttpEncoder(client, clock, headers, permitted),
     }

@@ -17,7 +17,7 @@ from typing import Any, Final
 from domain.configuration.encoder_settings import EncodeSettings
 from domain.media_event.audio_inputs import listed_inputs
 from domain.media_event.values import AudioInput
-from workers.adapters.below_root import NotThere, opened_below
+from workers.adapters.below_root import NotThere, open_below
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, TEST_FPS, Input, exact_rate, pattern_input
 from workers.adapters.encoders.fetched import FetchedStream
@@ -114,9 +114,9 @@ class Sources:
         name = settings.source.file or ""
         if self.media_root is None:
             raise EncoderFailed(f"{_NAME}.file: media are in a bucket here, so an encoder cannot read them.")
-        inspected = _opened(self.media_root, name)
+        inspected = _open_film(self.media_root, name)
         probe = await probe_source(program, confinement=confinement, descriptor=inspected)
-        descriptor = _opened(self.media_root, name)
+        descriptor = _open_film(self.media_root, name)
         loop = ("-stream_loop", "-1") if settings.source.loop else ()
         arguments = (*REALTIME, *loop, *_WHITELIST, "-fd", str(descriptor), "-i", "fd:")
         try:
@@ -216,9 +216,9 @@ def _shape(stream: Mapping[str, Any]) -> float | None:
     return 1 / shape if turned else shape
 
 
-def _opened(root: Path, name: str) -> int:
+def _open_film(root: Path, name: str) -> int:
     """Open a film. Raises `EncoderFailed`."""
     try:
-        return opened_below(root, name)
+        return open_below(root, name)
     except NotThere as fault:
         raise EncoderFailed(f"{_NAME}.file: {fault}.") from None

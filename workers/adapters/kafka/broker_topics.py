@@ -1,4 +1,4 @@
-"""Topics as a broker has them: made, and measured."""
+"""Topics at a broker: their creation, and their measures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _BROKERS_DEFAULT: Final = 1_048_576
 def bounds(
     consumer: KafkaConsumer, partitions: Sequence[TopicPartition]
 ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
-    """The first offset of each partition, and the one after its last. Raises `Unavailable` for a topic that is not ready yet."""
+    """Return the first offset of each partition, and the offset after its last one. Raises `Unavailable` for a topic that is not
+    ready yet."""
     try:
         return consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     except KeyError as missing:
@@ -29,32 +30,32 @@ def bounds(
 
 
 def largest(admin: KafkaAdminClient, names: Collection[str]) -> dict[str, int]:
-    """How many bytes one batch of each topic may have."""
-    asked = [ConfigResource("TOPIC", name, [_LARGEST_BATCH]) for name in names]
+    """Return the size limit of a batch of each topic, in bytes."""
+    resources = [ConfigResource("TOPIC", name, [_LARGEST_BATCH]) for name in names]
     try:
-        found = admin.describe_configs(asked, config_filter="all").get("topic", {})
+        configurations = admin.describe_configs(resources, config_filter="all").get("topic", {})
     except AuthorizationError:
-        found = {}  # a right that the relay can do without
-    return {name: int(found.get(name, {}).get(_LARGEST_BATCH, {}).get("value") or _BROKERS_DEFAULT) for name in names}
+        configurations = {}  # the relay works without this permission
+    return {name: int(configurations.get(name, {}).get(_LARGEST_BATCH, {}).get("value") or _BROKERS_DEFAULT) for name in names}
 
 
 def absent(admin: KafkaAdminClient, names: Collection[str]) -> list[str]:
-    """Those of the topics that do not exist."""
+    """Return the topics that do not exist."""
     return sorted(set(names) - set(admin.list_topics()))
 
 
 def _check_partitions(admin: KafkaAdminClient, names: Sequence[str]) -> None:
-    found = admin.describe_topics(names) if names else ()
-    wrong = {topic["name"]: len(topic["partitions"]) for topic in found if len(topic["partitions"]) < PARTITIONS}
+    topics = admin.describe_topics(names) if names else ()
+    wrong = {topic["name"]: len(topic["partitions"]) for topic in topics if len(topic["partitions"]) < PARTITIONS}
     if wrong:
         counts = ", ".join(f"{name} with {count}" for name, count in wrong.items())
         raise OperatorNeeded(
-            f"topics of Kafka need {PARTITIONS} partitions, and something else made {counts}; delete them: the relay makes them"
+            f"topics of Kafka need {PARTITIONS} partitions, but another program made {counts}; delete them: the relay creates them"
         )
 
 
 def create(admin: KafkaAdminClient, names: Collection[str], *, connection: KafkaConnection) -> None:
-    """Create the topics that do not exist. Raises `OperatorNeeded` for those that something else made with fewer partitions."""
+    """Create the topics that do not exist. Raises `OperatorNeeded` for topics that were created with fewer partitions."""
     missing = absent(admin, names)
     _check_partitions(admin, sorted(set(names) - set(missing)))
     configuration = {_LARGEST_BATCH: str(LARGEST), "cleanup.policy": "delete"}
@@ -66,4 +67,4 @@ def create(admin: KafkaAdminClient, names: Collection[str], *, connection: Kafka
         try:
             admin.create_topics(new, wait_for_metadata=True)
         except TopicAlreadyExistsError as fault:
-            raise Unavailable("another process makes the topics") from fault
+            raise Unavailable("another process is creating the topics") from fault

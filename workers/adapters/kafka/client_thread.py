@@ -1,7 +1,7 @@
 """A thread for the blocking calls of Kafka clients, each with a deadline.
 
-kafka-python blocks, and some of its waits have no limit. A call that is late is given up with its thread and its clients: the
-caller makes fresh ones in a fresh thread. The thread is a daemon, so one that never returns does not keep the process from ending.
+kafka-python blocks, and some of its waits have no limit. A late call is abandoned with its thread and its clients: the caller makes
+new clients in a new thread. The thread is a daemon, so a call that never returns does not keep the process from ending.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from domain.kernel.errors import Unavailable
 
 T = TypeVar("T")
 DEADLINE: Final = 10.0
-"""Seconds that one call may take."""
+"""The time limit for a call, in seconds."""
 
 
 class ClientThread:
@@ -29,7 +29,8 @@ class ClientThread:
         Thread(target=self._work, name=name, daemon=True).start()
 
     async def run(self, act: Callable[[], T], *, seconds: float = DEADLINE) -> T:
-        """The result of a call. Raises `Unavailable` when it takes longer; then the thread must be ended, for it may be stuck."""
+        """Return the result of a call. Raises `Unavailable` when it takes longer; the thread must then be ended, because it may be
+        stuck."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
 
@@ -37,9 +38,9 @@ class ClientThread:
             try:
                 result = act()
             except BaseException as fault:
-                _tell(loop, answer, fault=fault)
+                _set_answer(loop, answer, fault=fault)
             else:
-                _tell(loop, answer, result)
+                _set_answer(loop, answer, result)
 
         self._calls.put(call)
         try:
@@ -49,7 +50,7 @@ class ClientThread:
             raise Unavailable(f"Kafka did not answer within {seconds:.0f} s") from None
 
     def end(self, *last: Callable[[], object]) -> None:
-        """End the thread as soon as its call returns, after last calls; nobody waits for it."""
+        """End the thread when its call returns, after these last calls. This does not wait."""
         for act in last:
             self._calls.put(partial(suppressed, act))
         self._calls.put(None)
@@ -60,15 +61,15 @@ class ClientThread:
 
 
 def suppressed(act: Callable[[], object]) -> None:
-    """For clients that are thrown away: whatever their end raises, nobody can use it."""
+    """Call without exceptions. It is for clients that are thrown away: an exception at their end is of no use."""
     with suppress(Exception):
         act()
 
 
-def _tell(
+def _set_answer(
     loop: asyncio.AbstractEventLoop, answer: asyncio.Future[T], result: T | None = None, fault: BaseException | None = None
 ) -> None:
-    def tell() -> None:
+    def set_answer() -> None:
         if answer.done():
             return
         if fault is not None:
@@ -76,5 +77,5 @@ def _tell(
         else:
             answer.set_result(result)  # type: ignore[arg-type]
 
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(tell)
+    with suppress(RuntimeError):  # the loop is closed: no caller waits any more
+        loop.call_soon_threadsafe(set_answer)

@@ -1,10 +1,10 @@
 """Conversion between events of the log and Kafka records: CloudEvents 1.0, Kafka binding, binary mode.
 
-The value is the JSON of the event, byte for byte as the log holds it. It is empty where the topic does not take a
-record of that size; then `dataref` says where it is. The envelope is in the headers. The key is the id of the
-aggregate. `source` names the log. Extensions: `epoch` (of the log, when the record was sent), `sequence` (the version, of a fixed
-width, so that it sorts as text), `position` (in the log), `after` (the position before the page of the relay with this record; a
-page always holds whole writes), and who caused the event.
+The value is the JSON of the event, byte for byte as in the log. It is empty if the topic does not accept a record of that size;
+`dataref` then contains its address. The envelope is in the headers. The key is the id of the aggregate. `source` names the log.
+Extensions: `epoch` (of the log, when the record was sent), `sequence` (the version, of a fixed width, so that it sorts as text),
+`position` (in the log), `after` (the position before the page of the relay with this record; a page always contains whole writes),
+and the cause of the event.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ CAUSE: Final = {
     "trace_parent": "ce_traceparent",
 }
 Headers = Iterable[tuple[str, bytes | None]]
-"""Of a record that was read. Whoever may write to the topic can have sent them."""
+"""The headers of a record that was read. They may come from anyone who can write to the topic."""
 _DIGITS: Final = re.compile(rb"[0-9]{1,19}")
 _LARGEST: Final = 2**63 - 1
 _FIXED: Final = [("content-type", b"application/json"), ("ce_specversion", b"1.0")]
 
 
 def headers(event: LoggedEvent, *, after: int, origin: Origin) -> list[tuple[str, bytes]]:
-    """The headers of the record of an event, which has no state where that is left out. `after` is the position before its page."""
+    """Return the headers of the record of an event. The state of an event that was too large is empty. `after` is the position
+    before its page."""
     cause: Mapping[str, Any] = from_json(event.metadata)
     return [
         *_FIXED,
@@ -58,17 +59,17 @@ def headers(event: LoggedEvent, *, after: int, origin: Origin) -> list[tuple[str
 
 
 def _time(moment: datetime) -> bytes:
-    """RFC 3339."""
+    """Return the time in the format of RFC 3339."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").encode() + b"Z"
 
 
 def milliseconds(moment: datetime) -> int:
-    """The timestamp of a Kafka record. It never decreases along the log, so an offset can be found by it."""
+    """Return the timestamp of a Kafka record. It never decreases along the log, so an offset can be found by it."""
     return int(moment.timestamp() * 1000)
 
 
 def identity(headers: Headers) -> tuple[int, UUID, Origin]:
-    """The position and id of the event of a record, and where it comes from. Raises KeyError or ValueError for a record of another
+    """Return the position and the id of a record's event, and its origin. Raises KeyError or ValueError for a record of another
     product."""
     values = _values(headers)
     source = values["ce_source"].decode()
@@ -78,9 +79,9 @@ def identity(headers: Headers) -> tuple[int, UUID, Origin]:
     return _number(values["ce_position"]), UUID(values["ce_id"].decode()), origin
 
 
-def logged(headers: Headers, value: bytes | None) -> tuple[LoggedEvent, int]:
-    """The event as the log holds it, but for a state that was left out, and the position before its page. Raises KeyError or
-    ValueError for a record of another product."""
+def logged_event(headers: Headers, value: bytes | None) -> tuple[LoggedEvent, int]:
+    """Return the event as it is in the log, except for a state that was too large, and the position before its page. Raises
+    KeyError or ValueError for a record of another product."""
     if value is None:
         raise ValueError("it has no value")
     values = _values(headers)
@@ -100,12 +101,12 @@ def logged(headers: Headers, value: bytes | None) -> tuple[LoggedEvent, int]:
 
 
 def _values(headers: Headers) -> dict[str, bytes]:
-    """Anybody who may write to the topic can send a header without a value."""
+    """Return the headers without those that have no value. Anyone who can write to the topic can send such headers."""
     return {name: value for name, value in headers if value is not None}
 
 
 def _number(text: bytes) -> int:
-    """A position or the like, as the log can hold it."""
+    """Return a position or another number within the range of the log. Raises ValueError."""
     if not _DIGITS.fullmatch(text) or int(text) > _LARGEST:
-        raise ValueError("it has a number that no log has")
+        raise ValueError("it has a number outside the range of a log")
     return int(text)

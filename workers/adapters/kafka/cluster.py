@@ -10,7 +10,7 @@ from domain.kernel.errors import Unavailable
 from projections.kernel.background_task import OperatorNeeded
 from workers.adapters.kafka.client_thread import ClientThread
 from workers.adapters.kafka.connection import KafkaConnection
-from workers.adapters.kafka.refusals import translated
+from workers.adapters.kafka.refusals import translate_errors
 
 _CHECK: Final = (
     "if the brokers run, check MEDIALEDGER_KAFKA_SECURITY_PROTOCOL, MEDIALEDGER_KAFKA_USERNAME, MEDIALEDGER_KAFKA_PASSWORD and the "
@@ -19,15 +19,15 @@ _CHECK: Final = (
 
 
 async def cluster_id(connection: KafkaConnection) -> str:
-    """The id of the cluster. Raises `Unavailable` when no broker answers."""
+    """Return the id of the cluster. Raises `Unavailable` when no broker answers."""
     thread = ClientThread("kafka cluster")
     try:
-        with translated():
+        with translate_errors():
             return await thread.run(lambda: _ask(connection))
     except Unavailable as fault:
         if connection.security_protocol == "PLAINTEXT" or isinstance(fault, OperatorNeeded):
             raise
-        # kafka-python ends its first contact with a timeout also when it was not let in.
+        # kafka-python also ends its first contact with a timeout when authentication fails.
         raise Unavailable(f"{fault.what}; {_CHECK}") from fault
     finally:
         thread.end()

@@ -1,4 +1,4 @@
-"""How the product's clients reach Kafka, and how it keeps its topics."""
+"""The settings for the connection to Kafka and for the topics of the product."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ BOOTSTRAP_MS: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
-    """`bootstrap` are brokers as host:port, separated by commas. The other fields are Kafka's own names for security settings. The
-    password is never shown. `replication_factor` and `min_in_sync_replicas` are for topics that the relay makes; without them
-    the broker's defaults hold."""
+    """The settings. `bootstrap` lists brokers as host:port, separated by commas. The other fields have Kafka's names for its
+    security settings. The password is never shown. `replication_factor` and `min_in_sync_replicas` apply to topics that the relay
+    creates; None uses the broker's defaults."""
 
     bootstrap: str
     security_protocol: str = "PLAINTEXT"
@@ -28,8 +28,8 @@ class KafkaConnection:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those that every client of kafka-python takes."""
-        given: dict[str, Any] = {
+        """The arguments for any client of kafka-python."""
+        settings: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap.split(","),
             "bootstrap_timeout_ms": BOOTSTRAP_MS,
             "reconnect_backoff_max_ms": 1000,
@@ -39,12 +39,12 @@ class KafkaConnection:
             "ssl_keyfile": _text(self.key_file),
         }
         if self.sasl_mechanism is not None:
-            given |= {
+            settings |= {
                 "sasl_mechanism": self.sasl_mechanism,
                 "sasl_plain_username": self.username,
                 "sasl_plain_password": self.password,
             }
-        return given
+        return settings
 
 
 def _text(path: Path | None) -> str | None:

@@ -1,8 +1,8 @@
 """The feed that reads from Kafka, in the order of the log.
 
-The checkpoint of the relay says how much of the log the topics hold. So the records of all partitions can be merged by position:
-a record is given only after all earlier ones have been read. Partitions are assigned by leases in PostgreSQL, not by a consumer
-group, because the checkpoint and its fencing are in PostgreSQL anyway.
+The checkpoint of the relay is the position up to which the topics contain the log. So the records of all partitions can be merged
+by position: a record is returned only after all earlier ones have been read. Partitions are assigned by leases in PostgreSQL, not
+by a consumer group, because the checkpoint and its fencing are in PostgreSQL anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.client_thread import ClientThread
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
-from workers.adapters.kafka.refusals import translated
+from workers.adapters.kafka.refusals import translate_errors
 from workers.adapters.kafka.topic_reader import HINT_EVERY, MOST_WAITING, TopicReader
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.feed import LIMIT, Batch
@@ -35,12 +35,12 @@ SELECT coalesce(relay.position, 0), coalesce(relay.held_until > clock_timestamp(
 FROM (SELECT ({EPOCH}) AS epoch) AS now LEFT JOIN consumer_shards relay ON relay.consumer = %s
 """
 _CHECK: Final = 5.0
-"""Seconds between two looks at which cluster it is, while no relay fills this one."""
+"""Seconds between two checks which cluster it is, while no relay fills this one."""
 
 
 class KafkaFeed:
-    """Reads from Kafka. `past` reads from the log what the topics no longer hold. `group` is the consumer group whose offsets are
-    committed, so that Kafka's own programs show the lag; nothing in the product reads them."""
+    """Reads from Kafka. `past` reads from the log what the topics no longer contain. `group` is the consumer group whose offsets
+    are committed, so that Kafka's own tools show the lag; the product does not read them."""
 
     reads_log_since: Final = None
 
@@ -72,7 +72,7 @@ class KafkaFeed:
         self._relay = ""
         self._checked = 0.0
         self._past_until = 0
-        """Up to this position the log is read: the topics do not hold all of it any more."""
+        """The position up to which the log is read, because the topics no longer contain all of it."""
 
     async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
         if min(after.values()) < self._past_until:
@@ -90,7 +90,7 @@ class KafkaFeed:
             raise
 
     async def holds(self, after: Mapping[int, int]) -> bool:
-        """Return whether the brokers give what the topics hold, and the topics are filled up to these positions."""
+        """Return True if the brokers return the content of the topics, and the topics are filled up to these positions."""
         try:
             reading, _ = await self._open(after)
             await self._in_thread(reading.poll)
@@ -106,7 +106,7 @@ class KafkaFeed:
         self._give_up()
 
     async def _seek(self, after: Mapping[int, int], limit: int) -> Batch:
-        """Find the position in the topics. Pages that they no longer hold are read from the log."""
+        """Find the position in the topics. Pages that they no longer contain are read from the log."""
         _, complete = await self._open(after)
         start, relayed = min(after.values()), await self._relayed()
         if complete or start >= relayed:
@@ -116,7 +116,7 @@ class KafkaFeed:
         return await self._past.fetch(after, limit=limit)
 
     async def _open(self, after: Mapping[int, int]) -> tuple[TopicReader, bool]:
-        """Return a reader of the topics from these positions on, and whether the topics still hold all records from there."""
+        """Return a reader of the topics from these positions on, and True if the topics still contain all records from there."""
         self._give_up()
         self._relay = relay_name(await cluster_id(self._connection))
         self._checked = time.monotonic()
@@ -131,7 +131,7 @@ class KafkaFeed:
         return [TopicPartition(self._topics.of(kind), number) for kind in sorted(self._kinds) for number in numbers]
 
     async def _relayed(self) -> int:
-        """The position up to which the relay has filled the topics, in the epoch that they are read for."""
+        """Return the position up to which the relay has filled the topics, in the epoch for which they are read."""
         row = await self._database.row(_STANDING, (self._relay,))
         assert row is not None, "there is always an epoch"
         position, filled, epoch = row
@@ -142,14 +142,15 @@ class KafkaFeed:
         return int(position)
 
     async def _check_cluster(self) -> None:
-        """Clients connect again to whatever answers at their address; another cluster has a relay of its own."""
+        """Check that the cluster is the same. Clients reconnect to any cluster at their address, and another cluster has another
+        relay."""
         self._checked = time.monotonic()
         if relay_name(await cluster_id(self._connection)) != self._relay:
-            raise Unavailable("Kafka is another cluster than before")
+            raise Unavailable("Kafka is a different cluster than before")
 
     async def _filled(self, batch: Batch) -> Batch:
-        """With the states that the relay left out. The log has all up to where the topics are filled, so a record that it does not
-        have is not of the relay."""
+        """Return the batch with the states that the relay left out. The log contains everything up to where the topics are filled,
+        so a record that it does not contain was not sent by the relay."""
         lacking = [record.position for record in batch.records if not record.state]
         if not lacking:
             return batch
@@ -159,18 +160,18 @@ class KafkaFeed:
         )
 
     async def _moment(self, position: int) -> int:
-        """When the event at this position was recorded, in milliseconds; no later record is older."""
+        """Return the time at which the event at this position was recorded, in milliseconds; no later record is older."""
         events = await reader.at(self._database, [position]) if position else ()
         return cloud_event.milliseconds(events[0].recorded_at) if events else 0
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
         if self._thread is None:
             self._thread = ClientThread("kafka feed")
-        with translated():
+        with translate_errors():
             return await self._thread.run(act)
 
     def _give_up(self) -> None:
-        """Throw away the clients and their thread, which may be stuck. Nothing is waited for."""
+        """Throw away the clients and their thread, which may be stuck. This does not wait."""
         reading, self._reading = self._reading, None
         thread, self._thread = self._thread, None
         if thread is not None:

@@ -1,4 +1,4 @@
-"""What the topics hold already: read back before anything is sent, so that nothing is sent twice and nothing is left out."""
+"""Records that the topics contain already. They are read back before anything is sent, so that none is sent twice or left out."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ _WAIT_MS: Final = 5000
 
 
 class HeldPositions:
-    """The positions of a partition's records. They are met in their order; from the first that is missing on all are missing, so
-    that what is sent comes after what it follows."""
+    """The positions of the records of each partition. They are looked up in their order. From the first missing position on, all
+    positions count as missing, so that a record is always sent after the ones before it."""
 
     def __init__(self) -> None:
-        self._found: defaultdict[Hashable, array[int]] = defaultdict(lambda: array("q"))
+        self._positions: defaultdict[Hashable, array[int]] = defaultdict(lambda: array("q"))
         self._unsorted: set[Hashable] = set()
 
     def add(self, partition: Hashable, position: int) -> None:
-        """A partition may hold a thousand million records. They lie there in order, but for some that were sent again: then sorting
-        takes several times their memory."""
-        found = self._found[partition]
-        if found and position < found[-1]:
+        """Add a position. A partition may contain a thousand million records. They are in order, except for a few that were sent
+        again: sorting then takes several times their memory."""
+        positions = self._positions[partition]
+        if positions and position < positions[-1]:
             self._unsorted.add(partition)
-        found.append(position)
+        positions.append(position)
 
     def holds(self, partition: Hashable, position: int) -> bool:
-        found = self._found.get(partition)
-        if not found:
+        positions = self._positions.get(partition)
+        if not positions:
             return False
         if partition in self._unsorted:
-            self._found[partition] = found = array("q", sorted(found))
+            self._positions[partition] = positions = array("q", sorted(positions))
             self._unsorted.remove(partition)
-        at = bisect_left(found, position)
-        if at < len(found) and found[at] == position:
+        at = bisect_left(positions, position)
+        if at < len(positions) and positions[at] == position:
             return True
-        del self._found[partition]
+        del self._positions[partition]
         self._unsorted.discard(partition)
         return False
 
 
 class ReadBack:
-    """One reading of all partitions, to the ends that they had at its start. Every method blocks."""
+    """A single reading of all partitions, up to the ends that they had at its start. Every method blocks."""
 
     def __init__(self, connection: KafkaConnection, topics: Collection[str]) -> None:
         self._connection = connection
@@ -73,24 +73,24 @@ class ReadBack:
         )
         begins, ends = bounds(self._consumer, self._partitions)
         filled = [partition for partition in self._partitions if ends[partition] > begins[partition]]
-        found = self._consumer.offsets_for_times(dict.fromkeys(filled, since)) if since and filled else {}
-        starts = {p: begins[p] if not since else found[p].offset if found.get(p) else ends[p] for p in filled}
+        offsets = self._consumer.offsets_for_times(dict.fromkeys(filled, since)) if since and filled else {}
+        starts = {p: begins[p] if not since else offsets[p].offset if offsets.get(p) else ends[p] for p in filled}
         self._ends = {partition: ends[partition] for partition in filled if starts[partition] < ends[partition]}
         self._consumer.assign(list(self._ends))
         for partition in self._ends:
             self._consumer.seek(partition, starts[partition])
 
     def page(self) -> Sequence[BrokerRecord] | None:
-        """The next records; None after the last one. Records of other products are left out."""
+        """Return the next records; None after the last one. Records of other products are skipped."""
         if not self._ends:
             return None
         polled = self._consumer.poll(timeout_ms=_WAIT_MS)
-        left = {partition: end for partition, end in self._ends.items() if self._consumer.position(partition) < end}
-        if not polled and len(left) == len(self._ends):
-            raise Unavailable("Kafka does not give back what its topics hold")
-        for partition in self._ends.keys() - left.keys():
+        unfinished = {partition: end for partition, end in self._ends.items() if self._consumer.position(partition) < end}
+        if not polled and len(unfinished) == len(self._ends):
+            raise Unavailable("Kafka does not return the content of its topics")
+        for partition in self._ends.keys() - unfinished.keys():
             self._consumer.pause(partition)
-        self._ends = left
+        self._ends = unfinished
         page = []
         for partition, records in polled.items():
             for record in records:

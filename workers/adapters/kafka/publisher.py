@@ -1,8 +1,9 @@
 """Publisher to Kafka: a record for every event, written by an idempotent producer.
 
-No partition ever holds a record without those before it. A page is sent in waves, each with at most one batch for a partition, and
-a wave after the one before is acknowledged; the broker appends a batch whole or not at all. What is not acknowledged in time is
-given up with its producer, never a batch for itself. The next attempt reads back what the topics hold.
+No partition ever contains a record without the ones before it. A page is sent in waves, each with at most one batch for a
+partition, and a wave is sent after the one before was acknowledged; the broker appends a batch whole or not at all. When something
+is not acknowledged in time, the producer is thrown away with all its batches, never a single batch. The next attempt reads back
+what the topics contain.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from workers.adapters.kafka.client_thread import ClientThread, suppressed
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.held import HeldPositions, ReadBack
-from workers.adapters.kafka.refusals import translated
+from workers.adapters.kafka.refusals import translate_errors
 from workers.adapters.kafka.topics import LARGEST, Topics
 from workers.relay import BrokerRecord
 
 T = TypeVar("T")
 _PATIENCE: Final = 4.0
-"""Seconds for a wave."""
+"""The time limit for a wave, in seconds."""
 _NEVER_MS: Final = 600_000
 _BATCH: Final = 512 * 1024
-"""Bytes of one batch; a larger record has one of its own."""
+"""The size of a batch in bytes. A larger record is a batch of its own."""
 _ENVELOPE: Final = 1000
-"""Bytes that a record has beside its value and its cause, at most."""
+"""The maximum size of a record in bytes without its value and its cause."""
 
 
 class KafkaPublisher:
@@ -49,26 +50,26 @@ class KafkaPublisher:
         self._names = [topics.of(kind) for kind in kinds]
         self._cluster = cluster
         self.replaced = asyncio.Event()
-        """Set when another cluster answers: the checkpoint of this one does not hold for it."""
+        """Set when another cluster answers, for which the checkpoint of this one is not valid."""
         self._thread: ClientThread | None = None
         self._producer: Any = None
         self._reading: ReadBack | None = None
-        self._held = HeldPositions()
+        self._sent_positions = HeldPositions()
         self._largest: Mapping[str, int] = {}
         self._origin = Origin(UUID(int=0), 0)
 
     async def absent(self) -> Sequence[str]:
-        """The kinds whose topics do not exist."""
+        """Return the kinds whose topics do not exist."""
         await self._check_cluster()
         names = await self._run(self._absent_topics)
         return [kind for kind in self._kinds if self._topics.of(kind) in names]
 
     async def begin(self, origin: Origin) -> None:
-        """Create missing topics, and make a fresh producer."""
+        """Create missing topics, and make a new producer."""
         self._origin = origin
         self._give_up()
         await self._check_cluster()
-        self._held = HeldPositions()
+        self._sent_positions = HeldPositions()
         self._largest = await self._run(self._make_topics)
         self._producer = await self._run(self._make_producer)
 
@@ -82,9 +83,9 @@ class KafkaPublisher:
         self._reading = None
 
     def leave_out(self, records: Iterable[BrokerRecord]) -> None:
-        """Records that need not be sent again."""
+        """Note records that need not be sent again."""
         for record in records:
-            self._held.add(record.partition, record.position)
+            self._sent_positions.add(record.partition, record.position)
 
     async def publish(self, events: Sequence[LoggedEvent], *, after: int) -> None:
         """Send a page that starts after the position `after`, and wait until all of it is acknowledged. Raises `Unavailable`; part
@@ -104,7 +105,7 @@ class KafkaPublisher:
         self._give_up()
 
     def _missing(self, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        return [event for event in events if not self._held.holds(self._place(event), event.position)]
+        return [event for event in events if not self._sent_positions.holds(self._place(event), event.position)]
 
     def _place(self, event: LoggedEvent) -> TopicPartition:
         return TopicPartition(self._topics.of(event.kind), self._topics.partition(event.key))
@@ -113,26 +114,26 @@ class KafkaPublisher:
         if self._thread is None:
             self._thread = ClientThread("kafka publisher")
         try:
-            with translated():
+            with translate_errors():
                 return await self._thread.run(act)
         except BaseException:
             self._give_up()
             raise
 
     def _give_up(self) -> None:
-        """Throw away the clients, with what was not sent, and their thread, which may be stuck. Nothing is waited for."""
+        """Throw away the clients, with everything unsent, and their thread, which may be stuck. This does not wait."""
         producer, self._producer = self._producer, None
         reading, self._reading = self._reading, None
         thread, self._thread = self._thread, None
         if producer is not None:
-            suppressed(producer._sender.force_close)  # `close` flushes before, and raises while records are unsent
+            suppressed(producer._sender.force_close)  # `close` would flush first, and raise while records are unsent
         if thread is not None:
             thread.end(*([partial(producer.close, timeout=0)] if producer else []), *([reading.close] if reading else []))
 
     async def _check_cluster(self) -> None:
         if await cluster_id(self._connection) != self._cluster:
             self.replaced.set()
-            raise Unavailable("Kafka is another cluster than before")
+            raise Unavailable("Kafka is a different cluster than before")
 
     def _absent_topics(self) -> Sequence[str]:
         admin = KafkaAdminClient(**self._connection.arguments, request_timeout_ms=5000)
@@ -157,7 +158,7 @@ class KafkaPublisher:
             linger_ms=_NEVER_MS,  # a wave is sent when it is complete, so that it is one batch for a partition
             batch_size=2 * _BATCH,
             max_request_size=LARGEST,
-            delivery_timeout_ms=2 * _NEVER_MS,  # no batch is given up for itself
+            delivery_timeout_ms=2 * _NEVER_MS,  # batches are never abandoned one by one
             request_timeout_ms=int(_PATIENCE * 750),
             max_block_ms=int(_PATIENCE * 1000),
         )
@@ -182,7 +183,8 @@ class KafkaPublisher:
 
 
 def fitting(event: LoggedEvent, *, most: int) -> LoggedEvent:
-    """The event, without its state where its record may have more than `most` bytes: consumers miss one that the broker refuses."""
+    """Return the event, without its state if its record may have more than `most` bytes: consumers would miss a record that the
+    broker refuses."""
     return event if _size(event) <= min(most, LARGEST) else replace(event, state=b"")
 
 
@@ -193,10 +195,10 @@ def _size(event: LoggedEvent) -> int:
 def waves(
     events: Iterable[LoggedEvent], *, place: Callable[[LoggedEvent], TopicPartition], largest: Mapping[str, int]
 ) -> Sequence[Sequence[LoggedEvent]]:
-    """The events, so that each wave has no more for a partition than one batch holds. `largest` are the bytes of a batch that each
-    topic takes at most: one that is refused for its size would be split, and its parts could arrive without each other."""
+    """Divide the events into waves that have at most one batch for each partition. `largest` is the size limit in bytes for a batch
+    of each topic: a batch that is refused for its size would be split, and only some of its parts might arrive."""
     filled: dict[TopicPartition, tuple[int, int]] = {}
-    found: list[list[LoggedEvent]] = []
+    result: list[list[LoggedEvent]] = []
     for event in events:
         partition = place(event)
         wave, size = filled.get(partition, (0, 0))
@@ -204,7 +206,7 @@ def waves(
         if size and size + more > min(_BATCH, largest[partition.topic]):
             wave, size = wave + 1, 0
         filled[partition] = wave, size + more
-        if wave == len(found):
-            found.append([])
-        found[wave].append(event)
-    return found
+        if wave == len(result):
+            result.append([])
+        result[wave].append(event)
+    return result

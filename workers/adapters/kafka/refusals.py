@@ -1,4 +1,4 @@
-"""What the errors of Kafka mean: try again, an operator is needed, or this record will never be taken."""
+"""The meaning of Kafka's errors: try again, an operator is needed, or the record will never be accepted."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _OF_THE_SET_UP: Final = (
 
 
 class RecordRefused(ValueError):
-    """A record that Kafka will not take, however often it is sent."""
+    """Raised when Kafka will not accept a record, however often it is sent."""
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Errors of Kafka as those of the product."""
+def translate_errors() -> Iterator[None]:
+    """Translate errors of Kafka to those of the product."""
     try:
         yield
     except _OF_THE_RECORD as fault:
-        raise RecordRefused(f"Kafka does not take the record: {_said(fault)}") from fault
+        raise RecordRefused(f"Kafka does not accept the record: {_text(fault)}") from fault
     except _OF_THE_SET_UP as fault:
-        raise OperatorNeeded(f"Kafka refuses: {_said(fault)}; check the settings MEDIALEDGER_KAFKA_… and the broker") from fault
+        raise OperatorNeeded(f"Kafka refuses: {_text(fault)}; check the settings MEDIALEDGER_KAFKA_… and the broker") from fault
     except KafkaError as fault:
         raise Unavailable(f"Kafka does not answer: {type(fault).__name__}") from fault
 
 
-def _said(fault: KafkaError) -> str:
+def _text(fault: KafkaError) -> str:
     return f"{type(fault).__name__}: {fault}"[:300]

@@ -1,4 +1,4 @@
-"""The relay as a worker. It starts again from the beginning of the log when another Kafka cluster answers."""
+"""The worker of the relay. It starts again from the beginning of the log when another Kafka cluster answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.relay import Relay, relay_name
 
 
 class KafkaRelay:
-    """Runs the consumer of the relay. Its name holds the id of the cluster."""
+    """Runs the consumer of the relay. Its name contains the id of the cluster."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class KafkaRelay:
         connection: KafkaConnection,
         topics: Topics,
         kinds: Collection[str],
-        known: Collection[str],
+        existing_kinds: Collection[str],
         member: UUID,
         host: str = "",
         lease: float = LEASE,
@@ -41,7 +41,7 @@ class KafkaRelay:
         self._connection = connection
         self._topics = topics
         self._kinds = kinds
-        self._known = known
+        self._existing_kinds = existing_kinds
         self._member = member
         self._host = host
         self._lease = lease
@@ -66,7 +66,7 @@ class KafkaRelay:
         name = relay_name(cluster)
         leases = ShardLeases(self._database, name, shards=1, member=self._member, host=self._host, lease=self._lease)
         feed = LogFeed(self._database, self._log_watcher, kinds=None, limit=self._limit)
-        handler = Relay(self._database, publisher, name=name, kinds=self._kinds, existing_kinds=self._known)
+        handler = Relay(self._database, publisher, name=name, kinds=self._kinds, existing_kinds=self._existing_kinds)
         consumer = Consumer(self._database, leases, feed=feed, handler=handler)
         await consumer.start()
         try:

@@ -1,4 +1,4 @@
-"""Reads partitions of topics and merges their records by position, for the feed of Kafka."""
+"""Reading of the partitions of topics, for the feed from Kafka. Their records are merged by position."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _SOON: Final = 0.002
 HINT_EVERY: Final = 5.0
 """Seconds between two commits of offsets."""
 MOST_LEFT_OUT: Final = 8
-"""Records of one batch whose states have to be read from the log: each is large."""
+"""Records of a batch whose states have to be read from the log: each of them is large."""
 MOST_WAITING: Final = 64 * 1024 * 1024
-"""Bytes of records that wait for earlier ones. With more, only the partition that the others wait for is read."""
+"""The limit in bytes for records that wait for earlier ones. Above it, only the partition that the others wait for is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class _Waiting:
 
 
 class TopicReader:
-    """One assignment, as long as it lasts. Every method runs in the feed's thread, except `continues` and `take`, between them."""
+    """Reads the topics for one assignment. Every method runs in the feed's thread, except `continues` and `take`, which run between
+    the others."""
 
     def __init__(self, partitions: list[TopicPartition], *, after: Mapping[int, int], shards: int, timeline: Timeline) -> None:
         self._partitions = partitions
@@ -60,15 +61,15 @@ class TopicReader:
         self._hinted = time.monotonic()
         self._consumer: Any = None
         self._ends: Any = None
-        """Requests only the ends of partitions. A broker answers the requests of a connection in order, so on the connection of the
-        other consumer it would wait until there is something to read."""
+        """A consumer that requests only the ends of partitions. A broker answers the requests of a connection in order, so on the
+        connection of the other consumer this request would wait until there is something to read."""
 
     def continues(self, after: Mapping[int, int]) -> bool:
-        """Whether the caller has processed everything that it was given, and has the same shards."""
+        """Return True if the caller has processed everything that was returned to it, and has the same shards."""
         return after.keys() == self._after.keys() and all(max(self._after[s], self._through) == p for s, p in after.items())
 
     def seek(self, connection: KafkaConnection, *, moment: int, group: str | None) -> bool:
-        """Go to the first record that is not older than `moment`. Returns whether the topics still hold all records from there."""
+        """Go to the first record that is not older than `moment`. Return True if the topics still contain all later records."""
         self._group = group
         self._consumer = _consumer(
             connection,
@@ -81,12 +82,12 @@ class TopicReader:
         self._ends = _consumer(connection, group_id=None)
         missing = {partition.topic for partition in self._partitions} - self._consumer.topics()
         if missing:
-            raise Unavailable(f"Kafka does not hold {', '.join(sorted(missing))} yet; the relay makes it")
+            raise Unavailable(f"Kafka has no topic {', '.join(sorted(missing))} yet; the relay creates it")
         self._consumer.assign(self._partitions)
         begins, ends = bounds(self._consumer, self._partitions)
         if moment:
-            found = self._consumer.offsets_for_times(dict.fromkeys(self._partitions, moment))
-            starts = {p: found[p].offset if found.get(p) is not None else ends[p] for p in self._partitions}
+            offsets = self._consumer.offsets_for_times(dict.fromkeys(self._partitions, moment))
+            starts = {p: offsets[p].offset if offsets.get(p) is not None else ends[p] for p in self._partitions}
         else:
             starts = dict(begins)
         for partition, offset in starts.items():
@@ -94,7 +95,7 @@ class TopicReader:
         return all(begins[p] == 0 or starts[p] > begins[p] for p in self._partitions)
 
     def poll(self) -> None:
-        """Read more records; waits a moment if there are none."""
+        """Read more records; wait a moment if there are none."""
         self._hint()
         self._hold_back()
         wait = _SOON if self._waiting else _IDLE
@@ -102,16 +103,16 @@ class TopicReader:
             for record in records:
                 try:
                     position, _, origin = cloud_event.identity(record.headers)
-                    event, after = cloud_event.logged(record.headers, record.value)
+                    event, after = cloud_event.logged_event(record.headers, record.value)
                 except (KeyError, ValueError) as fault:
-                    _log.warning("%s holds a record of another product at %d: %s", partition.topic, record.offset, fault)
+                    _log.warning("%s contains a record of another product at %d: %s", partition.topic, record.offset, fault)
                     continue
                 if self._timeline.holds(position, origin):
                     self._complete[partition] = max(self._complete[partition], after)
                     self._keep(_Waiting(event, partition, record.offset))
 
     def _keep(self, record: _Waiting) -> None:
-        """Keep a record until all earlier ones have been read; one that the relay sent twice is kept once."""
+        """Keep a record until all earlier ones have been read. A record that the relay sent twice is kept once."""
         position = record.event.position
         if position > self._through and position not in self._waiting:
             self._waiting[position] = record
@@ -119,7 +120,7 @@ class TopicReader:
             heapq.heappush(self._order, position)
 
     def _hold_back(self) -> None:
-        """While too much waits, read only the partitions that are the furthest behind."""
+        """Read only the partitions that are the furthest behind, while too much waits."""
         if self._bytes <= self.most_waiting:
             if paused := self._consumer.paused():
                 self._consumer.resume(*paused)
@@ -135,13 +136,14 @@ class TopicReader:
         return [p for p in self._partitions if self._consumer.position(p) < ends[p]]
 
     def through(self, relayed: int) -> int:
-        """The position up to which everything has been read, if the topics hold the log up to `relayed`. A partition that is read
-        to its end counts up to there, another one up to the page of its last record."""
+        """Return the position up to which everything has been read, if the topics contain the log up to `relayed`. A partition that
+        is read to its end counts up to there, any other partition up to the page of its last record."""
         through = min((self._complete[p] for p in self._unfinished()), default=relayed)
         return max(self._through, min(through, relayed))
 
     def take(self, through: int, *, limit: int) -> Batch:
-        """The records up to `through`, by position; about `limit` of them, whole writes. Some may lack their states."""
+        """Return the records up to `through`, by position: about `limit` of them, as whole writes. The states of some may be
+        missing."""
         records: list[LoggedEvent] = []
         left_out = 0
         while self._order and self._order[0] <= through:
@@ -158,7 +160,7 @@ class TopicReader:
         return Batch(records, through)
 
     def _hint(self) -> None:
-        """Commit the offsets of what the caller has processed, now and then. Nobody waits for it, and nothing depends on it."""
+        """Commit the offsets of processed records every few seconds. This does not wait, and nothing depends on it."""
         if self._group is None or time.monotonic() - self._hinted < self.hint_every:
             return
         self._hinted = time.monotonic()

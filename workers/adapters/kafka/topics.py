@@ -9,13 +9,13 @@ from projections.consumers.leases import shard_of
 
 PARTITIONS = 8
 LARGEST = 8 * 1024 * 1024
-"""Bytes of one record: the largest body that the API takes, escaped."""
+"""The size limit of a record in bytes: the largest body that the API accepts, escaped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Names of topics and partitions. The topic of a kind of aggregate is `<prefix>.<kind>`,
-    the group of a consumer `<prefix>.<consumer>`."""
+    """The names of topics and groups. The topic of a kind of aggregate is `<prefix>.<kind>`, the group of a consumer
+    `<prefix>.<consumer>`."""
 
     prefix: str = "medialedger"
 
@@ -23,14 +23,14 @@ class Topics:
         return f"{self.prefix}.{kind}"
 
     def group(self, consumer: str) -> str:
-        """The consumer group whose offsets show how far a consumer is."""
+        """Return the consumer group whose offsets show the progress of a consumer."""
         return f"{self.prefix}.{consumer}"
 
     def partition(self, key: str) -> int:
         return shard_of(key, PARTITIONS)
 
     def partitions(self, shards: Collection[int], *, of: int) -> Sequence[int]:
-        """The partitions of these shards of a consumer that has `of` shards. `of` must divide the number of partitions."""
+        """Return the partitions of these shards of a consumer that has `of` shards. `of` must divide the number of partitions."""
         if PARTITIONS % of:
             raise ValueError(f"a consumer of Kafka has 1, 2, 4 or {PARTITIONS} shards, not {of}")
         return [partition for partition in range(PARTITIONS) if partition % of in shards]

@@ -1,4 +1,5 @@
-"""The requests of one look at a publishing point: bounded in time and size, and none to a host that has not answered already."""
+"""The requests of one check of a publishing point. They are limited in time and size, and none is sent to a host that has not
+answered before."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from domain.kernel.urls import origin
 from workers.ports import NO_HEADERS, Outbound, OutboundFailed, OutboundRefused, PointSilent
 
 SECONDS: Final = 3.0
-"""How long one strategy may take, from the name of the host to the last byte."""
+"""The time limit for one strategy in seconds, from resolving the host to the last byte."""
 SECONDS_OF_ALL: Final = 5.0
-"""After which no further request of the same look begins. No longer than the lease of a prober: one that was frozen until after its
-lease asks nothing more."""
+"""Seconds after which no further request of the same check begins. It is not longer than the lease of a prober: a prober that was
+frozen until after its lease sends nothing more."""
 LARGEST_PAGE: Final = 256 * 1024
 LARGEST_MANIFEST: Final = 1024 * 1024
 _UNREACHABLE: Final = frozenset({"dns", "connect", "tls", "timeout", "closed"})
 
 
 class Asking:
-    """Remembers which hosts could not be reached: several strategies ask the same one, and each would wait in vain."""
+    """Remembers the hosts that could not be reached: several strategies use the same host, and each would wait in vain."""
 
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound
@@ -31,18 +32,18 @@ class Asking:
         self._silent: dict[str, PointSilent] = {}
 
     def begin(self) -> None:
-        """One more strategy."""
+        """Begin one more strategy."""
         self._until = min(monotonic() + SECONDS, self._ends)
 
     async def get(self, url: str, *, most: int = LARGEST_PAGE, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
-        """The body of a whole answer with status 200. Raises `PointSilent`."""
+        """Return the complete body of an answer with status 200. Raises `PointSilent`."""
         where = origin(url)
         if where in self._silent:
             raise self._silent[where]
         address, credentials = _without_user(url)
         seconds = self._until - monotonic()
         if seconds <= 0:
-            raise PointSilent("timeout", "No time was left to ask it.")
+            raise PointSilent("timeout", "No time was left for a request.")
         try:
             reply = await self._outbound.request("GET", address, headers={**credentials, **headers}, seconds=seconds, most=most + 1)
         except OutboundRefused as refusal:
@@ -62,11 +63,11 @@ class Asking:
 
 
 def _without_user(url: str) -> tuple[str, Mapping[str, str]]:
-    """The address, and its user info as a header."""
+    """Return the address without its user info, and a header made of it."""
     try:
         split = urlsplit(url)
     except ValueError:
-        return url, NO_HEADERS  # the client says what is wrong with it
+        return url, NO_HEADERS  # the client reports what is wrong with it
     user, separator, host = split.netloc.rpartition("@")
     if not separator:
         return url, NO_HEADERS

@@ -1,4 +1,4 @@
-"""Pages on which servers tell the state of a publishing point: SMIL with `meta`, and JSON or text."""
+"""Pages on which servers report the state of a publishing point: SMIL with `meta`, and JSON or text."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ _MEMBERS: Final = ("state", "lastupdated", "receivingdata")
 _WORD: Final = re.compile(r"""(?i)["']?\b(state|lastUpdated|receivingData)\b["']?\s*[:=]\s*["']?([^\s"'&;,<>]{1,64})""")
 _TRUTH: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
-"""What JSON can say and no text of the database can hold: NUL, and half of a surrogate pair."""
+"""Characters that JSON can contain and a text in the database cannot: NUL, and half of a surrogate pair."""
 _LONGEST_MARK: Final = 64
 _LATEST_SECOND: Final = 253_402_300_799
-"""Of the year 9999."""
+"""The end of the year 9999."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatePage:
-    """What a page says; "" and None: nothing. `updated` is as it is written there."""
+    """The content of a page; "" and None for missing values. `updated` is copied as it is written there."""
 
     state: str
     updated: str = ""
     receiving: bool | None = None
     newest: datetime | None = None
-    """The latest time of what an archive holds."""
+    """The latest time in the list of an archive."""
 
     @property
     def last_updated(self) -> datetime | None:
-        """The beginning of 1970 means never."""
-        told = self.newest if self.updated == "" else _instant(self.updated)
-        return told if told is not None and told.timestamp() > 0 else None
+        """The time of the last update. The beginning of 1970 means never, and gives None."""
+        moment = self.newest if self.updated == "" else _instant(self.updated)
+        return moment if moment is not None and moment.timestamp() > 0 else None
 
 
 def smil_page(body: bytes) -> StatePage:
-    """What `<meta name="state" content="started"/>` and `updated` say, and the times of clips. Raises `PointSilent`."""
+    """Parse `<meta name="state" content="started"/>`, `updated` and the times of clips. Raises `PointSilent`."""
     try:
         root = parsed_xml(body).getroot()
     except NotXml:
@@ -55,24 +55,24 @@ def smil_page(body: bytes) -> StatePage:
         raise PointSilent("answer", "It answered with XML that has a document type, which is refused.") from None
     if etree.QName(root).localname != "smil":
         raise PointSilent("answer", "It answered with XML that is not SMIL.")
-    told = {str(meta.get("name")).lower(): str(meta.get("content") or "") for meta in root.iter("{*}meta")}
-    return StatePage(_state(told.get("state", "")), _mark(told.get("updated", "")), newest=_newest(root))
+    members = {str(meta.get("name")).lower(): str(meta.get("content") or "") for meta in root.iter("{*}meta")}
+    return StatePage(_state(members.get("state", "")), _mark(members.get("updated", "")), newest=_newest(root))
 
 
 def status_page(body: bytes) -> StatePage:
-    """JSON with `state`, `lastUpdated` and `receivingData`, or a text that gives values to these words. Raises `PointSilent`."""
+    """Parse JSON with `state`, `lastUpdated` and `receivingData`, or a text with values for these words. Raises `PointSilent`."""
     try:
         text = body.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         raise PointSilent("answer", "It answered with something that is not text in UTF-8.") from None
     if text.startswith("<"):
-        raise PointSilent("answer", "It answered with HTML or XML, and not with a status.")
-    told = _members(text)
-    state = _state(_plain(told.get("state")))
+        raise PointSilent("answer", "It answered with HTML or XML instead of a status.")
+    members = _members(text)
+    state = _state(_plain(members.get("state")))
     if not state:
-        raise PointSilent("answer", "Its answer does not say a state.")
-    receiving = _TRUTH.get(_plain(told.get("receivingdata")).lower())
-    return StatePage(state, _mark(_plain(told.get("lastupdated"))), receiving)
+        raise PointSilent("answer", "Its answer contains no state.")
+    receiving = _TRUTH.get(_plain(members.get("receivingdata")).lower())
+    return StatePage(state, _mark(_plain(members.get("lastupdated"))), receiving)
 
 
 def _members(text: str) -> Mapping[str, Any]:
@@ -82,19 +82,19 @@ def _members(text: str) -> Mapping[str, Any]:
         except (ValueError, RecursionError):
             raise PointSilent("answer", "It answered with something that is not JSON.") from None
         return {name.lower(): value for name, value in document.items() if name.lower() in _MEMBERS}
-    return {found[1].lower(): found[2] for found in reversed(list(_WORD.finditer(text)))}
+    return {match[1].lower(): match[2] for match in reversed(list(_WORD.finditer(text)))}
 
 
 def _plain(value: object) -> str:
-    """The text of a value that is no list and no object, without what cannot be stored."""
+    """Return the text of a value, without characters that cannot be stored; empty for a list or an object."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return _UNSTORABLE.sub("", str(value)).strip() if isinstance(value, str | int | float) else ""
 
 
 def _mark(text: str) -> str:
-    """As the page has it, without what no text can be stored with: half a character, and the character 0."""
-    return "".join(one if one.isprintable() else " " for one in text[:_LONGEST_MARK]).strip()
+    """Return the text of the page without characters that cannot be stored: NUL, and half of a surrogate pair."""
+    return "".join(character if character.isprintable() else " " for character in text[:_LONGEST_MARK]).strip()
 
 
 def _state(text: str) -> str:
@@ -105,8 +105,8 @@ def _state(text: str) -> str:
 
 
 def _newest(root: etree._Element) -> datetime | None:
-    """Of the clips that an archive lists, the end of the latest one."""
-    found = [
+    """Return the end of the latest clip in the list of an archive."""
+    moments = [
         moment
         for element in root.iter("{*}video", "{*}audio", "{*}par", "{*}seq", "{*}ref", "{*}textstream")
         for name in _ENDS
@@ -114,11 +114,11 @@ def _newest(root: etree._Element) -> datetime | None:
         and (clock := _WALLCLOCK.fullmatch(value.strip())) is not None
         and (moment := moment_of(clock[1])) is not None
     ]
-    return max(found, default=None)
+    return max(moments, default=None)
 
 
 def _instant(text: str) -> datetime | None:
-    """ISO 8601, or seconds or milliseconds since 1970."""
+    """Parse ISO 8601, or seconds or milliseconds since 1970."""
     try:
         number = float(text)
     except ValueError:

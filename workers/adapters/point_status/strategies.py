@@ -19,7 +19,7 @@ from workers.media.newest import is_playlist, newest_in_mpd, newest_in_playlist,
 from workers.ports import NO_HEADERS, Outbound, PointReport, PointSilent, PointStatus
 
 FRESH: Final = timedelta(seconds=30)
-"""The last segment of a manifest is not further from now, in either direction, while the point has started."""
+"""The largest distance of a manifest's last segment from now, in either direction, at which the point counts as started."""
 KEY_HEADER: Final = "API-KEY"
 _LONGEST: Final = 400
 
@@ -27,7 +27,7 @@ _Ask = Callable[[Asking, WatchedPoint, str | None], Awaitable[PointReport]]
 
 
 def point_status(outbound: Outbound, clock: Clock) -> Mapping[StatusCheckStrategy, PointStatus]:
-    """The adapters, by strategy."""
+    """Return the adapters by strategy."""
     timestamp = _Timestamp(clock)
     asks: dict[StatusCheckStrategy, _Ask] = {
         StatusCheckStrategy.SRVA_ARCHIVE: _Archive(clock).ask,
@@ -45,14 +45,14 @@ def point_status(outbound: Outbound, clock: Clock) -> Mapping[StatusCheckStrateg
 
 
 class NoCheck:
-    """The strategy NONE: nothing is asked, the state is unknown."""
+    """The strategy NONE: nothing is requested, the state is unknown."""
 
     async def ask(self, point: WatchedPoint, *, key: str | None = None, first: StatusCheckStrategy | None = None) -> PointReport:
         return PointReport(StatusCheckStrategy.NONE, UNKNOWN)
 
 
 class Strategies:
-    """Tries strategies in their order; the first that learns a state counts."""
+    """Tries strategies in order; the first one that finds a state counts."""
 
     def __init__(self, outbound: Outbound, asks: Mapping[StatusCheckStrategy, _Ask]) -> None:
         self._outbound = outbound
@@ -60,10 +60,10 @@ class Strategies:
 
     async def ask(self, point: WatchedPoint, *, key: str | None = None, first: StatusCheckStrategy | None = None) -> PointReport:
         if not point.resolved:
-            raise PointSilent("unaskable", "Its address has a placeholder that nothing has filled.")
+            raise PointSilent("unaskable", "Its address contains a placeholder that is not filled.")
         asking = Asking(self._outbound)
         failures: list[tuple[StatusCheckStrategy, PointSilent]] = []
-        for strategy in sorted(self._asks, key=lambda one: one is not first):
+        for strategy in sorted(self._asks, key=lambda candidate: candidate is not first):
             asking.begin()
             try:
                 return await self._asks[strategy](asking, point, key)
@@ -73,7 +73,7 @@ class Strategies:
 
 
 def _together(failures: list[tuple[StatusCheckStrategy, PointSilent]]) -> PointSilent:
-    """Of several failures the one that says most of the point decides the kind."""
+    """Combine several failures. The most informative one about the point decides the kind."""
     if len(failures) == 1:
         return failures[0][1]
     worst = next((silent for _, silent in failures if silent.is_at_fault), failures[0][1])
@@ -86,7 +86,7 @@ def _together(failures: list[tuple[StatusCheckStrategy, PointSilent]]) -> PointS
 
 
 class _Archive:
-    """SRVA_ARCHIVE: `/archive` of the point lists what it has kept. Where it tells no state, the age of the latest clip does."""
+    """SRVA_ARCHIVE: `/archive` of the point lists its recording. If it reports no state, the age of the latest clip decides."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -100,7 +100,7 @@ class _Archive:
 
 
 async def _api(asking: Asking, point: WatchedPoint, key: str | None) -> PointReport:
-    """SRVA_API: the state page of the streaming server's API, with its key; without an API that of the point itself."""
+    """SRVA_API: request the state page of the streaming server's API, with its key; without an API, that of the point itself."""
     if not point.srva_api:
         return _report(StatusCheckStrategy.SRVA_API, smil_page(await asking.get(_below(point.url, "state"))))
     address = split_url(point.srva_api)[0]
@@ -115,15 +115,15 @@ async def _status_php(asking: Asking, point: WatchedPoint, _: str | None) -> Poi
 
 
 def _report(strategy: StatusCheckStrategy, page: StatePage, state: str = "") -> PointReport:
-    said = page.state or state
-    if not said:
-        raise PointSilent("answer", "Its answer does not say a state.")
+    reported_state = page.state or state
+    if not reported_state:
+        raise PointSilent("answer", "Its answer contains no state.")
     mark = page.updated or (iso(page.newest) if page.newest is not None else "")
-    return PointReport(strategy, said, page.last_updated, mark, page.receiving)
+    return PointReport(strategy, reported_state, page.last_updated, mark, page.receiving)
 
 
 class _Timestamp:
-    """SRVC_TIMESTAMP: how old the end of the live manifest is. The time moves while data come."""
+    """SRVC_TIMESTAMP: the age of the end of the live manifest, which advances while data come."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -150,9 +150,9 @@ class _Timestamp:
 
 
 def _manifests(point: WatchedPoint) -> tuple[str, ...]:
-    """What the channel says, else what the kind of the point's address suggests."""
-    if known := tuple(url for url in point.manifests if not has_placeholder(url)):
-        return known
+    """Return the manifests of the channel, or those that the kind of the point's address suggests."""
+    if filled := tuple(url for url in point.manifests if not has_placeholder(url)):
+        return filled
     path = split_url(point.url)[0].lower()
     if path.endswith((".m3u8", ".mpd")):
         return (_http(point.url),)
@@ -165,7 +165,7 @@ def _below(url: str, path: str) -> str:
 
 
 def _http(url: str) -> str:
-    """Raises `PointSilent` for what is not asked over HTTP, such as rtmp."""
+    """Return the URL. Raises `PointSilent` if it is not one of HTTP, such as rtmp."""
     if url.partition("://")[0].lower() not in ("http", "https"):
-        raise PointSilent("unaskable", "Its address is not one of HTTP; the channel says no other that could be asked.")
+        raise PointSilent("unaskable", "Its address is not one of HTTP, and the channel has no other to check.")
     return url

@@ -1,1 +1,1 @@
-"""Those who provide infrastructure: docs/reference/api/provisioning.md."""
+"""Provisioners of infrastructure: docs/reference/api/provisioning.md."""

@@ -1,7 +1,8 @@
-"""Becomes a program while it holds the lock of its workdir: `launch.py LOCK PROGRAM ARGUMENT…`. 75: another process holds it.
+"""Start of a program under the lock of its workdir: `launch.py LOCK PROGRAM ARGUMENT…`. The exit status is 75 if another process
+has the lock.
 
-A POSIX lock belongs to this process, survives exec, ends with the process however that ends, and is not inherited by the processes
-that the program starts. So it tells whether the program lives, whatever became of the worker that started it.
+A POSIX lock belongs to this process, survives exec, ends with the process in every case, and is not inherited by the processes that
+the program starts. So it shows that the program is alive, whatever happened to the worker that started it.
 """
 
 import fcntl
@@ -17,7 +18,7 @@ def become(lock: str, arguments: Sequence[str]) -> None:
     except OSError:
         sys.exit(75)
     os.set_inheritable(descriptor, True)
-    os.execv(arguments[0], list(arguments))  # noqa: S606  # the program that the operator has installed
+    os.execv(arguments[0], list(arguments))  # noqa: S606  # the operator installed the program
 
 
 if __name__ == "__main__":

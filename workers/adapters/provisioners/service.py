@@ -1,7 +1,7 @@
-"""The provisioner of somebody else's service, over HTTP: docs/reference/provisioning-service.md.
+"""The provisioner that uses an external service over HTTP: docs/reference/provisioning-service.md.
 
-The service is told what is to be there, and asked until it is: only the answers to that question count. Each request has a number
-that grows. So a repeated one changes nothing, and one that a frozen worker sends late is refused.
+The service receives the desired state, and is polled until it reaches it: only its answers to these requests count. Each order has
+a growing number. So a repeated order changes nothing, and an order that a frozen worker sends late is refused.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from workers.adapters.provisioners.service_file import Service, ServiceFiles, Se
 from workers.ports import Halt, Outbound, OutboundFailed, OutboundRefused, ProvisionProgress, Reply
 
 MOST: Final = 4 << 20
-"""Bytes of an answer."""
+"""The size limit of an answer in bytes."""
 NUMBER: Final = "X-Run"
 _GONE: Final = (404, 410)
 _OUTDATED: Final = 409
 _LATER: Final = (408, 425, 429)
 _LONGEST: Final = 500
-_MOST_TOLD: Final = 200
+_MOST_REPORTED: Final = 200
 _LEAST: Final = 0.2
-"""Seconds between two questions, however often the service calls back."""
+"""The minimum time in seconds between two requests for the status, however often the service calls back."""
 _INTERRUPTED: Final = "it was interrupted"
 
 T = TypeVar("T")
@@ -41,7 +41,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLimits:
-    """Seconds: of one request, between two questions, for which faults are put up with, between two tries at most, and of a run."""
+    """Limits in seconds. `request`: for a request. `poll`: between two requests for the status. `patience`: how long faults are
+    retried. `pause`: the longest pause between two attempts. `run`: for a run."""
 
     request: float = 15.0
     poll: float = 2.0
@@ -51,7 +52,7 @@ class ServiceLimits:
 
 
 class Answer(Section):
-    """How far the service is. `resources` are all that there are, those that do not work included."""
+    """The progress of the service. `resources` are all existing resources, including those that do not work."""
 
     run: StrictInt
     status: Literal["working", "ended"]
@@ -61,7 +62,8 @@ class Answer(Section):
 
 
 class _Failed(Exception):
-    """It will not be done. One sentence without secrets. `unsent`: the service knows nothing of it."""
+    """Raised when a run failed. The message is one sentence without secrets. `unsent` is True if the order has not reached the
+    service."""
 
     def __init__(self, sentence: str, *, unsent: bool = False) -> None:
         super().__init__(sentence)
@@ -69,7 +71,7 @@ class _Failed(Exception):
 
 
 class _Trouble(Exception):
-    """A fault that may pass."""
+    """Raised for a fault that may be temporary."""
 
     def __init__(self, sentence: str, *, unsent: bool = False) -> None:
         super().__init__(sentence)
@@ -77,11 +79,11 @@ class _Trouble(Exception):
 
 
 class _Halted(Exception):
-    """Something else is wanted meanwhile."""
+    """Raised when the run was halted because the desired state has changed."""
 
 
 class ServiceProvisioner:
-    """`files` say which service a template is, and with which key it is asked."""
+    """The provisioner. `files` maps templates to services and their keys."""
 
     def __init__(self, outbound: Outbound, files: ServiceFiles, *, limits: ServiceLimits | None = None) -> None:
         self._outbound = outbound
@@ -90,12 +92,12 @@ class ServiceProvisioner:
         self._waiting: dict[str, asyncio.Event] = {}
 
     def hurry(self, infrastructure: str) -> None:
-        """The service says that something has changed: ask it soon."""
+        """Request the status soon, because the service reported a change."""
         if (waiting := self._waiting.get(infrastructure)) is not None:
             waiting.set()
 
     def serves(self, desired: Desired) -> bool:
-        """Whether the template of this is a service, or was one when it was made."""
+        """Return True if the template is a service, or was one when the infrastructure was created."""
         return self._files.is_service(desired.template) or self._files.was_asked(desired.key)
 
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
@@ -123,10 +125,10 @@ class ServiceProvisioner:
         return provided
 
     async def plan(self, desired: Desired) -> str:
-        """By what the service says is there now. It is told nothing."""
+        """Return the plan by the service's report of what exists. The service receives no order."""
         try:
             remote = _Remote(self._outbound, self._files.service(desired.template), limits=self._limits)
-            _, answer = await remote.told(_path(desired), number=desired.number)
+            _, answer = await remote.status(_path(desired), number=desired.number)
         except (_Failed, _Trouble, ServiceUnusable) as failure:
             return f"it would fail: {failure}"
         there = list(map(name_of, answer.resources))
@@ -138,11 +140,11 @@ class ServiceProvisioner:
         return ()
 
     async def forget(self, key: str) -> None:
-        """The note that the service was asked is removed as soon as it says that nothing is there."""
+        """Do nothing: the note that the service was ordered is removed when the service reports that nothing exists."""
 
 
 class _Run:
-    """One call for one key."""
+    """A call for one infrastructure key."""
 
     def __init__(
         self, desired: Desired, remote: _Remote, *, progress: ProvisionProgress, halt: Halt, hurried: asyncio.Event
@@ -154,11 +156,11 @@ class _Run:
         self._hurried = hurried
         self._path = _path(desired)
         self._last: Answer | None = None
-        self._told: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
         self._ordered = False
 
     async def provide(self, limits: ServiceLimits) -> Provided:
-        """After every fault, and after a halt, with what the service told last."""
+        """Order the desired state and return the outcome. After a fault or a halt it comes from the service's last report."""
         until = time.monotonic() + limits.run
         try:
             await self._order()
@@ -169,18 +171,18 @@ class _Run:
                     await self._order()
                 await self._next(limits.poll)
         except _Halted:
-            return self._provided(_INTERRUPTED)
+            return self._outcome(_INTERRUPTED)
         except _Failed as failure:
             if self._last is None:
                 raise _Failed(str(failure), unsent=failure.unsent and not self._ordered) from None
-            return self._provided(str(failure))
-        return self._provided(self._remote.plain(answer.reason))
+            return self._outcome(str(failure))
+        return self._outcome(self._remote.plain(answer.reason))
 
     async def _order(self) -> None:
-        """Say what is to be there. A repeated one changes nothing."""
+        """Send the desired state. A repeated order changes nothing."""
         desired = self._desired
         if not desired.resources:
-            await self._asked("DELETE", fine=_GONE)
+            await self._send_order("DELETE", fine=_GONE)
             return
         body = {
             "infrastructureKey": desired.key,
@@ -190,11 +192,11 @@ class _Run:
             "resources": list(desired.resources),
             **self._remote.callback(self._path),
         }
-        await self._asked("PUT", body=json.dumps(body).encode())
+        await self._send_order("PUT", body=json.dumps(body).encode())
 
     async def _status(self) -> Answer | None:
-        """How far it is; None where the service does not know what it was told."""
-        reply, answer = await self._patiently(self._answered)
+        """Return the progress; None if the service does not know the order."""
+        reply, answer = await self._retry(self._request_status)
         if reply.status in _GONE:
             self._last = Answer(run=self._desired.number, status="ended")
             return self._last if not self._desired.resources else None
@@ -204,18 +206,19 @@ class _Run:
         await self._tell(answer.message)
         return answer if answer.run == self._desired.number else None
 
-    async def _answered(self) -> tuple[Reply, Answer]:
-        return await self._remote.told(self._path, number=self._desired.number)
+    async def _request_status(self) -> tuple[Reply, Answer]:
+        return await self._remote.status(self._path, number=self._desired.number)
 
-    async def _asked(self, method: str, *, body: bytes = b"", fine: tuple[int, ...] = ()) -> None:
+    async def _send_order(self, method: str, *, body: bytes = b"", fine: tuple[int, ...] = ()) -> None:
         async def ask() -> Reply:
-            return await self._remote.asked(method, self._path, number=self._desired.number, body=body, fine=fine)
+            return await self._remote.request(method, self._path, number=self._desired.number, body=body, fine=fine)
 
-        await self._patiently(ask)
+        await self._retry(ask)
         self._ordered = True
 
-    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Tries again what may pass. A halt is followed between two requests, each of which has its limit."""
+    async def _retry(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Send a request, and repeat it after temporary faults. A halt takes effect between two requests, each of which has a time
+        limit."""
         limits, since, pause = self._remote.limits, time.monotonic(), self._remote.limits.poll
         unsent = True
         while not self._halt.forbids:
@@ -232,7 +235,7 @@ class _Run:
         raise _Halted
 
     async def _next(self, seconds: float) -> None:
-        """Until the next question: earlier where the service has called back, but not at once."""
+        """Wait until the next request for the status is due: earlier if the service has called back, but not at once."""
         least = min(seconds / 10, _LEAST)
         await self._rest(least)
         with suppress(TimeoutError):
@@ -248,14 +251,14 @@ class _Run:
                 await self._halt.wait()
 
     async def _tell(self, message: str) -> None:
-        """Once, and not without end."""
+        """Report a message once, and not more than `_MOST_TOLD` different ones."""
         text = self._remote.plain(message)
-        if text and text not in self._told and len(self._told) < _MOST_TOLD:
-            self._told[text] = None
+        if text and text not in self._reported and len(self._reported) < _MOST_REPORTED:
+            self._reported[text] = None
             await self._progress.info(text)
 
-    def _provided(self, reason: str) -> Provided:
-        """By what the service told last. While it works anything may be there."""
+    def _outcome(self, reason: str) -> Provided:
+        """Return the outcome from the service's last report. While a run is in progress, any resource may exist."""
         if self._last is None:
             return Provided(left=True, exists=True, reason=reason)
         settled = self._last.status == "ended" and self._last.run == self._desired.number
@@ -269,7 +272,7 @@ class _Run:
         left = not settled or bool(there.keys() - self._desired.names)
         why = reason or (f"{lacking} of {len(self._desired.resources)} resources are not up" if lacking else "")
         return Provided(
-            resources=up, left=left, exists=not settled or bool(there), reason=why or ("resources are left" if left else "")
+            resources=up, left=left, exists=not settled or bool(there), reason=why or ("resources remain" if left else "")
         )
 
 
@@ -285,8 +288,8 @@ class _Remote:
     def callback(self, path: str) -> Mapping[str, str]:
         return {"callbackUrl": self._service.callback_url.rstrip("/") + path} if self._service.callback_url else {}
 
-    async def asked(self, method: str, path: str, *, number: int, body: bytes = b"", fine: tuple[int, ...] = ()) -> Reply:
-        """Raises `_Trouble` and `_Failed`."""
+    async def request(self, method: str, path: str, *, number: int, body: bytes = b"", fine: tuple[int, ...] = ()) -> Reply:
+        """Send a request and return the reply. Raises `_Trouble` and `_Failed`."""
         headers = {"Accept": "application/json", NUMBER: str(number), "Idempotency-Key": f"{path[1:]}/{number}"}
         if self._service.key:
             headers["Authorization"] = f"Bearer {self._service.key}"
@@ -296,49 +299,49 @@ class _Remote:
         try:
             reply = await self._outbound.request(method, url, headers=headers, body=body, seconds=seconds, most=MOST + 1)
         except OutboundRefused as refusal:
-            raise _Failed(self._said(f"cannot be asked: {refusal}"), unsent=True) from None
+            raise _Failed(self._sentence(f"cannot be called: {refusal}"), unsent=True) from None
         except OutboundFailed as fault:
-            raise _Trouble(self._said(f"cannot be asked: {fault}"), unsent=fault.unsent) from None
+            raise _Trouble(self._sentence(f"cannot be reached: {fault}"), unsent=fault.unsent) from None
         if 200 <= reply.status < 300 or reply.status in fine:
             return reply
         raise self._refusal(method, reply)
 
-    async def told(self, path: str, *, number: int) -> tuple[Reply, Answer]:
-        """How far the service says that it is. Where nothing is, that is the end."""
-        reply = await self.asked("GET", path, number=number, fine=_GONE)
+    async def status(self, path: str, *, number: int) -> tuple[Reply, Answer]:
+        """Return the progress that the service reports. If nothing exists there, the run has ended."""
+        reply = await self.request("GET", path, number=number, fine=_GONE)
         return reply, Answer(run=number, status="ended") if reply.status in _GONE else self._answer(reply)
 
     def _answer(self, reply: Reply) -> Answer:
         if len(reply.body) > MOST:
-            raise _Trouble(self._said(f"answers with more than {MOST >> 20} MiB"))
+            raise _Trouble(self._sentence(f"answers with more than {MOST >> 20} MiB"))
         try:
             return checked(Answer, reply.body.decode(), field="answer")
         except UnicodeDecodeError:
-            raise _Trouble(self._said("answers with what is no text")) from None
+            raise _Trouble(self._sentence("answers with data that is not text")) from None
         except Malformed as wrong:
-            raise _Trouble(self._said(f"does not answer as it should: {wrong}")) from None
+            raise _Trouble(self._sentence(f"gives an invalid answer: {wrong}")) from None
 
     def plain(self, text: str) -> str:
-        """What it says, on one line and without its key."""
-        shown = self._service.masked("".join(one if one.isprintable() else " " for one in text[: _LONGEST * 2]))
+        """Return a text of the service on one line, without its key."""
+        shown = self._service.masked("".join(character if character.isprintable() else " " for character in text[: _LONGEST * 2]))
         return " ".join(shown.split())[:_LONGEST]
 
     def _refusal(self, method: str, reply: Reply) -> _Failed | _Trouble:
         if reply.status == _OUTDATED and method != "GET":
-            return _Failed(self._said("has a later request"))
+            return _Failed(self._sentence("has a later request"))
         if 300 <= reply.status < 400:
-            return _Failed(self._said(f"answers with status {reply.status}: it redirects, which is not followed"), unsent=True)
-        said = ""
+            return _Failed(self._sentence(f"answers with status {reply.status}: it redirects, which is not followed"), unsent=True)
+        reason = ""
         with suppress(ValueError, RecursionError):
-            found = json.loads(reply.body)
-            said = found.get("reason", "") if isinstance(found, dict) else ""
-        told = f": {said.rstrip('.')}" if isinstance(said, str) and said else ""
-        sentence = self._said(f"answers with status {reply.status}{told}")
+            answer = json.loads(reply.body)
+            reason = answer.get("reason", "") if isinstance(answer, dict) else ""
+        suffix = f": {reason.rstrip('.')}" if isinstance(reason, str) and reason else ""
+        sentence = self._sentence(f"answers with status {reply.status}{suffix}")
         if reply.status >= 500 or reply.status in _LATER:
             return _Trouble(sentence)
         return _Failed(sentence, unsent=True)
 
-    def _said(self, text: str) -> str:
+    def _sentence(self, text: str) -> str:
         return self.plain(f"the service {self.name!r} {text}").rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""The file `service.json` of a template that is a service of somebody else: its address and keys, which only the operator sets."""
+"""The file `service.json` of a template that is an external service: its address and keys, which only the operator sets."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SHORTEST: Final = 4
 
 
 def name_of_key(infrastructure_key: str) -> str:
-    """What the infrastructure of a key is called in paths."""
+    """Return the name of an infrastructure key in paths."""
     return sha256(infrastructure_key.encode()).hexdigest()[:32]
 
 
 class ServiceUnusable(Exception):
-    """The file is not installed, or not valid. One sentence without secrets."""
+    """Raised when the file is not installed or not valid. The message is one sentence without secrets."""
 
 
 class Service(Section):
-    """`key` is sent to it. It signs its callbacks with `callbackSecret`."""
+    """The content of the file. `key` is sent to the service. The service signs its callbacks with `callbackSecret`."""
 
     name: str = ""
     url: StrictStr
@@ -45,7 +45,7 @@ class Service(Section):
 
     @property
     def signing_key(self) -> bytes:
-        """Empty without one."""
+        """The key of the signatures; empty if there is none."""
         try:
             return b64decode(self.callback_secret.removeprefix("whsec_"), validate=True)
         except ValueError:
@@ -53,8 +53,8 @@ class Service(Section):
 
 
 class ServiceFiles:
-    """`templates` are the operator's. Below `root` it is noted which keys a service was asked for: where its file is taken away,
-    nobody can say any more that nothing is left there."""
+    """The files of services in `templates`, the operator's folder. Notes below `root` record the keys for which a service was given
+    an order: if the file of the service is removed, it can no longer be proved that nothing exists there."""
 
     def __init__(self, templates: Path, *, root: Path) -> None:
         self._templates = templates
@@ -64,18 +64,18 @@ class ServiceFiles:
         return TEMPLATE.fullmatch(template) is not None and (self._templates / template / NAME).is_file()
 
     def service(self, template: str) -> Service:
-        """As the file is now. Raises `ServiceUnusable`."""
+        """Read the file of a service. Raises `ServiceUnusable`."""
         if not self.is_service(template):
             raise ServiceUnusable(f"the service {template!r} is not installed")
         try:
             service = checked(Service, (self._templates / template / NAME).read_text(), field=NAME)
         except (Malformed, UnicodeDecodeError) as wrong:
-            said = str(wrong) if isinstance(wrong, Malformed) else "it is no text"
-            raise ServiceUnusable(f"the file of the service {template!r} is not valid: {said}") from None
+            why = str(wrong) if isinstance(wrong, Malformed) else "it is not text"
+            raise ServiceUnusable(f"the file of the service {template!r} is not valid: {why}") from None
         return service.model_copy(update={"name": template})
 
     def signing_key(self, template: str) -> bytes:
-        """Empty where the service does not sign."""
+        """Return the key of the signatures; empty if the service does not sign."""
         try:
             return self.service(template).signing_key
         except (ServiceUnusable, OSError):

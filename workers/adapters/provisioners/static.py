@@ -1,4 +1,4 @@
-"""The provisioner of static deployments: the resources exist already, and are taken as the profile lists them."""
+"""The provisioner of static deployments: the resources exist already and are used as the profile lists them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workers.ports import Halt, ProvisionProgress
 
 
 class StaticProvisioner:
-    """Makes nothing, and keeps nothing."""
+    """A provisioner that creates and stores nothing."""
 
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         return Provided(resources=list(desired.resources), exists=bool(desired.resources))
@@ -22,4 +22,4 @@ class StaticProvisioner:
         return ()
 
     async def forget(self, key: str) -> None:
-        """Nothing is kept."""
+        """Do nothing, because nothing is stored."""

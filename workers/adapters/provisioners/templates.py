@@ -1,4 +1,4 @@
-"""The provisioner of templates: what the operator has installed is a service of somebody else, or a module of Terraform."""
+"""The provisioner of templates, which are external services or modules of Terraform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from workers.ports import Halt, ProvisionProgress
 
 
 class TemplateProvisioner:
-    """Chooses by what is installed at the time of the run, and by who was asked for the key before."""
+    """Chooses the provisioner by what is installed at the time of the run, and by whether a service was given an order for the key
+    before."""
 
     def __init__(self, terraform: TerraformProvisioner, service: ServiceProvisioner) -> None:
         self._terraform = terraform

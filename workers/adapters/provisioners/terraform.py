@@ -1,7 +1,8 @@
-"""The provisioner of templates: Terraform or OpenTofu, in a directory of its own for each infrastructure key.
+"""The provisioner that runs Terraform or OpenTofu, in a separate directory for each infrastructure key.
 
-Templates are directories that the operator installs; a profile names one and gives it variables. What exists is changed only with
-leave: the plan is read before it is applied, and without leave only what it makes anew is made (`-target`).
+Templates are directories that the operator installs; a profile names a template and its variables. Existing resources are changed
+only with permission: the plan is read before it is applied, and without permission only the creation of new resources is applied
+(`-target`).
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _INTERRUPTED: Final = "it was interrupted"
 
 
 class _Failed(Exception):
-    """A program failed. One sentence without secrets."""
+    """Raised when a program failed. The message is one sentence without secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerraformLimits:
-    """Seconds: of one program, from an interruption until it is killed, and for the lock of the state. `free`: bytes of the disk
-    below which no run begins."""
+    """Limits in seconds. `run`: for a program. `grace`: from an interruption until it is killed. `lock`: for the lock of the state.
+    `free` is the free disk space in bytes below which no run begins."""
 
     run: float = 3600.0
     grace: float = HALT_SECONDS
@@ -51,7 +52,7 @@ class TerraformLimits:
 
 
 class _Collected:
-    """Progress of a plan that nobody follows."""
+    """Collects the progress of a plan."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -61,8 +62,8 @@ class _Collected:
 
 
 class TerraformProvisioner:
-    """`program` is the path of Terraform or OpenTofu; None: found on the usual path. `templates` are the operator's, with a file
-    `environment` of credentials; `root` has the workdirs."""
+    """The provisioner. `program` is the path of Terraform or OpenTofu; None searches the usual path. `templates` is the operator's
+    folder, with a file `environment` of credentials; `root` contains the workdirs."""
 
     def __init__(self, program: Path | None, *, templates: Path, root: Path, limits: TerraformLimits | None = None) -> None:
         self._program = program
@@ -90,12 +91,12 @@ class TerraformProvisioner:
             return True
 
     async def plan(self, desired: Desired) -> str:
-        """In a copy of the workdir, beside whatever works in it."""
-        told = _Collected()
+        """Return the plan, made in a copy of the workdir, so that a run in the workdir is not disturbed."""
+        collected = _Collected()
         aside = Workdir(self._root, desired.key, copy=f".plan-{uuid4()}")
         try:
             await asyncio.to_thread(Workdir(self._root, desired.key).copy_to, aside)
-            run = _Run(self, desired, workdir=aside, progress=told, halt=Halt())
+            run = _Run(self, desired, workdir=aside, progress=collected, halt=Halt())
             planned = await run.plan()
         except _Failed as failure:
             return f"it would fail: {failure}"
@@ -103,7 +104,7 @@ class TerraformProvisioner:
             return f"it would fail: the workdir cannot be used: {fault.strerror or type(fault).__name__}"
         finally:
             await asyncio.to_thread(shutil.rmtree, aside.path, ignore_errors=True)
-        notes = [message for message in told.messages if not message.startswith("plan: ")]
+        notes = [message for message in collected.messages if not message.startswith("plan: ")]
         return "\n".join([*notes, *(f"{change.sign} {change.address}" for change in planned)])
 
     async def local_keys(self) -> Sequence[str]:
@@ -117,22 +118,22 @@ class TerraformProvisioner:
         return self._limits
 
     def program(self) -> str:
-        found = next((path for name in _PROGRAMS if (path := shutil.which(name, path=_PATH))), None)
+        program = next((path for name in _PROGRAMS if (path := shutil.which(name, path=_PATH))), None)
         if self._program is not None:
-            found = str(self._program) if self._program.is_file() else None
-        if found is None:
+            program = str(self._program) if self._program.is_file() else None
+        if program is None:
             raise _Failed("neither terraform nor tofu is installed where the role provisioning runs")
-        return found
+        return program
 
     def template(self, name: str) -> Path | None:
-        """Its directory; None where it is not installed."""
+        """Return the directory of a template; None if it is not installed."""
         if not TEMPLATE.fullmatch(name):
             return None
         path = self._templates / name
         return path if path.is_dir() else None
 
     def credentials(self) -> dict[str, str]:
-        """The file `environment`: lines NAME=VALUE."""
+        """Return the credentials in the file `environment`, which consists of lines NAME=VALUE."""
         try:
             lines = (self._templates / "environment").read_text().splitlines()
         except FileNotFoundError:
@@ -142,12 +143,12 @@ class TerraformProvisioner:
 
 
 def _has_backend(template: Path | None) -> bool:
-    """Whether the state is somewhere else than in the workdir."""
+    """Return True if the state is stored outside of the workdir."""
     return template is not None and (template / BACKEND).is_file()
 
 
 class _Run:
-    """One call for one key."""
+    """A call for one infrastructure key."""
 
     def __init__(
         self,
@@ -166,22 +167,22 @@ class _Run:
         self._program = terraform.program()
         self._secrets = terraform.credentials()
         self._environment = self._variables()
-        self._told = TerraformProgress()
+        self._reported = TerraformProgress()
         self._lock: Sequence[str] = (f"-lock-timeout={terraform.limits.lock}s",)
 
     async def provide(self) -> Provided:
         desired, destroy = self._desired, not self._desired.resources
         template = self._terraform.template(desired.template)
-        known = self._workdir.path.exists()
-        if template is None and not (destroy and known):
+        may_exist = self._workdir.path.exists()
+        if template is None and not (destroy and may_exist):
             raise _Failed(f"the template {desired.template!r} is not installed")
         self._require_state(template)
         self._require_free_settings()
-        known = known or _has_backend(template)
-        if destroy and not known:
+        may_exist = may_exist or _has_backend(template)
+        if destroy and not may_exist:
             return Provided()
         if not await self._alone():
-            return Provided(exists=known, left=known, reason=_INTERRUPTED)
+            return Provided(exists=may_exist, left=may_exist, reason=_INTERRUPTED)
         await asyncio.to_thread(self._workdir.prepare, template)
         self._workdir.begin(self._purpose)
         if (free := free_bytes(self._workdir.path)) < self._terraform.limits.free:
@@ -192,9 +193,9 @@ class _Run:
             await self._initialize()
             if not saved:
                 await self._save_remotely()
-            planned = await self._planned(destroy)
+            planned = await self._plan_changes(destroy)
         except _Failed as failure:
-            state = await self._state() if known else State()
+            state = await self._state() if may_exist else State()
             up, there = state.up(desired.resources, missing=(), complete=False), bool(state.objects) or not saved
             return Provided(resources=up, left=there, exists=there, reason=str(failure))
         reason = await self._apply() if planned else ""
@@ -209,7 +210,7 @@ class _Run:
         return Provided(resources=up, left=left, exists=bool(state.objects), reason=reason)
 
     async def plan(self) -> Sequence[Change]:
-        """What `provide` would do, in a workdir of this call alone."""
+        """Return what `provide` would do, in a workdir of this call alone."""
         template, destroy = self._terraform.template(self._desired.template), not self._desired.resources
         if template is None and not destroy:
             raise _Failed(f"the template {self._desired.template!r} is not installed")
@@ -220,21 +221,21 @@ class _Run:
         await asyncio.to_thread(self._workdir.prepare, template)
         self._lock = ("-lock=false",)
         await self._initialize()
-        return await self._planned(destroy)
+        return await self._plan_changes(destroy)
 
     def _require_free_settings(self) -> None:
-        """A setting of a profile cannot replace what the operator has fixed: it could send the operator's credentials elsewhere.
-        A termination goes on, with the operator's value."""
+        """Refuse settings of a profile that would replace a value that the operator has fixed: they could send the operator's
+        credentials elsewhere. A termination continues, with the operator's value."""
         fixed = sorted(name for name in self._desired.settings if _PREFIX + name.removeprefix(_PREFIX) in self._secrets)
         if fixed and self._desired.resources:
-            raise _Failed(f"the file environment of the templates fixes what the profile sets: {', '.join(fixed)}"[:_LONGEST])
+            raise _Failed(f"the profile sets what the file environment of the templates fixes: {', '.join(fixed)}"[:_LONGEST])
 
     def _require_state(self, template: Path | None) -> None:
-        """Without the state nothing can be terminated, and what is there would be made a second time."""
+        """Refuse to run without the state: nothing could be terminated, and existing resources would be created a second time."""
         if self._desired.made and not self._workdir.path.exists() and not _has_backend(template):
             raise _Failed(
                 f"its state is not on this machine ({platform.node()}): HOME/provision/{self._workdir.name} is missing; run the "
-                "role provisioning where that directory is, or bring it here"
+                "role provisioning where that directory is, or move it here"
             )
 
     @property
@@ -242,8 +243,8 @@ class _Run:
         return json.dumps(sorted(self._desired.names))
 
     async def _alone(self) -> bool:
-        """Wait for a Terraform that an earlier worker left behind. One that works for something else, or does not end within the
-        time of a program, is ended. False: it was halted meanwhile."""
+        """Wait for a Terraform process that an earlier worker left behind. A process with another purpose, or one that exceeds the
+        time limit of a program, is ended. Return False if this run was halted meanwhile."""
         if self._workdir.holder() is None:
             return not self._halt.forbids
         await self._progress.info("waiting for the end of a run that an earlier worker has begun")
@@ -261,28 +262,28 @@ class _Run:
         config = [f"-backend-config={BACKEND}"] if (self._workdir.path / BACKEND).is_file() else []
         await self._call("init", "-input=false", "-no-color", *config)
         if self._workdir.shares_state():
-            raise _Failed(f"the template keeps all states in one place: its backend must be told {{key}} in {BACKEND}")
+            raise _Failed(f"the template stores all states in one place: its backend needs {{key}} in {BACKEND}")
 
     async def _save_remotely(self) -> None:
-        """A state that could not be written to its backend. While that fails, nothing is planned with an earlier one."""
+        """Push a state that could not be written to its backend. While that fails, nothing is planned with an earlier state."""
         await self._call("state", "push", "-no-color", *self._lock, UNSAVED, halt=asyncio.Event())
         self._workdir.forget_unsaved_state()
 
-    async def _planned(self, destroy: bool) -> Sequence[Change]:
-        """The changes of the plan that lies in the workdir then; none: there is nothing to do."""
+    async def _plan_changes(self, destroy: bool) -> Sequence[Change]:
+        """Plan, and return the changes of the plan in the workdir. It is empty if there is nothing to do."""
         options = ["-destroy"] if destroy else []
-        found = await self._plan(options)
-        refused = [change for change in found if not self._may(change, destroy)]
+        planned = await self._plan(options)
+        refused = [change for change in planned if not self._may(change, destroy)]
         if refused:
-            allowed = [change for change in found if self._may(change, destroy)]
+            allowed = [change for change in planned if self._may(change, destroy)]
             names = ", ".join(change.address for change in refused)
-            await self._progress.info(f"left as it is, since updates are not allowed: {names}"[:_LONGEST])
-            found = await self._plan([f"-target={change.address}" for change in allowed]) if allowed else []
-            if any(not self._may(change, destroy) for change in found):
-                raise _Failed(f"what is missing cannot be made without changing {names}"[:_LONGEST])
-        if found:
-            await self._progress.info("plan: " + ", ".join(f"{change.sign} {change.address}" for change in found)[:_LONGEST])
-        return found
+            await self._progress.info(f"unchanged, because updates are not allowed: {names}"[:_LONGEST])
+            planned = await self._plan([f"-target={change.address}" for change in allowed]) if allowed else []
+            if any(not self._may(change, destroy) for change in planned):
+                raise _Failed(f"missing resources cannot be created without changing {names}"[:_LONGEST])
+        if planned:
+            await self._progress.info("plan: " + ", ".join(f"{change.sign} {change.address}" for change in planned)[:_LONGEST])
+        return planned
 
     def _may(self, change: Change, destroy: bool) -> bool:
         return self._desired.allow_updates or change.is_allowed(self._desired.names, destroy=destroy)
@@ -292,7 +293,7 @@ class _Run:
         return changes(json.loads(await self._call("show", "-json", ".plan")))
 
     async def _apply(self) -> str:
-        """Why it failed; empty if it did not."""
+        """Apply the plan and return why that failed; empty if it succeeded."""
         try:
             await self._call("apply", "-input=false", "-no-color", "-json", *self._lock, ".plan", on_line=self._line)
         except _Failed as failure:
@@ -300,44 +301,46 @@ class _Run:
         return ""
 
     async def _state(self) -> State:
-        """Also after an interruption."""
+        """Return the state, even after an interruption."""
         try:
             return State.of(json.loads(await self._call("show", "-json", halt=asyncio.Event())))
         except (ValueError, KeyError) as fault:
-            raise _Failed("terraform show gives no state") from fault
+            raise _Failed("terraform show returned no state") from fault
 
     async def _line(self, text: str) -> None:
-        message = self._told.line(text)
+        message = self._reported.line(text)
         if message:
             await self._progress.info(self._plain(message))
 
     async def _call(self, *arguments: str, on_line: OnLine | None = None, halt: asyncio.Event | None = None) -> str:
-        """What it wrote. Raises `_Failed`."""
-        name, told = arguments[0], self._told
-        running, status = await self._ended(arguments, on_line=on_line, halt=halt)
+        """Run a program and return its output. Raises `_Failed`."""
+        name, reported = arguments[0], self._reported
+        running, status = await self._run_to_end(arguments, on_line=on_line, halt=halt)
         output, wrong = running.output()
         if status == 0:
             return output
         if running.killed:
-            lost = ", ".join(told.under_way) or "nothing that it told of"
-            raise _Failed(f"terraform {name} was killed, since it did not end; in flight were: {lost}"[:_LONGEST])
+            lost = ", ".join(reported.under_way) or "none that it reported"
+            raise _Failed(f"terraform {name} was killed, because it did not end; changes in progress: {lost}"[:_LONGEST])
         if self._halt.is_set() and halt is None:
             raise _Failed(_INTERRUPTED)
         if on_line is None:
             for line in output.splitlines():
-                told.line(line)
-        errors = told.errors or [wrong.strip() or output.strip()]
+                reported.line(line)
+        errors = reported.errors or [wrong.strip() or output.strip()]
         if (lock := lock_in("\n".join(errors))) is not None:
-            raise _Failed(self._plain(f"{lock}; if no Terraform works there any more: {self._unlocking(lock)}"))
+            raise _Failed(self._plain(f"{lock}; if no Terraform uses it any more: {self._unlock_command(lock)}"))
         raise _Failed(self._plain(f"terraform {name} failed: {'; '.join(errors)}"))
 
-    def _unlocking(self, lock: Lock) -> str:
-        """The command of the operator, who alone knows it. We never unlock by force."""
+    def _unlock_command(self, lock: Lock) -> str:
+        """Return the command for the operator, who alone knows whether it is safe. The product never unlocks by force."""
         return f"terraform -chdir=HOME/provision/{self._workdir.path.name} force-unlock {lock.id}"
 
-    async def _ended(self, arguments: Sequence[str], *, on_line: OnLine | None, halt: asyncio.Event | None) -> tuple[Running, int]:
-        """A program that has ended, and its status. An earlier worker may use the workdir for as long as it does not know of its
-        successor."""
+    async def _run_to_end(
+        self, arguments: Sequence[str], *, on_line: OnLine | None, halt: asyncio.Event | None
+    ) -> tuple[Running, int]:
+        """Run a program to its end and return it with its status. An earlier worker may use the workdir for as long as it does not
+        know of its successor."""
         limits = self._terraform.limits
         while True:
             if halt is None and self._halt.forbids:
@@ -349,7 +352,7 @@ class _Run:
                 on_line=on_line,
                 until=halt or self._halt,
             )
-            status = await running.ended(seconds=limits.run, grace=limits.grace)
+            status = await running.wait(seconds=limits.run, grace=limits.grace)
             if status != BUSY:
                 return running, status
             running.output()
@@ -358,15 +361,15 @@ class _Run:
                 await self._alone()
 
     def _plain(self, text: str) -> str:
-        """Without the operator's credentials."""
+        """Return the text without the operator's credentials."""
         for secret in self._secrets.values():
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, MASK)
         return " ".join(without_tokens(text).split())[:_LONGEST]
 
     def _variables(self) -> Mapping[str, str]:
-        """The settings of the profile are variables of the template. The operator's file wins over them, and the resources and the
-        key are ours to say."""
+        """Return the environment of a program. The settings of the profile are variables of the template. The operator's file
+        overrides them, and the product sets the resources and the key."""
         variables: dict[str, str] = {}
         for name, value in self._desired.settings.items():
             bare = name.removeprefix(_PREFIX)

@@ -1,4 +1,4 @@
-"""What Terraform's JSON says: of a plan, of the state, and line by line while it works. Pure."""
+"""Reading of Terraform's JSON: a plan, the state, and the lines of its progress. These functions are pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAINTED: Final = "replace_because_tainted"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a plan does with one object. `index` is its key in a `for_each`."""
+    """The change of one object in a plan. `index` is its key in a `for_each`."""
 
     address: str
     index: object
@@ -31,8 +31,8 @@ class Change:
         return {"create": "+", "update": "~", "delete": "-"}.get("/".join(self.actions), "-/+")
 
     def is_allowed(self, names: frozenset[str], *, destroy: bool) -> bool:
-        """Without leave to change what exists: what is missing is made, what did not come up is made again, and what belongs to a
-        resource that is not desired any more goes."""
+        """Return True if the change needs no permission to update: missing objects are created, tainted objects are created again,
+        and objects of a resource that is no longer desired are deleted."""
         if self.actions == ("create",) or (self.reason == _TAINTED and "create" in self.actions):
             return True
         return self.actions == ("delete",) and (destroy or (isinstance(self.index, str) and self.index not in names))
@@ -40,7 +40,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The lock of a state that another Terraform holds, or has left. `holder`: by whom and since when, where that is told."""
+    """The lock of a state, which another Terraform process has or has left behind. `holder` names its owner and time, if they are
+    reported."""
 
     id: str
     holder: str
@@ -50,29 +51,29 @@ class Lock:
 
 
 def lock_in(errors: str) -> Lock | None:
-    """What the errors of Terraform say of a lock; None where that is not what is wrong."""
-    if (found := _LOCK.search(errors)) is None:
+    """Return the lock in the errors of Terraform; None if the errors are about something else."""
+    if (error := _LOCK.search(errors)) is None:
         return None
-    text = errors[found.end() :]
-    if (other := _LOCKED_BY.search(text)) is not None:  # what follows is then the lock that was asked for
+    text = errors[error.end() :]
+    if (other := _LOCKED_BY.search(text)) is not None:  # the rest of the text is then about the requested lock
         return Lock(other.group(1), "")
-    told = dict(_LOCK_INFO.findall(text))
-    return Lock(told.get("ID", ""), f" by {told.get('Who', 'somebody')} since {told.get('Created', 'an unknown time')}")
+    reported = dict(_LOCK_INFO.findall(text))
+    return Lock(reported.get("ID", ""), f" by {reported.get('Who', 'someone')} since {reported.get('Created', 'an unknown time')}")
 
 
 def changes(plan: Mapping[str, Any]) -> list[Change]:
-    """Of managed objects, without those that stay as they are."""
-    found = []
-    for one in plan.get("resource_changes", ()):
-        actions = tuple(one["change"]["actions"])
-        if one.get("mode") == "managed" and actions not in (("no-op",), ("read",)):
-            found.append(Change(one["address"], one.get("index"), actions, one.get("action_reason") or ""))
-    return found
+    """Return the changes of managed objects, without unchanged ones."""
+    result = []
+    for change in plan.get("resource_changes", ()):
+        actions = tuple(change["change"]["actions"])
+        if change.get("mode") == "managed" and actions not in (("no-op",), ("read",)):
+            result.append(Change(change["address"], change.get("index"), actions, change.get("action_reason") or ""))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`objects` are the addresses of what there is, with the index and whether it is tainted."""
+    """A state. `objects` maps the addresses of existing objects to the index and True if it is tainted."""
 
     objects: Mapping[str, tuple[object, bool]] = field(default_factory=dict)
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -81,25 +82,27 @@ class State:
     def of(cls, shown: Mapping[str, Any]) -> State:
         values = shown.get("values") or {}
         objects = {
-            one["address"]: (one.get("index"), bool(one.get("tainted")))
-            for one in _resources(values.get("root_module") or {})
-            if one.get("mode") == "managed"
+            resource["address"]: (resource.get("index"), bool(resource.get("tainted")))
+            for resource in _resources(values.get("root_module") or {})
+            if resource.get("mode") == "managed"
         }
-        outputs = {name: one.get("value") for name, one in (values.get("outputs") or {}).items() if not one.get("sensitive")}
+        outputs = {
+            name: output.get("value") for name, output in (values.get("outputs") or {}).items() if not output.get("sensitive")
+        }
         return cls(objects, outputs)
 
     def up(self, wanted: Sequence[dict[str, Any]], *, missing: Iterable[Change], complete: bool) -> list[dict[str, Any]]:
-        """The resources that are up, each with what the output `resources` says of it. A resource is up if all objects with its
-        name as their index are there and none is tainted. One that no object is named after is up after a run without a fault."""
+        """Return the resources that are up, each with its member of the output `resources`. A resource is up if all objects with
+        its name as their index exist and none is tainted. A resource without such objects is up after a run without a fault."""
         lacking = {change.index for change in missing if change.address not in self.objects}
-        told, found = _by_name(self.outputs.get("resources")), []
+        reported, running = _by_name(self.outputs.get("resources")), []
         for resource in wanted:
             name = name_of(resource)
             tainted = [taint for index, taint in self.objects.values() if index == name]
             is_up = name not in lacking and (not any(tainted) if tainted else complete)
             if is_up:
-                found.append(merge_reported(resource, told.get(name, {})))
-        return found
+                running.append(merge_reported(resource, reported.get(name, {})))
+        return running
 
 
 def _resources(module: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
@@ -109,40 +112,40 @@ def _resources(module: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _by_name(output: object) -> dict[str, dict[str, Any]]:
-    """An object of objects by name, or an array of objects with names."""
+    """Return the members of an object of objects, or an array of named objects, by their names."""
     if isinstance(output, dict):
-        return {name: told for name, told in output.items() if isinstance(told, dict)}
+        return {name: resource for name, resource in output.items() if isinstance(resource, dict)}
     if isinstance(output, list):
-        return {name_of(told): told for told in output if isinstance(told, dict)}
+        return {name_of(resource): resource for resource in output if isinstance(resource, dict)}
     return {}
 
 
 class TerraformProgress:
-    """What Terraform told while it worked: what began and did not end, and its errors."""
+    """The progress that Terraform reports: changes that have begun and not ended, and errors."""
 
     def __init__(self) -> None:
         self.under_way: dict[str, None] = {}
         self.errors: list[str] = []
 
     def line(self, text: str) -> str | None:
-        """What is worth an entry in the log store."""
+        """Process a line. Return its message if it belongs into the log store."""
         try:
-            told = json.loads(text)
+            message = json.loads(text)
         except ValueError:
             return None
-        if not isinstance(told, dict):
+        if not isinstance(message, dict):
             return None
-        kind, address = told.get("type"), ((told.get("hook") or {}).get("resource") or {}).get("addr", "")
+        kind, address = message.get("type"), ((message.get("hook") or {}).get("resource") or {}).get("addr", "")
         match kind:
             case "apply_start":
                 self.under_way[address] = None
             case "apply_complete":
                 self.under_way.pop(address, None)
-                return str(told.get("@message", ""))
-            case "apply_errored":  # what is there of it is in the state at the end of the program
-                return str(told.get("@message", ""))
-            case "diagnostic" if told.get("@level") == "error":
-                found = told.get("diagnostic") or {}
-                where = f"{found['address']}: " if found.get("address") else ""
-                self.errors.append(f"{where}{found.get('summary', '')}: {found.get('detail', '')}".strip().rstrip(":"))
+                return str(message.get("@message", ""))
+            case "apply_errored":  # what exists of it is in the state at the end of the program
+                return str(message.get("@message", ""))
+            case "diagnostic" if message.get("@level") == "error":
+                diagnostic = message.get("diagnostic") or {}
+                where = f"{diagnostic['address']}: " if diagnostic.get("address") else ""
+                self.errors.append(f"{where}{diagnostic.get('summary', '')}: {diagnostic.get('detail', '')}".strip().rstrip(":"))
         return None

@@ -1,4 +1,4 @@
-"""The directory of one infrastructure key: a copy of its template, its state, and the lock of the program that works there."""
+"""The directory of one infrastructure key: a copy of its template, its state, and the lock of the program that runs there."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ _FLOCK: Final = "hhqqi"
 _POLL: Final = 0.1
 _AFTER_KILL: Final = 5.0
 BACKEND: Final = "backend.tfbackend"
-"""Says where a remote backend keeps the state. `{key}` in it stands for the name of the workdir."""
+"""The file that configures a remote backend for the state. `{key}` in it is replaced by the name of the workdir."""
 TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
-"""Names of templates."""
+"""The form of names of templates."""
 _RESERVE: Final = MIB
-"""Bytes, at least: of the space for a state that cannot be written where it belongs."""
+"""The minimum space in bytes that is reserved for a state that cannot be written to its place."""
 _STATE: Final = "terraform.tfstate"
 UNSAVED: Final = "errored.tfstate"
-"""Terraform writes the state here when it cannot write it where it belongs."""
+"""The file in which Terraform saves the state when it cannot write it to its place."""
 _KEEP_SIZE: Final = 1
 BUSY: Final = 75
-"""The exit status where another process holds the lock."""
+"""The exit status if another process has the lock."""
 _GONE: Final = ".gone-"
 _NAME: Final = re.compile(r"[0-9a-f]{32}")
 OnLine = Callable[[str], Awaitable[None]]
 
 
 class Workdir:
-    """`key` names it by its hash, so that no text of a profile becomes a path. `copy` is what a copy beside it has in its name."""
+    """A workdir. Its name is the hash of `key`, so that no text of a profile becomes a path. `copy` is the suffix for the name of a
+    copy."""
 
     def __init__(self, root: Path, key: str, *, copy: str = "") -> None:
         self.name = sha256(key.encode()).hexdigest()[:32]
@@ -55,15 +56,15 @@ class Workdir:
         self._lock = self.path / ".lock"
 
     def prepare(self, template: Path | None) -> None:
-        """With the files of the template as they are now; None: as they were."""
+        """Update the files of the template; None keeps them as they were."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.path / ".key").write_text(self._key)
-        for left in (*self.path.glob(".*.out"), *self.path.glob(".*.err")):
-            left.unlink(missing_ok=True)
+        for output in (*self.path.glob(".*.out"), *self.path.glob(".*.err")):
+            output.unlink(missing_ok=True)
         if template is None:
             return
         wanted = {path.name for path in template.iterdir()}
-        for old in self._copied() - wanted:
+        for old in self._template_files() - wanted:
             with suppress(FileNotFoundError):
                 (self.path / old).unlink()
         for path in template.iterdir():
@@ -77,7 +78,7 @@ class Workdir:
         (self.path / ".copied").write_text(json.dumps(sorted(path.name for path in template.iterdir() if path.is_file())))
 
     def copy_to(self, other: Workdir) -> None:
-        """Nothing, where there is none yet."""
+        """Copy the workdir, if it exists."""
         if self.path.exists():
             shutil.copytree(
                 self.path,
@@ -87,8 +88,8 @@ class Workdir:
             )
 
     def reserve(self) -> None:
-        """Space for the state, in the file that Terraform turns to on a full disk: blocks beyond the end of a file go to what is
-        written into it. Raises `OSError` where there is none."""
+        """Reserve space for the state, in the file that Terraform uses on a full disk: blocks beyond the end of a file are used by
+        what is written into it. Raises `OSError` if there is no space."""
         state = self._state()
         size = max(_RESERVE, 2 * state.stat().st_size if state.is_file() else 0)
         with (self.path / UNSAVED).open("ab") as file:
@@ -96,15 +97,15 @@ class Workdir:
 
     @property
     def has_unsaved_state(self) -> bool:
-        """Whether Terraform could not write its last state where it belongs."""
+        """True if Terraform could not write its last state to its place."""
         try:
             return (self.path / UNSAVED).stat().st_size > 0
         except FileNotFoundError:
             return False
 
     def save_state(self) -> bool:
-        """Put an unsaved state where it belongs: over what is left of the one before, without further space. False: it belongs to a
-        remote backend."""
+        """Move an unsaved state to its place, over the previous one, without further space. Return False if it belongs to a remote
+        backend."""
         if not self.has_unsaved_state:
             return True
         if self._backend()[0] not in (None, "local"):
@@ -113,27 +114,27 @@ class Workdir:
         return True
 
     def forget_unsaved_state(self) -> None:
-        """After a remote backend has it."""
+        """Remove an unsaved state that the remote backend has received."""
         (self.path / UNSAVED).unlink()
         self.reserve()
 
-    def _copied(self) -> set[str]:
+    def _template_files(self) -> set[str]:
         try:
             return set(json.loads((self.path / ".copied").read_text()))
         except (FileNotFoundError, ValueError):
             return set()
 
     def shares_state(self) -> bool:
-        """Whether the backend, as it was initialized, keeps the state in a place that is not this key's own."""
+        """Return True if the backend, as it was initialized, stores the state in a place that other keys use, too."""
         kind, config = self._backend()
         if kind is None:
-            return False  # the state lies in the workdir
+            return False  # the state is in the workdir
         if kind == "local":
             return not (self.path / (config.get("path") or "")).resolve().is_relative_to(self.path.resolve())
         return self.name not in json.dumps(config)
 
     def _backend(self) -> tuple[str | None, dict[str, Any]]:
-        """As it was initialized: its type, None without one, and its configuration."""
+        """Return the type of the initialized backend, None without one, and its configuration."""
         try:
             backend = json.loads((self.path / ".terraform" / "terraform.tfstate").read_text())["backend"]
             return backend["type"], backend["config"] or {}
@@ -141,13 +142,13 @@ class Workdir:
             return None, {}
 
     def _state(self) -> Path:
-        """The file of a state that is kept here."""
+        """Return the file of a state that is stored here."""
         kind, config = self._backend()
         return self.path / ((config.get("path") if kind == "local" else None) or _STATE)
 
     @property
     def purpose(self) -> str:
-        """What the last run was for."""
+        """The purpose of the last run."""
         try:
             return (self.path / ".purpose").read_text()
         except FileNotFoundError:
@@ -157,7 +158,7 @@ class Workdir:
         (self.path / ".purpose").write_text(purpose)
 
     def holder(self) -> int | None:
-        """The process of the program that works there; None where there is none."""
+        """Return the process that has the lock; None if there is none."""
         try:
             descriptor = os.open(self._lock, os.O_RDWR)
         except FileNotFoundError:
@@ -170,28 +171,30 @@ class Workdir:
         return None if kind == fcntl.F_UNLCK else pid
 
     def signal_holder(self, number: signal.Signals) -> None:
-        """SIGKILL goes to its whole group. The kernel has no positive number for a process of another machine or container."""
+        """Send a signal to the process that has the lock; SIGKILL goes to its whole group. The kernel has no positive number for a
+        process of another machine or container."""
         process = self.holder()
         if process is not None and process > 0:
             with suppress(ProcessLookupError, PermissionError):
                 (os.killpg if number is signal.SIGKILL else os.kill)(process, number)
 
     def remove(self) -> None:
-        """Unless a program works there, or the state that it has is not empty."""
+        """Remove the workdir, unless a program runs there or its state is not empty."""
         gone = self.path.with_name(f"{self.name}{_GONE}{uuid4().hex[:8]}")
         if self.path.exists() and self.holder() is None and self._has_no_objects():
             self.path.rename(gone)
             if Workdir(self.path.parent, self._key, copy=gone.name.removeprefix(self.name)).holder() is not None:
-                gone.rename(self.path)  # somebody has begun there in this moment
-        for left in self.path.parent.glob(f"*{_GONE}*"):
-            shutil.rmtree(left, ignore_errors=True)
+                gone.rename(self.path)  # another program has begun there at this moment
+        for removed in self.path.parent.glob(f"*{_GONE}*"):
+            shutil.rmtree(removed, ignore_errors=True)
 
     def _has_no_objects(self) -> bool:
-        """Of a state that is here; one of a remote backend is kept there, but for what Terraform could not write to it."""
+        """Return True if the state here is empty. The state of a remote backend is stored there, except what Terraform could not
+        write to it."""
         if self.has_unsaved_state:
             return False
         try:
-            return not any(one.get("mode") == "managed" for one in json.loads(self._state().read_text())["resources"])
+            return not any(resource.get("mode") == "managed" for resource in json.loads(self._state().read_text())["resources"])
         except FileNotFoundError:
             return True
         except (ValueError, KeyError, TypeError, AttributeError, OSError):
@@ -206,8 +209,8 @@ class Workdir:
         until: asyncio.Event,
         on_line: OnLine | None = None,
     ) -> Running:
-        """Start a program. Its output goes to files: it goes on, and ends well, where this process does not."""
-        out = self.path / f".{name}.{uuid4().hex[:8]}.out"  # another process may begin the same
+        """Start a program. Its output goes to files, so the program continues and ends properly if this process dies."""
+        out = self.path / f".{name}.{uuid4().hex[:8]}.out"  # another process may begin the same command
         with out.open("wb") as output, out.with_suffix(".err").open("wb") as errors:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(_LAUNCH), str(self._lock), *arguments),
@@ -222,7 +225,7 @@ class Workdir:
 
 
 def _allocate(descriptor: int, size: int) -> None:
-    """Blocks of the disk, without a change of the file's size. A system or file system that cannot do that reserves none."""
+    """Allocate blocks of the disk without changing the file's size. Without this function nothing is reserved."""
     fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
     if fallocate is None or fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
         return
@@ -231,22 +234,22 @@ def _allocate(descriptor: int, size: int) -> None:
 
 
 def keys_below(root: Path) -> Sequence[str]:
-    """The keys that have a workdir there."""
+    """Return the keys that have a workdir in this folder."""
     if not root.is_dir():
         return []
     return [(path / ".key").read_text() for path in root.iterdir() if _NAME.fullmatch(path.name) and (path / ".key").is_file()]
 
 
 class Ending:
-    """The kind end of a program, by the clock: after `seconds` an interruption, once, since Terraform takes a second one for an
-    order to stop at once; `grace` seconds later SIGKILL."""
+    """The schedule for ending a program: after `seconds` it is interrupted, once, because Terraform stops at once after a second
+    interruption; `grace` seconds later it is killed."""
 
     def __init__(self, *, seconds: float, grace: float) -> None:
         self._steps = [(time.monotonic() + seconds, signal.SIGINT), (time.monotonic() + seconds + grace, signal.SIGKILL)]
         self._over = time.monotonic() + seconds + grace + _AFTER_KILL
 
     def due(self) -> signal.Signals | None:
-        """The signal whose time has come, once."""
+        """Return each signal once, when it is due."""
         if not self._steps or time.monotonic() < self._steps[0][0]:
             return None
         return self._steps.pop(0)[1]
@@ -257,7 +260,7 @@ class Ending:
 
 
 class Running:
-    """A program that runs. `until`: when it is set the program is interrupted, which it may take a while to follow."""
+    """A running program. It is interrupted when `until` is set, which takes it a while to follow."""
 
     def __init__(
         self,
@@ -274,8 +277,9 @@ class Running:
         self._read = 0
         self.killed = False
 
-    async def ended(self, *, seconds: float, grace: float) -> int:
-        """Its exit status. After `seconds` it is interrupted, and `grace` seconds after an interruption killed."""
+    async def wait(self, *, seconds: float, grace: float) -> int:
+        """Wait for the end and return the exit status. The program is interrupted after `seconds`, and killed `grace` seconds after
+        an interruption."""
         clock = asyncio.get_running_loop().time
         due, interrupted = clock() + seconds, float("inf")
         waiting = start_task(self._process.wait(), what="provisioning programs")
@@ -294,7 +298,7 @@ class Running:
         return waiting.result()
 
     def output(self) -> tuple[str, str]:
-        """What it wrote, and its errors. Once: both files are gone then."""
+        """Return the output and the errors. This works once, since it removes both files."""
         texts = []
         for path in (self._out, self._out.with_suffix(".err")):
             texts.append(path.read_text(errors="replace"))
@@ -302,7 +306,7 @@ class Running:
         return texts[0], texts[1]
 
     async def _follow(self) -> None:
-        """The lines since the last time."""
+        """Process the lines since the last call."""
         if self._on_line is None:
             return
         with self._out.open("rb") as output:

@@ -1,1 +1,1 @@
-"""Pushing of live streams: from HLS to RTMP, without encoding them anew."""
+"""Pushes of live streams from HLS to RTMP, without encoding them again."""

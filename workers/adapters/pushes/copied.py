@@ -1,4 +1,4 @@
-"""ffmpeg that copies a stream into tracks of CMAF: it reads what is fetched for it, and writes to pipes."""
+"""Copying of a stream into CMAF tracks by ffmpeg, which reads what is fetched for it and writes to pipes."""
 
 from __future__ import annotations
 
@@ -28,27 +28,30 @@ from workers.ports import EncoderFailed
 from workers.push_ports import PushFailed
 
 _BEGIN: Final = 20.0
-"""Seconds within which the headers of all tracks come."""
+"""Seconds within which the headers of all tracks must come."""
 _MP4: Final = ("-f", "mp4", "-movflags", "+cmaf+delay_moov+frag_keyframe", "-frag_duration", "500000")
 _MOST_WAITING: Final = 240
-"""Fragments of a track, two minutes of media, that wait for a target that takes them slower than they are shown."""
+"""The limit of fragments of a track, two minutes of media, that wait for a target that accepts them more slowly than they are
+shown."""
 _MOST_BYTES: Final = 96 * 1024 * 1024
-"""Of both."""
+"""The limit of the waiting fragments of both tracks, in bytes."""
 _AAC: Final = ("-bsf:a", "aac_adtstoasc")
 Put = Callable[[Queued], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Copying:
-    """`program` is ffmpeg, None where there is none. `confinement`: what it gives up; may raise `AccountError`."""
+    """Starts copies. `program` is ffmpeg, None if it is not installed. `confinement` returns the restrictions of its process, and
+    may raise `AccountError`."""
 
     program: Path | None
     confinement: Callable[[Path], Confinement]
 
-    async def started(self, client: GuardedClient, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
-        """Its tracks are known. Raises `PushFailed`, and as `FetchedStream` does."""
+    async def start(self, client: GuardedClient, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
+        """Start a copy and return it when its tracks are known. Raises `PushFailed`, `NotRead`, `OutboundRefused` or
+        `OutboundFailed`."""
         if self.program is None:
-            raise PushFailed("source", "The segments of the stream are not CMAF, and no ffmpeg takes them apart here.")
+            raise PushFailed("source", "The segments of the stream are not CMAF, and there is no ffmpeg to split them.")
         fetched = FetchedStream(client, url)
         try:
             program, confinement = self.program, await self._confinement(self.program)
@@ -63,10 +66,10 @@ class Copying:
             raise
         try:
             async with asyncio.timeout(_BEGIN):
-                await copy.known()
+                await copy.wait_for_tracks()
         except TimeoutError:
             await copy.end()
-            raise NotRead("ffmpeg makes nothing of it.") from None
+            raise NotRead("ffmpeg produced no tracks from it.") from None
         except BaseException:
             await copy.end()
             raise
@@ -76,7 +79,7 @@ class Copying:
         try:
             return await asyncio.to_thread(self.confinement, program)
         except (AccountError, OSError):
-            raise EncoderFailed("the account of encoders cannot be used.") from None
+            raise EncoderFailed("the system account of the encoders cannot be used.") from None
 
 
 @dataclass
@@ -91,7 +94,7 @@ class _Output:
     waiting: list[Queued] = field(default_factory=list)
 
     def take(self, piece: bytes) -> None:
-        """Raises `Unreadable`."""
+        """Process a piece of the pipe. Raises `Unreadable`."""
         for kind, box in self.boxes.feed(piece):
             if self.feed is not None:
                 self.waiting += self.feed.feed(box)
@@ -103,7 +106,7 @@ class _Output:
 
 
 class _Sounds:
-    """Looks for changes of one sound in a transport stream, piece by piece."""
+    """Detects changes of one sound in a transport stream, piece by piece."""
 
     def __init__(self, place: int) -> None:
         self._name = f"a{place}"
@@ -122,7 +125,7 @@ class _Sounds:
 
 
 class Copy:
-    """A process that copies."""
+    """A process that copies a stream."""
 
     def __init__(self, fetched: FetchedStream, plans: Sequence[TrackPlan]) -> None:
         self._fetched = fetched
@@ -143,7 +146,7 @@ class Copy:
         pipes = Pipes()
         command = [str(program), "-hide_banner", "-loglevel", "level+warning", "-protocol_whitelist", "fd,pipe", "-i", "pipe:0"]
         for output, source in zip(self._outputs, ("0:v:0", f"0:a:{place}"), strict=False):
-            pipe = pipes.open(self._taking(output))
+            pipe = pipes.open(self._receiver(output))
             command += ["-map", source, "-c", "copy", *(() if output.plan.video else _AAC), *_MP4, pipe]
         try:
             self._process = await EncodeProcess.start(command, pipes=pipes, confinement=confinement, feeds=True)
@@ -151,53 +154,54 @@ class Copy:
             raise EncoderFailed(f"ffmpeg cannot be started: {fault.strerror or type(fault).__name__}.") from None
         assert self._process.input is not None
         self._tasks = [
-            start_task(self._fed(self._process), what="source of a push"),
-            start_task(self._until_end(self._process), what="end of a copy"),
+            start_task(self._feed(self._process), what="source of a push"),
+            start_task(self._watch_end(self._process), what="end of a copy"),
         ]
 
-    def _taking(self, output: _Output) -> Callable[[bytes], None]:
+    def _receiver(self, output: _Output) -> Callable[[bytes], None]:
         def take(piece: bytes) -> None:
             try:
                 if not self._over:
                     output.take(piece)
             except Unreadable as fault:
                 self._why, self._over = f"{fault}.", True
-            waiting = sum(each.weight for one in self._outputs for each in one.waiting)
+            waiting = sum(each.weight for output_with_media in self._outputs for each in output_with_media.waiting)
             if len(output.waiting) > _MOST_WAITING or waiting > _MOST_BYTES:
-                self._why, self._over = "its target takes it too slowly.", True
+                self._why, self._over = "its target accepts it too slowly.", True
             self._more.set()
 
         return take
 
-    async def _fed(self, process: EncodeProcess) -> None:
+    async def _feed(self, process: EncodeProcess) -> None:
         assert process.input is not None
         why = await self._fetched.feed(process.input, until=self._ends)
         self._why = self._why or why
 
     def _ends(self, piece: bytes) -> int | None:
-        """Return where the sound changes. Fragments do not say so, and a receiver learns the rate and the channels once."""
+        """Return the place where the sound changes, or None. Fragments do not show such a change, and a receiver learns the rate
+        and the channels once."""
         end = None if self._sounds is None else self._sounds.change(piece)
         if end is not None:
-            self._why = "the rate or the channels of its sound change, so it begins anew."
+            self._why = "the rate or the channels of its sound change, so it starts over."
         return end
 
-    async def _until_end(self, process: EncodeProcess) -> None:
+    async def _watch_end(self, process: EncodeProcess) -> None:
         try:
             await process.wait()
         finally:
             self._over = True
             self._more.set()
 
-    async def known(self) -> None:
-        """Until the headers of all tracks are there. Raises `NotRead`."""
+    async def wait_for_tracks(self) -> None:
+        """Wait for the headers of all tracks. Raises `NotRead`."""
         while len(self.tracks) < len(self._outputs):
             if self._over:
-                raise NotRead(self._why or "ffmpeg cannot take it apart.")
+                raise NotRead(self._why or "ffmpeg cannot split it.")
             self._more.clear()
             await self._more.wait()
 
     async def read(self, put: Put) -> None:
-        """Until the stream is over."""
+        """Pass fragments to `put` until the stream is over. Raises `NotRead` if it failed."""
         try:
             while True:
                 self._more.clear()
@@ -222,9 +226,9 @@ class Copy:
 
 
 async def _sounds(head: bytes, program: Path, confinement: Confinement) -> int:
-    """How many there are. Raises `EncoderFailed`."""
-    found = await probe_source(program, confinement=confinement, given=head)
-    kinds = [each.get("codec_type") for each in found.get("streams", ()) if isinstance(each, dict)]
+    """Return the number of sounds. Raises `EncoderFailed`."""
+    probe = await probe_source(program, confinement=confinement, given=head)
+    kinds = [each.get("codec_type") for each in probe.get("streams", ()) if isinstance(each, dict)]
     if "video" not in kinds:
         raise EncoderFailed("it has no picture that can be read.")
     return kinds.count("audio")

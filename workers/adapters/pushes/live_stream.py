@@ -1,7 +1,8 @@
-"""The live stream of an Event, read from HLS: one picture and one sound, as fragments of CMAF.
+"""The live stream of an Event, read from HLS: one picture and one sound, as CMAF fragments.
 
-Segments of CMAF with one track are taken as they are. All others, of MPEG-TS or with picture and sound in one, are taken apart by
-ffmpeg, which copies them and is given no address."""
+CMAF segments with one track are used directly. All others, such as MPEG-TS or segments with both picture and sound, are split by
+ffmpeg, which copies them and receives no address.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +36,18 @@ from workers.push_ports import PushFailed, Sound
 PICTURE: Final = TrackPlan("v0", 0)
 SOUND: Final = TrackPlan("a0", 0, audio=AudioInput(id="0"))
 SILENT: Final = 20.0
-"""Seconds without a fragment after which the stream counts as broken off."""
+"""Seconds without a fragment after which the stream counts as failed."""
 _LIVE_EDGE: Final = 3
 _LARGEST_HEADER: Final = 1_048_576
 _WAITING: Final = 64
-"""Fragments that are read ahead of what is sent."""
+"""The limit of fragments that are read ahead."""
 _MOST_AHEAD: Final = 96 * 1024 * 1024
-"""Bytes of them, or one fragment."""
+"""The limit of fragments that are read ahead in bytes. A single larger fragment is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Playlists:
-    """Those of a stream. `sound` is None where the picture has it in its own segments; `place` is then which one it is."""
+    """The playlists of a stream. `sound` is None if the picture's segments contain the sound; `place` is then its index."""
 
     picture: str = field(repr=False)
     sound: str | None = field(repr=False)
@@ -54,54 +55,54 @@ class Playlists:
 
 
 class OpenStream:
-    """Fragments of both tracks, those of each in their order."""
+    """The fragments of both tracks. Those of each track are in order."""
 
     def __init__(self, tracks: Sequence[Track], *, silent: float) -> None:
         self.tracks = tracks
         self._silent = silent
         self._waiting: asyncio.Queue[Queued | PushFailed] = asyncio.Queue(_WAITING)
-        self._held = 0
+        self._buffered = 0
         self._room = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def read(self, *sources: Awaitable[None]) -> None:
-        """Each puts fragments until it is over, or broken."""
-        self._tasks = [start_task(self._watched(source), what="source of a push") for source in sources]
+        """Start the sources. Each puts fragments until it is over or has failed."""
+        self._tasks = [start_task(self._run_source(source), what="source of a push") for source in sources]
 
     async def put(self, queued: Queued) -> None:
-        """Waits for room."""
-        while self._held and self._held + queued.weight > _MOST_AHEAD:
+        """Append a fragment; wait until there is room."""
+        while self._buffered and self._buffered + queued.weight > _MOST_AHEAD:
             self._room.clear()
             await self._room.wait()
-        self._held += queued.weight
+        self._buffered += queued.weight
         await self._waiting.put(queued)
 
     async def next(self) -> Queued:
-        """Raises `PushFailed`, also at the end."""
+        """Return the next fragment. Raises `PushFailed`, also at the end of the stream."""
         try:
             async with asyncio.timeout(self._silent):
-                found = await self._waiting.get()
+                queued = await self._waiting.get()
         except TimeoutError:
-            raise PushFailed("source", f"The stream of the Event brought nothing for {self._silent:g} s.") from None
-        if isinstance(found, PushFailed):
-            raise found
-        self._held -= found.weight
+            raise PushFailed("source", f"The stream of the Event delivered nothing for {self._silent:g} s.") from None
+        if isinstance(queued, PushFailed):
+            raise queued
+        self._buffered -= queued.weight
         self._room.set()
-        return found
+        return queued
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _watched(self, source: Awaitable[None]) -> None:
+    async def _run_source(self, source: Awaitable[None]) -> None:
         try:
             await source
-            end = PushFailed("source", "The stream of the Event is over.")
+            end = PushFailed("source", "The stream of the Event has ended.")
         except PushFailed as fault:
             end = fault
         except (NotRead, OutboundFailed, OutboundRefused) as fault:
-            end = PushFailed("source", f"The stream of the Event broke off: {fault}")
+            end = PushFailed("source", f"The stream of the Event failed: {fault}")
         except Unreadable as fault:
             end = PushFailed("source", f"The stream of the Event cannot be read: {fault}.")
         await self._waiting.put(end)
@@ -109,15 +110,15 @@ class OpenStream:
 
 @dataclass(frozen=True)
 class LiveStreams:
-    """Opens streams. `copying` is ffmpeg."""
+    """Opens streams. `copying` uses ffmpeg."""
 
     client: GuardedClient
     copying: Copying
     silent: float = SILENT
 
     @asynccontextmanager
-    async def opened(self, urls: Sequence[str], sound: Sound) -> AsyncIterator[OpenStream]:
-        """Of the first address that can be read. Raises `PushFailed`."""
+    async def open(self, urls: Sequence[str], sound: Sound) -> AsyncIterator[OpenStream]:
+        """Open the stream at the first address that can be read. Raises `PushFailed`."""
         stream = await self._first(urls, sound)
         try:
             yield stream
@@ -128,43 +129,43 @@ class LiveStreams:
         why = "The Event is not on the air, or its channel has no HLS address."
         for url in urls:
             try:
-                found = await self._playlists(url, sound)
-                headers = [await self._header(each) for each in (found.picture, found.sound) if each is not None]
+                playlists = await self._playlists(url, sound)
+                headers = [await self._header(each) for each in (playlists.picture, playlists.sound) if each is not None]
                 if all(headers):
-                    return self._apart(found, [one for one in headers if one is not None])
-                if found.sound is not None:
-                    raise NotRead("its sound is in segments of its own that are not CMAF.")
-                return await self._copied(found)
+                    return self._open_tracks(playlists, [header for header in headers if header is not None])
+                if playlists.sound is not None:
+                    raise NotRead("its sound is in separate segments that are not CMAF.")
+                return await self._open_copy(playlists)
             except (NotRead, Unreadable, OutboundFailed, OutboundRefused) as fault:
                 why = f"The stream of the Event cannot be read: {fault}"
         raise PushFailed("source", why)
 
-    def _apart(self, found: Playlists, headers: Sequence[Header]) -> OpenStream:
-        tracks = [Track(plan, one) for plan, one in zip((PICTURE, SOUND), headers, strict=False)]
+    def _open_tracks(self, playlists: Playlists, headers: Sequence[Header]) -> OpenStream:
+        tracks = [Track(plan, header) for plan, header in zip((PICTURE, SOUND), headers, strict=False)]
         stream = OpenStream(tracks, silent=self.silent)
-        urls = [each for each in (found.picture, found.sound) if each is not None]
+        urls = [each for each in (playlists.picture, playlists.sound) if each is not None]
         stream.read(*(self._follow(TrackFeed(track), url, stream) for track, url in zip(tracks, urls, strict=True)))
         return stream
 
-    async def _copied(self, found: Playlists) -> OpenStream:
-        copy = await self.copying.started(self.client, found.picture, place=found.place, plans=(PICTURE, SOUND))
+    async def _open_copy(self, playlists: Playlists) -> OpenStream:
+        copy = await self.copying.start(self.client, playlists.picture, place=playlists.place, plans=(PICTURE, SOUND))
         stream = OpenStream(copy.tracks, silent=self.silent)
         stream.read(copy.read(stream.put))
         return stream
 
     async def _playlists(self, url: str, sound: Sound) -> Playlists:
-        found = await read_playlist(self.client, url)
-        variant = best_variant(found, url)
+        playlist = await read_playlist(self.client, url)
+        variant = best_variant(playlist, url)
         if variant is None:
             return Playlists(url, None, sound.place)
-        sounds = [each for each in sounds_in(found, url) if each.group == variant.group]
+        sounds = [each for each in sounds_in(playlist, url) if each.group == variant.group]
         chosen = _chosen(sounds, sound)
         if chosen is None:
             return Playlists(variant.url, None, sound.place)
         return Playlists(variant.url, chosen.url or None, sounds.index(chosen))
 
     async def _header(self, url: str) -> Header | None:
-        """That of the newest segment, if it is of CMAF and of one track."""
+        """Return the header of the newest segment, if it is CMAF and has one track."""
         segments = media_playlist(await read_playlist(self.client, url), url).segments
         if not segments:
             raise NotRead("it has no segments yet.")
@@ -182,15 +183,16 @@ class LiveStreams:
         return header(bytes(body)) if body.count(b"trak") == 1 else None
 
     async def _follow(self, feed: TrackFeed, url: str, stream: OpenStream, /) -> None:
-        """The segments of one track, from near the live edge on. One that begins anew, with another header, is another stream."""
-        last, known = -1, ""
+        """Read the segments of one track, beginning near the live edge. A stream that starts over with another header is a
+        different stream."""
+        last, first_header = -1, ""
         while True:
             playlist = media_playlist(await read_playlist(self.client, url), url)
             new = [each for each in playlist.segments if each.number > last]
             for segment in new if last >= 0 else new[-_LIVE_EDGE:]:
-                if segment.header != (known or segment.header):
-                    raise PushFailed("source", "The stream of the Event began anew.")
-                known, last = segment.header, segment.number
+                if segment.header != (first_header or segment.header):
+                    raise PushFailed("source", "The stream of the Event started over.")
+                first_header, last = segment.header, segment.number
                 async with aclosing(self.client.stream(segment.url)) as pieces:
                     async for piece in pieces:
                         for queued in feed.feed(piece):
@@ -204,6 +206,8 @@ def _chosen(sounds: Sequence[ReadSound], wanted: Sound) -> ReadSound | None:
     if not sounds:
         return None
     names = [name.casefold() for name in wanted.names if name]
-    named = next((each for each in sounds if each.name.casefold() in names), None)
-    spoken = next((each for each in sounds if wanted.language and each.language.casefold() == wanted.language.casefold()), None)
-    return named or spoken or sounds[min(wanted.place, len(sounds) - 1)]
+    by_name = next((each for each in sounds if each.name.casefold() in names), None)
+    by_language = next(
+        (each for each in sounds if wanted.language and each.language.casefold() == wanted.language.casefold()), None
+    )
+    return by_name or by_language or sounds[min(wanted.place, len(sounds) - 1)]

@@ -1,4 +1,4 @@
-"""Pushes of live streams to servers of RTMP and RTMPS, as tags of FLV. Nothing is encode anew."""
+"""Pushes of live streams to RTMP and RTMPS servers, as FLV tags, without encoding them again."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from workers.ports import OutboundFailed, OutboundRefused
 from workers.push_ports import Push, PushFailed, PushRecord
 
 _LONGEST_JUMP: Final = 30.0
-"""Seconds that the times of a stream may jump on before it counts as another one."""
+"""Seconds by which the times of a stream may jump ahead before it counts as a different stream."""
 _MOST_WAITED: Final = 20.0
-"""Seconds that a push falls behind, in all, where tracks come late."""
+"""The total delay in seconds that late tracks may cause."""
 _GOODBYE: Final = 1.0
-"""Seconds in which a server is told that the stream has ended."""
+"""The time limit in seconds for announcing the end of the stream to the server."""
 _MOST_EARLY: Final = 512
 _MOST_HELD: Final = 128 * 1024 * 1024
-"""Bytes that wait for the first key frame."""
+"""The limit in bytes for fragments that wait for the first key frame."""
 _H264, _AAC = 7.0, 10.0
 """The numbers of codecs in FLV."""
 
@@ -44,16 +44,16 @@ class RtmpPusher:
 
     async def push(self, push: Push, record: PushRecord) -> None:
         parts, target = _target(push.ingest)
-        async with self._streams.opened(push.urls, push.sound) as stream:
+        async with self._streams.open(push.urls, push.sound) as stream:
             first = await stream.next()
             with _target_faults():
-                async with self._published(push, target, parts=parts) as publication, publication.watched():
+                async with self._connection(push, target, parts=parts) as publication, publication.watched():
                     await _Sending(push, record, publication, tracks=stream.tracks).all(stream, first)
 
     @asynccontextmanager
-    async def _published(self, push: Push, target: Target, *, parts: SplitResult) -> AsyncIterator[Publication]:
+    async def _connection(self, push: Push, target: Target, *, parts: SplitResult) -> AsyncIterator[Publication]:
         scheme = parts.scheme.lower()
-        _allowed(push)
+        _require_permission(push)
         reader, writer = await self._client.connect(parts.netloc, port=parts.port or PORTS[scheme], secure=scheme == "rtmps")
         publication = Publication(reader, writer)
         begun = False
@@ -73,10 +73,12 @@ class RtmpPusher:
 
 
 class _Sending:
-    """What is sent on one connection: as fast as it is shown.
+    """Sends on one connection, as fast as the media are shown.
 
-    Segments of the tracks come in turns, so one of them may be far behind when it comes. It is waited for up to `LATE` seconds
-    after its time; then the other one is sent without it, and all that follows so much later: next time there is more time."""
+    Segments of the tracks come alternately, so one track may be far behind when a segment comes. It is waited for up to `LATE`
+    seconds after its time; then the other track is sent without it, and everything after it is delayed as much, so that there is
+    more time the next time.
+    """
 
     def __init__(self, push: Push, record: PushRecord, publication: Publication, *, tracks: Sequence[Track]) -> None:
         self._push = push
@@ -91,7 +93,7 @@ class _Sending:
         self._early_bytes = 0
 
     async def all(self, stream: OpenStream, first: Queued, /) -> None:
-        """Until something fails."""
+        """Send until something fails."""
         await self._head()
         await self._send_in_time(self._in_order(first))
         while True:
@@ -105,14 +107,14 @@ class _Sending:
                     self._patience = LATE
 
     def _waits(self) -> float | None:
-        """Seconds that the first of what waits still waits for another track. None: nothing waits."""
+        """Return how many seconds the first waiting tag still waits for another track. None if no tag waits."""
         first = self._order.first
         if first is None or self._begun is None:
             return None
         return max(self._begun + first + self._patience - time.monotonic(), 0.0)
 
     def _overdue(self) -> Iterator[Tag]:
-        """What the other track is not waited for any more, until it has caught up."""
+        """Return the tags that no longer wait for the other track, until it has caught up."""
         assert self._begun is not None
         if self._patience and self._waited < _MOST_WAITED:
             self._begun, self._waited = self._begun + LATE, self._waited + LATE
@@ -120,22 +122,22 @@ class _Sending:
         return self._order.before(time.monotonic() - self._begun)
 
     async def _head(self) -> None:
-        await self._send((0, DATA, encode("@setDataFrame", "onMetaData", self._described())))
+        await self._send((0, DATA, encode("@setDataFrame", "onMetaData", self._metadata())))
         for track in self._tracks:
             await self._send((0, kind_of(track), header_tag(track)))
 
-    def _described(self) -> Value:
-        """`session` is the number of the session that pushes: of two that follow each other, the later has the higher one."""
-        said: dict[str, Value] = {"encoder": "medialedger", "session": float(self._push.session)}
+    def _metadata(self) -> Value:
+        """Return the metadata of the stream. `session` is the number of the pushing session; a later one is higher."""
+        members: dict[str, Value] = {"encoder": "medialedger", "session": float(self._push.session)}
         for track in self._tracks:
             if track.plan.video:
-                said |= {"width": float(track.header.width), "height": float(track.header.height), "videocodecid": _H264}
+                members |= {"width": float(track.header.width), "height": float(track.header.height), "videocodecid": _H264}
             else:
-                said |= {"audiocodecid": _AAC}
-        return said
+                members |= {"audiocodecid": _AAC}
+        return members
 
     def _in_order(self, queued: Queued) -> Iterator[Tag]:
-        """Sound that comes before the first key frame waits for it."""
+        """Yield tags in order. Sound that comes before the first key frame waits for it."""
         if queued.start < self._starts.get(queued.track.name, -inf) - 1.0:
             raise PushFailed("source", "The times of the stream of the Event went back.")
         self._starts[queued.track.name] = queued.start
@@ -153,7 +155,7 @@ class _Sending:
                 yield from self._order.add(each)
 
     async def _send_in_time(self, tags: Iterator[Tag]) -> bool:
-        """Whether there were any."""
+        """Send each tag at its time. Return True if there were any."""
         sent = False
         for tag in tags:
             assert self._begun is not None
@@ -170,14 +172,14 @@ class _Sending:
 
     async def _send(self, tag: Tag) -> None:
         at, kind, data = tag
-        _allowed(self._push)
+        _require_permission(self._push)
         async with asyncio.timeout(STUCK):
             await self._publication.send(kind, data, time=at)
 
 
-def _allowed(push: Push) -> None:
+def _require_permission(push: Push) -> None:
     if not push.may_send():
-        raise PushFailed("worker", "This worker may not send any more.")
+        raise PushFailed("worker", "This worker may no longer send.")
 
 
 @contextmanager
@@ -187,22 +189,22 @@ def _target_faults() -> Iterator[None]:
     except (NotSent, OutboundRefused, OutboundFailed) as fault:
         raise PushFailed("target", str(fault)) from None
     except TimeoutError:
-        raise PushFailed("target", f"It took nothing for {STUCK:g} s.") from None
+        raise PushFailed("target", f"It accepted no data for {STUCK:g} s.") from None
     except (OSError, EOFError):
         raise PushFailed("target", "It closed the connection.") from None
 
 
 def _target(ingest: LiveIngest) -> tuple[SplitResult, Target]:
-    """Raises `PushFailed`."""
+    """Return the parts of the URL, and the destination. Raises `PushFailed`."""
     try:
         parts = urlsplit(ingest.url)
         _ = parts.port
     except ValueError:
-        raise PushFailed("target", "The address that takes the stream cannot be read.", hopeless=True) from None
+        raise PushFailed("target", "The address for the stream is not valid.", hopeless=True) from None
     application = parts.path.strip("/")
     if parts.scheme.lower() not in PORTS:
         raise PushFailed("target", "A stream can be pushed to rtmp:// and rtmps:// only.", hopeless=True)
     if not application or not ingest.stream_name or "@" in parts.netloc:
-        raise PushFailed("target", "The address that takes the stream must be like rtmp://host/application.", hopeless=True)
+        raise PushFailed("target", "The address for the stream must be like rtmp://host/application.", hopeless=True)
     query = f"?{parts.query}" if parts.query else ""
     return parts, Target(f"{parts.scheme.lower()}://{parts.netloc}", application, f"{ingest.stream_name}{query}")

@@ -1,4 +1,4 @@
-"""The bytes of one track of CMAF, cut into fragments."""
+"""Division of the bytes of one CMAF track into fragments."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from workers.media.cmaf import LARGEST, Fragment, fragment
 from workers.media.errors import Unreadable
 
 _MOST_A_SECOND: Final = 1_000
-"""Samples of one track: AAC at 96 kHz has 188 at most. What takes no time is not slowed down by the time that it is shown at."""
+"""The limit for the samples of a track per second: AAC at 96 kHz has 188. Samples without duration would be sent without any delay.
+"""
 _MORE: Final = 16
 
 
 class TrackFeed:
-    """Takes pieces of any size, and gives what is complete."""
+    """Takes pieces of any size and returns complete fragments."""
 
     def __init__(self, track: Track) -> None:
         self._track = track
@@ -33,19 +34,20 @@ class TrackFeed:
                 self._moof = box
             elif kind == b"mdat":
                 if not self._moof:
-                    raise Unreadable("media came without what describes it")
-                found = fragment(self._moof, box, defaults=self._track.header.defaults)
-                if (len(found.samples) - _MORE) * self._track.header.timescale > _MOST_A_SECOND * found.duration:
+                    raise Unreadable("media came without their description")
+                completed = fragment(self._moof, box, defaults=self._track.header.defaults)
+                if (len(completed.samples) - _MORE) * self._track.header.timescale > _MOST_A_SECOND * completed.duration:
                     raise Unreadable(f"it has more than {_MOST_A_SECOND} samples a second")
-                if self._track.plan.video and found.key:
-                    self._configure(found)
-                yield Queued(self._track, found)
+                if self._track.plan.video and completed.key:
+                    self._configure(completed)
+                yield Queued(self._track, completed)
                 self._moof = b""
 
-    def _configure(self, found: Fragment) -> None:
-        """A picture that changes on its way, as at an advertisement, has its new parameter sets before a key frame."""
+    def _configure(self, key_frame: Fragment) -> None:
+        """Adopt the parameter sets before a key frame: a picture that changes during the stream, as at an advertisement, has new
+        ones there."""
         header = self._track.header
-        first = memoryview(found.data)[found.media : found.media + found.samples[0].size]
+        first = memoryview(key_frame.data)[key_frame.media : key_frame.media + key_frame.samples[0].size]
         made = configuration(first, header.configuration)
         if made != header.configuration:
             self._track = replace(self._track, header=replace(header, configuration=made))
