@@ -66,7 +66,7 @@ async def test_sessions_are_listed_and_one_is_stopped_by_its_channel_or_its_even
     async with member(inner.database, world) as one:
         for key in (first, second, third):
             await go_live(inner, key)
-        await until(world.has_told("started", 3))
+        await until(world.has_reported("started", 3))
         await until(lambda: one.worker._reported > 0)
         code, said, _ = await call("list")
         assert code == 0

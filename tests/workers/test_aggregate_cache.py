@@ -1,4 +1,4 @@
-"""The cache of aggregates that consumers fold: bounded by weight, whole during a batch."""
+"""The cache of aggregates that consumers fold: bounded by weight, complete during a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workers.kernel.aggregate_cache import AggregateCache
 
 
 class _Log:
-    """Loads nothing, and remembers what was asked for."""
+    """A log that loads nothing, and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -35,8 +35,8 @@ def event(number: int) -> DomainEvent:
     return decide(AddOrUpdateEvent(UUID(int=number), {"title": "x"}), None, at=NOON).events[0]
 
 
-async def kept(cache: AggregateCache[MediaEvent], log: _Log, *numbers: int) -> list[int]:
-    """Those of the Events that need not be loaded."""
+async def cached(cache: AggregateCache[MediaEvent], log: _Log, *numbers: int) -> list[int]:
+    """Return the Events that need not be loaded."""
     log.asked.clear()
     await cache.load({str(UUID(int=number)): False for number in numbers}, position=0)
     return [number for number in numbers if MediaEvent.stream(UUID(int=number)) not in log.asked]
@@ -49,7 +49,7 @@ async def test_the_most_recently_changed_are_kept_up_to_a_weight() -> None:
         cache.fold(event(number), size=500)
     assert [number for number in range(1, 6) if cache.get(str(UUID(int=number)))] == [1, 2, 3, 4, 5], "a batch keeps all"
     cache.tidy()
-    assert await kept(cache, log, 1, 2, 3, 4, 5) == [3, 4, 5]
+    assert await cached(cache, log, 1, 2, 3, 4, 5) == [3, 4, 5]
 
 
 async def test_one_that_is_too_heavy_takes_no_other_with_it() -> None:
@@ -60,12 +60,12 @@ async def test_one_that_is_too_heavy_takes_no_other_with_it() -> None:
     cache.fold(event(2), size=20_000)
     assert cache.get(str(UUID(int=2))) is not None
     cache.tidy()
-    assert await kept(cache, log, 1, 2) == [1]
+    assert await cached(cache, log, 1, 2) == [1]
     assert cache.get(str(UUID(int=2))) is None
 
 
 def test_small_values_weigh_more_than_their_text() -> None:
-    """Each is an object in memory: 16 MB for a megabyte of small arrays."""
+    """Each value is an object in memory: 16 MB for a megabyte of small arrays."""
     values: list[Any] = [[[]] * 10_000, [{"a": 1.5}] * 10_000, [[1.5, 2.5]] * 10_000, {f"{n}": n + 0.5 for n in range(10_000)}]
     for value in values:
         text = to_json(value)

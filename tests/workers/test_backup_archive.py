@@ -1,4 +1,4 @@
-"""Archives that the product did not write: an operator is asked to restore one."""
+"""Archives that the product did not write, and that an operator may be asked to restore."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_manifest_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_list_of_media_of_any_content_is_counted(tmp_path: Path) -> None:
-    """The last line has no end; each piece of a long one counts."""
+    """The last line has no line end; each piece of a long one counts."""
     root = tmp_path / "media"
     root.mkdir()
     (root / "there").write_bytes(b"x")

@@ -1,4 +1,4 @@
-"""Kafka records that the relay did not send: whoever may write to a topic can send any bytes."""
+"""Kafka records that the relay did not send: a writer to a topic can send any bytes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_number_that_no_log_has_is_of_another_product(name: str, number: bytes
 
 @given(changed=st.dictionaries(st.sampled_from(sorted(SENT)), some), value=some)
 def test_any_bytes_are_read_or_refused(changed: dict[str, bytes | None], value: bytes | None) -> None:
-    """Another error would stop the consumer at this record for good."""
+    """Any other error would stop the consumer at this record permanently."""
     try:
         position, _, _ = cloud_event.identity({**SENT, **changed}.items())
         event, after = cloud_event.logged_event({**SENT, **changed}.items(), value)

@@ -1,7 +1,8 @@
-"""What a consumer writes is on disk before others can read it.
+"""The effects of a consumer are on disk before others can read them.
 
-Without this, a crash of PostgreSQL could undo deliveries that a sender had read already. Those made again got lower numbers than
-the sender's position and were skipped."""
+Without this, a crash of PostgreSQL could undo deliveries that a sender had already read. Those made again got lower positions than
+the sender's and were skipped.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from workers.kernel.log_feed import LogFeed
 
 
 class Asking:
-    """Asks, in the consumer's transaction, whether its commit waits for the disk."""
+    """A handler that asks, in the consumer's transaction, if its commit waits for the disk."""
 
     kinds = frozenset({MediaEvent.KIND})
 
@@ -31,7 +32,7 @@ class Asking:
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def begin(self, position: int) -> None:
-        """Nothing is kept."""
+        """Do nothing: no state is in memory."""
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> int:
         return len(records)
@@ -43,7 +44,7 @@ class Asking:
             self.answer.set_result(str(row[0]))
 
     def wrote(self, effects: int) -> None:
-        """Nobody waits."""
+        """Do nothing: there is no worker to wake."""
 
 
 async def test_effects_are_committed_synchronously(inner: Core) -> None:

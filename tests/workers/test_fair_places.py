@@ -1,4 +1,4 @@
-"""Places that several owners share: whoever has most gives way, and nobody keeps out others by coming first."""
+"""Places that several owners share: the owner with the most places gives way, and no owner is kept out by an earlier one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workers.kernel.fair_places import FairPlaces, NoPlace, Place, PlacesInUse
 
 
 class Hall:
-    """Places with a clock in the test's hands."""
+    """Places with a clock that the test controls."""
 
     def __init__(self, most: int) -> None:
         self.now = 0.0
@@ -46,7 +46,7 @@ def test_who_has_most_gets_no_more_while_others_are_not_slower() -> None:
 
 
 def test_what_does_not_move_gives_way_to_an_owner_with_as_many() -> None:
-    """Also to a further one of its own: a phone that is gone keeps no place for the next."""
+    """A stalled place also gives way to another place of the same owner: a phone that is gone keeps no place from the next one."""
     hall = Hall(2)
     hall.take("a", "first"), hall.take("b", "second")
     hall.now = 0.5
@@ -85,16 +85,16 @@ def test_a_place_that_was_given_up_does_not_grow() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 4), st.booleans()), max_size=60))
 def test_there_are_never_more_and_an_owner_with_less_than_its_share_is_not_refused(asked: list[tuple[str, int, bool]]) -> None:
     hall = Hall(8)
-    held: list[Place] = []
+    owned: list[Place] = []
     for owner, size, leaves in asked:
-        before = sum(place.size for place in held if place.owner == owner and hall.places._holds(place))
+        before = sum(place.size for place in owned if place.owner == owner and hall.places._holds(place))
         try:
-            held.append(hall.take(owner, size=size))
+            owned.append(hall.take(owner, size=size))
         except NoPlace:
             assert before + size > 2, "a quarter of the places is everybody's"
-        if leaves and held:
-            hall.places.leave(held.pop(0))
-        assert hall.places.used == sum(place.size for place in held if hall.places._holds(place)) <= 8
+        if leaves and owned:
+            hall.places.leave(owned.pop(0))
+        assert hall.places.used == sum(place.size for place in owned if hall.places._holds(place)) <= 8
 
 
 def test_metrics_tell_how_many_are_taken() -> None:

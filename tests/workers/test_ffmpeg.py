@@ -1,4 +1,4 @@
-"""The transcoder is really run: what is missing, fails or hangs is told in words that name no place."""
+"""The transcoder is really run: missing parts, failures and hangs are reported in words that name no path."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from workers.ports import Transcoder
 
 MISSING = "The program ffmpeg is not installed on this machine: install medialedger[media], or ffmpeg 8 on PATH."
 ENCODERS = " V....D libx264  H.264\\n A....D aac  AAC\\n"
-"""As ffmpeg lists them."""
+"""The list of encoders in the format of ffmpeg."""
 
 
 class HandTime:
-    """Seconds that stand still until a test moves them."""
+    """A clock that only moves when a test moves it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -41,7 +41,7 @@ def script(place: Path, *lines: str, name: str = "ffmpeg", mode: int = 0o755) ->
 
 
 def alive(pid: int) -> bool:
-    """A zombie is not: only its parent, whoever that is now, can put it away."""
+    """Return True if the process is alive. A zombie is not: only its parent can remove it."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -68,7 +68,7 @@ async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A folder that every account can reach, as those of this test run cannot be."""
+    """Return a folder that every account can reach, unlike those of this test run."""
     with TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -79,14 +79,14 @@ def public() -> Iterator[Path]:
     ("library", "taken"), [("57. 28.100", False), ("59. 39.100", False), ("60.  8.100", True), ("61.  2.100", False)]
 )
 def test_the_operators_own_is_left_aside_where_it_is_not_of_release_8(public: Path, name: str, library: str, taken: bool) -> None:
-    """As Debian 12 (5.1) and Debian 13 (7.1) have it."""
+    """Debian 12 has release 5.1 and Debian 13 release 7.1."""
     own = script(public, f"echo 'libavutil      {library} / {library}'", name=name)
     assert find(name, path=str(public)) == (own if taken else find(name, path="/nowhere"))
 
 
 @pytest.mark.parametrize("library", ["57. 28.100", "60.  8.100"])
 def test_a_verdict_counts_more_than_the_release(public: Path, tmp_path: Path, library: str) -> None:
-    """It counts for the very program that was tried."""
+    """The verdict is about the very program that was tried."""
     own, verdicts = script(public, f"echo 'libavutil      {library}'"), Verdicts(tmp_path)
     others = find("ffmpeg", path="/nowhere")
     verdicts.note(own, version=version(own), faults=[])

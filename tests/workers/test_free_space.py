@@ -1,4 +1,4 @@
-"""Free space: what is logged when it gets low, the metric, and the cause that the breaker of the database names."""
+"""Free space: the log messages when it gets low, the metric, and the cause that the breaker of the database names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tracer of OpenTelemetry where the collector does not do its part."""
+"""The tracer of OpenTelemetry with a faulty collector."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """Accepts connections and never answers."""
+    """Run a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 

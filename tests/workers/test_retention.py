@@ -1,4 +1,4 @@
-"""Retention: what is too old goes, the rest stays; of several processes one does it at a time."""
+"""Retention removes what is too old and keeps the rest; one of several processes does it at a time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_lines_of_jobs_and_entries_of_the_log_store_are_kept_for_the_days_
 async def test_finished_deliveries_are_kept_for_their_days_and_attempts_for_a_week_more(
     inner: Core, database_url: str, clock: HandClock
 ) -> None:
-    """A delivery that is pending is kept however old it is, and one that is resent is pending."""
+    """A pending delivery is kept however old it is, and a resent one is pending."""
     for position, days in enumerate((40, 40, 11, 9, 0), start=1):
         at = clock.now - timedelta(days=days)
         await inner.database.execute(
@@ -66,12 +66,14 @@ async def test_finished_deliveries_are_kept_for_their_days_and_attempts_for_a_we
         )
         if position > 1:
             await inner.database.execute(finishing(f"position = {position}", finished_at="created_at"))
-    found = DeliveryQueries(inner.database)
-    again = (await found.page(HOOK, DeliveryFilter())).results[-2]
+    actual = DeliveryQueries(inner.database)
+    again = (await actual.page(HOOK, DeliveryFilter())).results[-2]
     assert await Redelivery(inner.database).resend(again.place)
     await retention(inner, clock, delivery_days="10").tidy()
-    kept = [(one.position, one.state, len(one.attempts)) for one in (await found.page(HOOK, DeliveryFilter())).results]
-    assert kept == [(5, DELIVERED, 1), (4, DELIVERED, 1), (2, PENDING, 0), (1, PENDING, 0)]
+    retained = [
+        (result.position, result.state, len(result.attempts)) for result in (await actual.page(HOOK, DeliveryFilter())).results
+    ]
+    assert retained == [(5, DELIVERED, 1), (4, DELIVERED, 1), (2, PENDING, 0), (1, PENDING, 0)]
     assert rows(database_url, "SELECT position FROM delivery_attempts ORDER BY position") == [(3,), (4,), (5,)]
 
 

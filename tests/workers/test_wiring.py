@@ -1,4 +1,4 @@
-"""What the sender finds out about a webhook comes back as a command; which roles there are."""
+"""Findings of the sender about a webhook are executed as commands, and the roles that exist."""
 
 from __future__ import annotations
 

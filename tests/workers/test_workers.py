@@ -1,4 +1,4 @@
-"""The workers of one process: the order in which they start and stop, also after a start that failed."""
+"""The workers of one process: the order in which they start and stop, also after a failed start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workers.wiring import MakeWorkers, SharedWorkers, Worker, WorkerContext, Wo
 
 
 class Recorded:
-    """A worker that notes when it is started and stopped."""
+    """A worker that records its starts and stops."""
 
     def __init__(self, name: str, notes: list[str], *, fails: bool = False, stays: bool = False, turns: int = 0) -> None:
         self._name = name
@@ -56,7 +56,7 @@ class Hub(Recorded):
 
 
 class Orders:
-    """The order to be quiet, in the place of the view that holds it."""
+    """The order to be quiet, in place of the view that holds it."""
 
     def __init__(self) -> None:
         self.quiet = False
@@ -128,7 +128,7 @@ async def test_an_object_that_roles_share_and_that_is_no_worker_is_not_started()
 
 
 class Switched(Workers):
-    """It follows an order when the test says so."""
+    """Workers that follow an order when the test says so."""
 
     async def _turn(self) -> None:
         await asyncio.Event().wait()
@@ -172,7 +172,7 @@ async def test_a_process_that_starts_while_it_is_quiet_starts_no_other_role() ->
 
 
 def test_only_roles_that_reach_nothing_but_the_database_are_inner() -> None:
-    """Whoever adds one here has looked at every call that it makes."""
+    """Check every call of a role before adding it here."""
     assert {name for name, role in WORKER_ROLES.items() if role.inside} == {"lists", "sealer"}
 
 

@@ -19,7 +19,7 @@ from api.wiring.core import Core
 from domain.configuration.point_token import PointToken, Use
 from domain.kernel.encryption import IngestKeys
 from tests.conftest import HandClock, assembled, introduce
-from tests.workers.origin.studio import Studio, Track, told
+from tests.workers.origin.studio import Studio, Track, master_playlist
 from workers.kernel.fair_places import FairPlaces
 from workers.origin.recordings import Point
 

@@ -85,10 +85,10 @@ class InMemory:
         self._infrastructure.broken.discard(name)
 
     def held(self, name: str) -> None:
-        self._infrastructure.held[name] = asyncio.Event()
+        self._infrastructure.gates[name] = asyncio.Event()
 
     def freed(self, name: str) -> None:
-        self._infrastructure.held[name].set()
+        self._infrastructure.gates[name].set()
 
     async def reached(self, key: str, *, up: str) -> None:
         async def ask() -> bool:
@@ -122,7 +122,7 @@ class OnDisk:
 
     async def reached(self, key: str, *, up: str) -> None:
         async def ask() -> bool:
-            return f'host[\\"{up}\\"]: Creation complete' in self._site.told(key)
+            return f'host[\\"{up}\\"]: Creation complete' in self._site.apply_output(key)
 
         await once(ask)
 

@@ -1,4 +1,4 @@
-"""The API and the engine in one process, on real files: requests over HTTP, and what becomes of them."""
+"""The API and the engine in one process, on real files: requests over HTTP, and their results."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ROLES = (*ENGINE, "outcomes", "assets")
 
 @dataclass(frozen=True)
 class Production:
-    """Methods for tests."""
+    """Helper methods for tests."""
 
     http: httpx.AsyncClient
     inner: Core
     root: Path
 
     async def event(self) -> str:
-        """A new Event with a folder for its content."""
+        """Create an Event with a folder for its content, and return its id."""
         key = str((await add(self.http, Title="Final"))["id"])
         (self.root / key).mkdir()
         return key
@@ -52,11 +52,11 @@ class Production:
         return shown
 
     async def shown(self, key: str) -> dict[str, Any]:
-        found: dict[str, Any] = (await self.http.get(f"/api/asset/{key}")).json()
-        return found
+        body: dict[str, Any] = (await self.http.get(f"/api/asset/{key}")).json()
+        return body
 
     async def until(self, key: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The asset, once it is so."""
+        """Wait until the asset has this state, and return it."""
 
         async def ask() -> dict[str, Any] | None:
             asset = await self.shown(key)
@@ -68,7 +68,7 @@ class Production:
         return await self.until(key, lambda asset: asset["stateString"] != "GENERATING")
 
     async def file_deleted(self, key: str) -> None:
-        """Until the file of the removed asset is."""
+        """Wait until the file of the removed asset is deleted."""
 
         async def ask() -> bool:
             return (await topics(self.inner, f"asset:{key}"))[-1] == "asset.file_deleted"
@@ -76,13 +76,13 @@ class Production:
         await once(ask)
 
     async def made(self, kind: str, **body: Any) -> Path:
-        """The file of a requested asset, which is completed."""
+        """Return the file of a requested asset, which is completed."""
         asset = await self.ended((await self.request(kind, **body))["id"])
         assert asset["stateString"] == "COMPLETED", asset
         return self.root / str(asset["path"])
 
     def published(self, event: str) -> list[str]:
-        """The files of requested assets."""
+        """Return the files of requested assets."""
         return sorted(path.name for path in (self.root / event / "assets").glob("**/*"))
 
     def temporaries(self) -> list[Path]:
@@ -100,14 +100,15 @@ async def production(
     outbound_allow: Sequence[Network] = (),
     filesystem_root: Path | None = None,
 ) -> AsyncIterator[Production]:
-    """`key` is that of the client of an earlier production on the same log. Files may be published below `filesystem_root`."""
+    """Run the API and the engine. `key` is that of the client of an earlier production on the same log. Files may be published
+    below `filesystem_root`."""
     outbound, files = GuardedClient(outbound_allow), MediaDirectory(root)
     targets = KnownTargets(lambda: GuardedClient(outbound_allow), settings=TargetSettings(filesystem_root))
     engine = process(conninfo, role, media_root=root, roles=roles, outbound_allow=outbound_allow, filesystem_root=filesystem_root)
     async with engine as inner:
-        known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=targets)
+        container = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=targets)
         quiet = RequestLog(StringIO(), clock=inner.clock)
-        app = assembled(inner, known, request_log=quiet, registry=CollectorRegistry())
+        app = assembled(inner, container, request_log=quiet, registry=CollectorRegistry())
         headers = {"API-KEY": key or await introduce(inner, "admin", "admin"), "client": "admin"}
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://media.test", headers=headers) as client:

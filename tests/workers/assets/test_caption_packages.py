@@ -1,4 +1,4 @@
-"""Packages agree with the captions of their Event, whatever changed, and nothing else of them changes."""
+"""Packages match the captions of their Event after every change, and nothing else in them changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVENT, GERMAN, ENGLISH = UUID(int=1), UUID(int=11), UUID(int=12)
 
 
 class Busy(MediaDirectory):
-    """A job packages the film anew, once, before a file is replaced."""
+    """Files that a job packages again, once, before a file is replaced."""
 
     def __init__(self, root: Path, *, then: bytes) -> None:
         super().__init__(root)
@@ -85,7 +85,7 @@ async def test_those_that_have_a_text_are_named(inner: Core, media_root: Path, p
 
 
 async def test_many_that_wait_for_each_other_leave_connections_to_others(inner: Core, media_root: Path, packages: Path) -> None:
-    """Each had a connection while it waited, and the first needed another one: for seconds no query got any."""
+    """Regression: each held a connection while it waited, and the first needed another one, so no query got any for seconds."""
     await given(inner, added(GERMAN, "de", job=3), completed(GERMAN, "de", job=3))
     agreeing = packaging(inner, MediaDirectory(media_root))
     await asyncio.gather(*(agreeing.agree(UUID(int=number)) for number in [1] * 40 + list(range(2, 42))))

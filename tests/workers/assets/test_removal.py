@@ -1,4 +1,4 @@
-"""The files of removed assets: deleted once no run of the job can publish them any more, by whoever comes to it."""
+"""The files of removed assets are deleted once no run of the job can publish them any more, by any process."""
 
 from __future__ import annotations
 
@@ -130,10 +130,10 @@ async def test_a_caption_goes_with_its_parts_after_its_packages_have_forgotten_i
 
 
 async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Path) -> None:
-    """The packages keep the others that were found, and those that clients have added."""
+    """The packages keep the other tracks of the source, and those that clients have added."""
     folder = media_root / str(EVENT)
-    said: dict[str, Any] = {"language": "de", "kind": CaptionKind.CAPTIONS, "folder": FOUND}
-    tracks = [TextTrack(name=name, stem=stem, **said) for name, stem in (("a", "de-captions"), ("b", "de-captions-2"))]
+    fields: dict[str, Any] = {"language": "de", "kind": CaptionKind.CAPTIONS, "folder": FOUND}
+    tracks = [TextTrack(name=name, stem=stem, **fields) for name, stem in (("a", "de-captions"), ("b", "de-captions-2"))]
     others = tracks[1:]
     for name in [name for track in tracks for name in track.files]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,9 @@ async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Pa
         assert (folder / name / "manifest.mpd").read_bytes() == in_manifest(MANIFEST, others, folder=FOUND)
     assert sorted(file.name for file in (folder / FOUND).iterdir()) == sorted(name.rpartition("/")[2] for name in others[0].files)
     answers = CaptionAnswers(CaptionTexts(inner.database), AssetQueries(inner.database))
-    assert [(one.file, one.kind, one.name) for one in await answers.removed(str(EVENT))] == [(tracks[0].file, tracks[0].kind, "a")]
+    assert [(entry.file, entry.kind, entry.name) for entry in await answers.removed(str(EVENT))] == [
+        (tracks[0].file, tracks[0].kind, "a")
+    ]
     await do(inner, DiscoverCaption(OTHER, event_id=EVENT, name="a", path=path, **facts))
     assert await answers.removed(str(EVENT)) == []
     assert await answers.removed("film") == ()

@@ -1,4 +1,4 @@
-"""Assets from the request to the file, with the real ffmpeg; and what is left when something goes wrong."""
+"""Assets from the request to the file, with the real ffmpeg, and what remains after faults."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 async def made(database_url: str, migrated: Migrated, media_root: Path) -> AsyncIterator[Production]:
-    async with production(database_url, migrated[1], media_root) as found:
-        yield found
+    async with production(database_url, migrated[1], media_root) as made_production:
+        yield made_production
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ async def test_the_file_of_a_deleted_asset_is_deleted_and_its_path_free(made: Pr
 
 @pytest.mark.parametrize("seen", ["accepted", "task_started", "outputs_committed", "task_completed", "completed"])
 async def test_an_asset_that_is_deleted_while_it_is_generated_leaves_no_file(made: Production, event: str, seen: str) -> None:
-    """Whatever its job has come to: three times each, since the worker goes on meanwhile."""
+    """The asset is deleted at each stage of its job, three times each, since the worker continues meanwhile."""
     clip = {"eventId": event, "start": "00:00:00", "end": "00:00:04"}
     for _ in range(3):
         asset = await made.request("video", clip=clip, name="Whole", frameAccurate=True)
@@ -157,7 +157,7 @@ async def test_a_file_that_is_published_and_not_yet_told_of_is_deleted_too(
 async def test_what_becomes_of_the_job_shows_in_the_asset(
     database_url: str, migrated: Migrated, media_root: Path, source: bytes
 ) -> None:
-    """Broken off, repeated by another job, completed, and repeated again."""
+    """The job is cancelled, repeated by another job, completed, and repeated again."""
     async with production(database_url, migrated[1], media_root, roles=("outcomes", "assets")) as idle:
         event = await idle.event()
         idle.source(event).write_bytes(source)

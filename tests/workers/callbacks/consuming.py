@@ -18,7 +18,7 @@ from workers.callbacks.removal import CONSUMER
 
 @asynccontextmanager
 async def consuming(inner: Core) -> AsyncIterator[None]:
-    """Runs the consumer."""
+    """Run the consumer."""
     records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
     handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4(), host="test")

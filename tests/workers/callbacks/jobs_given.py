@@ -1,4 +1,4 @@
-"""Jobs with callbacks, and what happens to them, by the commands of the engine."""
+"""Jobs with callbacks, and their histories, made by the commands of the engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def submission(*callbacks: UUID | NamedCallback, **parameters: Any) -> Submissio
         content_id="film",
         parameters=parameters,
         tasks=PLANS,
-        callbacks=tuple(callback(one) if isinstance(one, UUID) else one for one in callbacks),
+        callbacks=tuple(callback(entry) if isinstance(entry, UUID) else entry for entry in callbacks),
     )
 
 
@@ -54,7 +54,7 @@ async def complete_task(inner: Core, number: int, task: int, *, run: int = 1, **
 
 
 async def complete(inner: Core, number: int, *callbacks: UUID | NamedCallback, slot: int = 1, **parameters: Any) -> None:
-    """A job from its first event to its last."""
+    """Append the events of a job from the first to the last."""
     await accept(inner, number, *callbacks, **parameters)
     await start(inner, number, slot=slot)
     await start_task(inner, number, 1)

@@ -69,7 +69,7 @@ async def test_notices_arrive_in_order_signed_and_at_the_whole_address(inner: Co
     assert await callback_backlog(inner.database) == 0
     history = JobHistory(inner.database, EventMapper(inner.catalogue))
     records = [record(entry, 17, in_full=True) for entry in (await history.since(17)).entries]
-    lines = [(one.severity_description, one.message) for one in records if one.progname == "callback"]
+    lines = [(record.severity_description, record.message) for record in records if record.progname == "callback"]
     assert lines == [("INFO", f"Webhook {callback}, {status}, attempt 1: delivered") for status in STATUSES]
 
 
@@ -81,19 +81,21 @@ async def test_a_failed_callback_is_in_the_job_log(http: httpx.AsyncClient, inne
         async with consuming(inner), sending.sender():
             await sending.finished(UUID(callback), len(STATUSES))
     records = (await http.get("/engine/logs/17")).json()
-    told = [(one["severity"], one["task_id"], one["message"]) for one in records if one["progname"] == "callback"]
+    reported = [
+        (record["severity"], record["task_id"], record["message"]) for record in records if record["progname"] == "callback"
+    ]
     wrong = "The answer was 503 Service Unavailable. It is tried again."
-    assert told[:3] == [
+    assert reported[:3] == [
         (2, None, f"Webhook {callback}, started, attempt 1: {wrong}"),
         (2, None, f"Webhook {callback}, started, attempt 2: {wrong}"),
         (1, None, f"Webhook {callback}, started, attempt 3: delivered"),
     ]
-    assert len(told) == len(STATUSES) + 2
+    assert len(reported) == len(STATUSES) + 2
 
 
 @pytest.mark.parametrize("loss", ["DELETE FROM vault", "UPDATE vault SET owner = 'other'"])
 async def test_an_address_is_not_called_without_its_secret_part(inner: Core, sending: Sending, loss: str) -> None:
-    """The delivery fails, and the callback goes on: its receiver has done nothing wrong."""
+    """The delivery fails, and the callback stays enabled: its receiver is not at fault."""
     async with Receiver() as receiver:
         callback = await add_callback(inner, receiver.url + "/hook", client="studio")
         address = await sealed(inner, receiver.url + "/hook?token=s3cret")

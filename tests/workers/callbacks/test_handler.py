@@ -1,4 +1,4 @@
-"""Fan-out of callbacks on a real log: which deliveries there are, in which order, and none twice."""
+"""The fan-out of callbacks on a real log: its deliveries, their order, and no repeats."""
 
 from __future__ import annotations
 
@@ -70,25 +70,25 @@ async def fan(inner: Core) -> Fed:
     return made
 
 
-async def told(inner: Core, webhook: UUID = A) -> list[dict[str, Any]]:
+async def notices(inner: Core, webhook: UUID = A) -> list[dict[str, Any]]:
     return [from_json(row[4]) for row in await rows(inner.database) if row[0] == webhook]
 
 
 async def statuses(inner: Core, webhook: UUID = A) -> list[str]:
-    return [one["status"] for one in await told(inner, webhook)]
+    return [entry["status"] for entry in await notices(inner, webhook)]
 
 
 async def test_a_job_has_notices_from_start_to_end_with_its_own_ordering_key(inner: Core, fan: Fed) -> None:
     await complete(inner, 17, A, B, custom_data="mine")
     await fan.feed()
     assert await statuses(inner, A) == await statuses(inner, B) == WHOLE
-    assert await told(inner, A) == await told(inner, B)
-    found = [row for row in await rows(inner.database) if row[0] == A]
+    assert await notices(inner, A) == await notices(inner, B)
+    matches = [row for row in await rows(inner.database) if row[0] == A]
     events = [event for event in await logged(inner, "job:17") if event.topic not in ("job.accepted", "job.outputs_committed")]
-    assert [row[1] for row in found] == [event.position for event in events]
-    assert {(row[2], row[3], row[5], row[6]) for row in found} == {("job:17", shard_of(A), 0, None)}
-    assert (await told(inner))[-1]["files"] == ["film/a.mp4", "film/b.mp4"]
-    assert {(one["job_id"], one["custom_data"]) for one in await told(inner)} == {(17, "mine")}
+    assert [row[1] for row in matches] == [event.position for event in events]
+    assert {(row[2], row[3], row[5], row[6]) for row in matches} == {("job:17", shard_of(A), 0, None)}
+    assert (await notices(inner))[-1]["files"] == ["film/a.mp4", "film/b.mp4"]
+    assert {(entry["job_id"], entry["custom_data"]) for entry in await notices(inner)} == {(17, "mine")}
     assert fan.woken == [1]
 
 
@@ -112,7 +112,7 @@ async def test_a_fan_out_that_begins_in_the_middle_of_the_log_has_the_same_state
     middle = (await logged(inner, "job:17"))[-1].position - 1
     await fan.begin(middle)
     await fan.feed()
-    [last] = await told(inner)
+    [last] = await notices(inner)
     assert (last["status"], last["custom_data"], len(last["files"])) == ("completed", 7, 2)
 
 
@@ -122,8 +122,8 @@ async def test_a_delivery_has_the_address_of_its_job(inner: Core, fan: Fed) -> N
     for number in (17, 18):
         await start(inner, number, slot=number)
     await fan.feed()
-    found = await inner.database.rows("SELECT ordering_key, sealed_url FROM deliveries ORDER BY position")
-    assert found == [("job:17", UUID(int=7)), ("job:18", None)]
+    rows = await inner.database.rows("SELECT ordering_key, sealed_url FROM deliveries ORDER BY position")
+    assert rows == [("job:17", UUID(int=7)), ("job:18", None)]
 
 
 async def test_a_job_without_callbacks_has_no_notices_and_wakes_no_sender(inner: Core, fan: Fed) -> None:
@@ -147,13 +147,13 @@ async def test_a_deleted_callback_gets_nothing_and_a_disabled_one_failed_deliver
 
 
 async def test_a_notice_after_the_end_shows_the_whole_job(inner: Core, fan: Fed) -> None:
-    """A completed job may still become broken, when it is run again."""
+    """A completed job may still become broken when it is run again."""
     await complete(inner, 17, A)
     await fan.feed()
     await do(inner, commands.BreakJob(17, rerun_as=18))
     await fan.feed()
     assert await statuses(inner) == [*WHOLE, "broken"]
-    assert (await told(inner))[-1]["message"] == "it is repeated as job 18"
+    assert (await notices(inner))[-1]["message"] == "it is repeated as job 18"
 
 
 async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: Fed) -> None:
@@ -165,7 +165,7 @@ async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: F
     async with inner.database.connection() as listener:
         await listener.execute(f"LISTEN {CHANNEL}".encode())
         await fan.take([late])
-        assert [one.payload async for one in listener.notifies(timeout=60, stop_after=1)] == [str(A)]
+        assert [notify.payload async for notify in listener.notifies(timeout=60, stop_after=1)] == [str(A)]
         await listener.execute("UNLISTEN *")
     assert await rows(inner.database) == everything
 
@@ -202,11 +202,11 @@ async def test_a_publication_has_notices_of_every_change_in_the_order_of_the_log
     await do(inner, ShowPublication(key, True))
     await do(inner, WithdrawPublication(key, hard=False, running_job=None))
     await fan.feed(writes_at_once=2)
-    states = [(one["publicationStateString"], one["published"]) for one in await told(inner)]
+    states = [(entry["publicationStateString"], entry["published"]) for entry in await notices(inner)]
     assert states == [("Processing", False), ("Completed", False), ("Completed", True)]
-    assert await told(inner, A) == await told(inner, B)
-    found = [row for row in await rows(inner.database) if row[0] == A]
-    assert {(row[2], row[3]) for row in found} == {(f"publication:{key}", shard_of(A))}
+    assert await notices(inner, A) == await notices(inner, B)
+    matches = [row for row in await rows(inner.database) if row[0] == A]
+    assert {(row[2], row[3]) for row in matches} == {(f"publication:{key}", shard_of(A))}
     sealed = await inner.database.rows("SELECT DISTINCT sealed_url FROM pending_deliveries WHERE webhook = %s", (A,))
     assert sealed == [(secret.reference,)]
-    assert [row[1] for row in found] == sorted(row[1] for row in found)
+    assert [row[1] for row in matches] == sorted(row[1] for row in matches)

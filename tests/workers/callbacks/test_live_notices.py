@@ -1,4 +1,4 @@
-"""Notices of live publications: one of each change, with what is known then and no secret."""
+"""Notices of live publications: one for each change, with the details that are then known and no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both fan-outs and the removal beside very many callbacks: what they read and keep does not grow with them."""
+"""The fan-outs and the removal with very many callbacks: their reads and their memory do not grow with the number."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from workers.webhooks.fanout import NotificationFanout
 
 MANY, VERY_MANY = 50_000, 400_000
 NOTICES = 6
-"""Of one whole job."""
+"""The number of notices of a whole job."""
 
 
 def fill(url: str, callbacks: int) -> None:
-    """Each was named today; every fourth by a job that has not ended.
+    """Add callbacks that were named today, every fourth of them by a job that has not ended.
 
-    What the database knows of claims is from when one callback had nearly all of them."""
+    The statistics of claims in the database are from when one callback had nearly all of them.
+    """
     as_superuser(
         url,
         "ALTER TABLE unique_claims SET (autovacuum_enabled = false)",
@@ -54,7 +55,7 @@ def fill(url: str, callbacks: int) -> None:
 
 
 def consumers(inner: Core, watcher: LogWatcher) -> tuple[Consumer[Any], Consumer[Any]]:
-    """Those of one process."""
+    """Return the consumers of one process."""
     mapper, records = EventMapper(inner.catalogue), RecordQueries(inner.database, RECORDS)
     notifications = NotificationFanout(inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda: None)
     notices = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
@@ -74,7 +75,7 @@ def consumers(inner: Core, watcher: LogWatcher) -> tuple[Consumer[Any], Consumer
 async def test_two_processes_deliver_beside_many_callbacks_and_the_search_reads_the_unused_only(
     inner: Core, database_url: str, clock: HandClock, thorough: bool
 ) -> None:
-    """One test: to add so many costs more than all else."""
+    """This is a single test, because adding so many callbacks takes most of the time."""
     await asyncio.to_thread(fill, database_url, VERY_MANY if thorough else MANY)
     await two_processes_deliver(inner, database_url, clock)
     await the_search_reads_unused_callbacks_only(database_url)

@@ -46,11 +46,11 @@ def test_there_is_a_notice_of_each_end(state: ProvisionState) -> None:
     scenario = an_info(*STATES[state])
     assert scenario.root is not None
     [*_, last] = scenario.history
-    said = payload(last, scenario.root)
-    assert (said is not None) == (state in ENDED)
-    if said is not None:
+    message = payload(last, scenario.root)
+    assert (message is not None) == (state in ENDED)
+    if message is not None:
         up = [dict(resource) for resource in scenario.root.resources]
-        assert said == {
+        assert message == {
             "eventId": str(EVENT),
             "infrastructureKey": "k",
             "state": int(state),
@@ -69,12 +69,12 @@ def test_of_what_a_reset_leaves_behind_there_is_none() -> None:
 def test_a_callback_is_held_as_long_as_there_may_be_an_end() -> None:
     callback = NamedCallback(id=UUID(int=9), url="https://hooks.test/x")
     request = requested(callbacks=(callback,))
-    for held, since in ((True, ()), (True, STATES[UP][1:]), (True, STATES[ProvisionState.TERMINATING][1:]), (False, (failed(),))):
+    for owned, since in ((True, ()), (True, STATES[UP][1:]), (True, STATES[ProvisionState.TERMINATING][1:]), (False, (failed(),))):
         root = an_info(request, *since).root
         assert root is not None
         scopes = {claim.scope for claim in root.claims()}
         assert ProvisionInfo.from_snapshot(stream=root.id, version=root.version, state=root.snapshot()).callbacks == (callback,)
-        assert scopes == ({callback_scope(callback.id)} if held else set())
+        assert scopes == ({callback_scope(callback.id)} if owned else set())
 
 
 def about(event: UUID) -> DeliveryFilter:
@@ -103,19 +103,25 @@ async def test_ends_arrive_in_order_signed_and_at_the_whole_address(inner: Core,
             await sending.finished(key, 3)
     bodies = [from_json(got.body) for got in receiver.got]
     assert [body["stateString"] for body in bodies] == [PARTIAL.name, UP.name, GONE.name]
-    assert [[one["name"] for one in body["resources"]] for body in bodies] == [["origin-1"], ["origin-1", "encoder-1"], []]
+    assert [[resource["name"] for resource in body["resources"]] for body in bodies] == [
+        ["origin-1"],
+        ["origin-1", "encoder-1"],
+        [],
+    ]
     assert {(body["eventId"], body["infrastructureKey"]) for body in bodies} == {(str(event), str(event))}
     signing = await signing_key(sending, str(key))
     assert all(got.headers["webhook-signature"] == signature(signing, got) for got in receiver.got)
     assert {(got.path, got.query, got.headers["authorization"]) for got in receiver.got} == {
         ("/hook", "token=t0ps3cret", "Basic " + base64.b64encode(b"u:p@").decode())
     }
-    shown = [Delivery.of(one) for one in (await DeliveryQueries(inner.database).page(key, about(event))).results]
-    assert [(one.action, one.event_id, one.job_id) for one in shown] == [(state.name, event, None) for state in (GONE, UP, PARTIAL)]
-    [(told,)] = await inner.database.rows(
+    shown = [Delivery.of(result) for result in (await DeliveryQueries(inner.database).page(key, about(event))).results]
+    assert [(entry.action, entry.event_id, entry.job_id) for entry in shown] == [
+        (state.name, event, None) for state in (GONE, UP, PARTIAL)
+    ]
+    [(reported,)] = await inner.database.rows(
         "SELECT count(*) FROM events WHERE originator_id NOT LIKE 'infrastructure_profile:%%' AND state LIKE '%%t0ps3cret%%'::bytea"
     )
-    assert told == 0
+    assert reported == 0
 
 
 async def test_a_callback_stays_while_there_is_infrastructure(inner: Core) -> None:

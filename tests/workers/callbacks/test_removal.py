@@ -1,4 +1,4 @@
-"""Removal of callbacks that no job names any more, beside jobs and deliveries."""
+"""The removal of callbacks that no job names any more, concurrent with jobs and deliveries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def removal(inner: Core) -> CallbackRemoval:
 
 
 async def read_all(inner: Core) -> None:
-    """The fan-out has read the whole log."""
+    """Let the fan-out read the whole log."""
     await inner.database.execute(
         "INSERT INTO consumer_shards (consumer, shard, position) VALUES (%(consumer)s, 0, %(position)s)"
         " ON CONFLICT (consumer, shard) DO UPDATE SET position = excluded.position",
@@ -61,7 +61,7 @@ async def test_a_callback_goes_when_no_job_has_named_it_for_thirty_days(inner: C
 
 
 async def test_any_number_is_removed(inner: Core, clock: HandClock) -> None:
-    """In pages: after each the fan-out must have read the removals of the one before."""
+    """Callbacks are removed in pages: after each page the fan-out must have read the removals of the previous one."""
     count = AT_ONCE + 20
     for first in range(0, count, 20):
         await asyncio.gather(*(add_callback(inner, f"{URL}/{number}") for number in range(first, first + 20)))
@@ -110,7 +110,7 @@ async def test_what_is_pending_is_sent_before_its_callback_goes(inner: Core, clo
 async def test_a_callback_named_at_the_moment_of_its_removal_is_there_for_the_job(
     inner: Core, second: Core, clock: HandClock, resent: bool
 ) -> None:
-    """Whichever of two processes is first: a job that was accepted has its callback, and a delivery that is resent too."""
+    """An accepted job has its callback whichever process is first, and so has a delivery that is resent."""
     made = [await add_callback(inner, f"{URL}/{number}") for number in range(40)]
     clock.now += 2 * KEPT
     await read_all(inner)

@@ -36,7 +36,7 @@ from workers.deliveries.sender import Sender
 PATIENCE = 60.0
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 QUICK = (0.0, *(0.01,) * 9)
-"""Ten tries within a tenth of a second."""
+"""The delays of ten attempts within a tenth of a second."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Got:
 
 @dataclass
 class Receiver:
-    """Answers 200, unless `answer` says otherwise. `under_way` is how many requests it has now."""
+    """A receiver that answers 200, unless `answer` says otherwise. `under_way` is the number of current requests."""
 
     answer: Callable[[Got], Any] = lambda _: None
     got: list[Got] = field(default_factory=list)
@@ -96,10 +96,10 @@ class Receiver:
 async def until(condition: Callable[[], Any], *, what: str = "") -> None:
     async with asyncio.timeout(PATIENCE):
         for pause in pauses():
-            found = condition()
-            if asyncio.iscoroutine(found):
-                found = await found
-            if found:
+            result = condition()
+            if asyncio.iscoroutine(result):
+                result = await result
+            if result:
                 return
             await asyncio.sleep(pause)
 
@@ -117,10 +117,10 @@ class Sending:
         self.records = RecordQueries(self.core.database, [Webhook, Callback])
         self.disabled: list[tuple[UUID, str]] = []
 
-    async def webhook(self, url: str, secret: bytes = bytes(32), *, beside: UUID | None = None, **values: Any) -> UUID:
-        """`beside`: in the shard of this webhook."""
+    async def webhook(self, url: str, secret: bytes = bytes(32), *, neighbour: UUID | None = None, **values: Any) -> UUID:
+        """Register a webhook, in the shard of `neighbour` if it is given."""
         key = new_id()
-        while beside is not None and shard_of(key) != shard_of(beside):
+        while neighbour is not None and shard_of(key) != shard_of(neighbour):
             key = new_id()
         box = self.vault.encrypt(encode_secret(secret), owner=f"webhook:{key}")
         given = {"webhook_url": url, "secrets": {SIGNING: box.ref}, **values}
@@ -144,7 +144,7 @@ class Sending:
     def insert(
         self, connection: psycopg.Connection, webhook: UUID, /, *rows: tuple[int, str], source: Source = Source.NOTIFICATIONS
     ) -> None:
-        """As `put`, in a transaction that the caller commits."""
+        """Insert rows as `put` does, in a transaction that the caller commits."""
         for position, ordering_key in rows:
             payload = f'{{"lane":"{ordering_key}","position":{position}}}'
             connection.execute(
@@ -166,7 +166,7 @@ class Sending:
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(webhook)))
 
     def due(self, webhook: UUID) -> None:
-        """Let all retries be due now."""
+        """Make all retries due now."""
         with psycopg.connect(self.url) as connection:
             connection.execute("UPDATE pending_deliveries SET due_at = now() WHERE webhook = %s", (webhook,))
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(webhook)))
@@ -176,7 +176,7 @@ class Sending:
             return connection.execute(question, parameters).fetchall()
 
     def states(self, webhook: UUID) -> list[tuple[Any, ...]]:
-        """(position, state, attempts, error), in order."""
+        """Return (position, state, attempts, error), in order."""
         return self.rows(
             "SELECT position, state, attempts, error FROM deliveries WHERE webhook = %s ORDER BY position, ordering_key", webhook
         )

@@ -1,4 +1,4 @@
-"""The look at a webhook before an attempt, beside other attempts at the same endpoint."""
+"""The check of a webhook before an attempt, concurrent with other attempts at the same endpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = PendingDelivery(HOOK, 1, "a", "{}", 0, 0.0)
 
 
 class Store(DeliveryStore):
-    """The table says that the endpoint fails: the outcome of another attempt is not written yet."""
+    """A table that says that the endpoint fails: the outcome of another attempt is not written yet."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -31,7 +31,7 @@ class Store(DeliveryStore):
 
 
 class Configs(EndpointConfigs):
-    """What is loaded comes when `go_on` is set."""
+    """Configurations whose loading completes when `go_on` is set."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -44,7 +44,7 @@ class Configs(EndpointConfigs):
         return dict.fromkeys(webhooks, config)
 
 
-def _known(endpoint: Endpoint) -> tuple[int, datetime | None]:
+def _version_and_failure(endpoint: Endpoint) -> tuple[int, datetime | None]:
     assert endpoint.config is not None
     return endpoint.config.version, endpoint.state.failing_since
 
@@ -55,7 +55,7 @@ async def test_a_success_while_a_new_version_is_read_counts() -> None:
     check = ConfigCheck(store, configs, time=lambda: 0.0)
     configs.go_on.set()
     await check.configured(endpoint, ROW)
-    assert _known(endpoint) == (1, SINCE), "as earlier owners have seen"
+    assert _version_and_failure(endpoint) == (1, SINCE), "as earlier owners have seen"
     configs.under_way.clear()
     configs.go_on.clear()
     store.version = configs.version = 2
@@ -64,4 +64,4 @@ async def test_a_success_while_a_new_version_is_read_counts() -> None:
     endpoint.apply(Delivered(), 1.0)
     configs.go_on.set()
     await looking
-    assert _known(endpoint) == (2, None)
+    assert _version_and_failure(endpoint) == (2, None)

@@ -1,4 +1,4 @@
-"""A receiver that is dead for hours: what its deliveries cost in memory."""
+"""The memory that deliveries to a receiver cost that is dead for hours."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from workers.deliveries.retries import DELAYS
 from workers.deliveries.timer import SPARE
 
 HOURS, STEP, EVENTS = 3, 30, 5
-"""The delay of two hours is over by then; the one after it, of five, would not be in six either."""
+"""The delay of two hours is over by then; the next one, of five, would not be over in six either."""
 
 
 def test_a_dead_receiver_costs_no_memory_for_deliveries_that_wait() -> None:
-    """Ten Events a minute, each with an ordering key of its own."""
+    """There are ten Events a minute, each with its own ordering key."""
     world = World(Random(1), failing=1.0, delays=DELAYS, places=512)
     world.scheduler.waiting_each = 1000
     world.meanwhile = lambda: None  # type: ignore[method-assign]

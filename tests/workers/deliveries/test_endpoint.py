@@ -21,21 +21,21 @@ def endpoint(timer: Timer | None = None, *, marked: list[Endpoint] | None = None
 
 
 def rows(webhook: UUID, count: int, *, attempts: int = 0, begin: int = 1) -> list[PendingDelivery]:
-    """Each with an ordering key of its own."""
+    """Return rows, each with its own ordering key."""
     return [PendingDelivery(webhook, number, f"{number:04}", "{}", attempts, 0.0) for number in range(begin, begin + count)]
 
 
-def offered(one: Endpoint, *more: PendingDelivery) -> Endpoint:
+def offered(endpoint: Endpoint, *more: PendingDelivery) -> Endpoint:
     for row in more:
-        one.queues.offer(row, 0.0)
-    return one
+        endpoint.queues.offer(row, 0.0)
+    return endpoint
 
 
-def taken(one: Endpoint, *, retries_allowed: bool = True) -> list[PendingDelivery]:
-    found = []
-    while (row := one.next(0.0, retries_allowed=retries_allowed)) is not None:
-        found.append(row)
-    return found
+def taken(endpoint: Endpoint, *, retries_allowed: bool = True) -> list[PendingDelivery]:
+    results = []
+    while (row := endpoint.next(0.0, retries_allowed=retries_allowed)) is not None:
+        results.append(row)
+    return results
 
 
 def test_concurrency_of_an_endpoint_is_limited() -> None:
@@ -43,10 +43,10 @@ def test_concurrency_of_an_endpoint_is_limited() -> None:
 
 
 def test_retries_take_a_quarter_and_first_attempts_the_rest() -> None:
-    one = offered(endpoint(), *rows(FIRST, 50, attempts=3), *rows(FIRST, 50, begin=51))
-    found = taken(one)
-    assert [row.attempts > 0 for row in found].count(True) == MOST_RETRIES
-    assert len(found) == CONCURRENCY
+    target = offered(endpoint(), *rows(FIRST, 50, attempts=3), *rows(FIRST, 50, begin=51))
+    result = taken(target)
+    assert [row.attempts > 0 for row in result].count(True) == MOST_RETRIES
+    assert len(result) == CONCURRENCY
 
 
 def test_retries_alone_leave_the_other_places_free() -> None:
@@ -54,75 +54,75 @@ def test_retries_alone_leave_the_other_places_free() -> None:
 
 
 def test_first_attempts_leave_retries_their_quarter() -> None:
-    one = offered(endpoint(), *rows(FIRST, 50))
-    found = taken(one)
-    offered(one, *rows(FIRST, 1, attempts=1, begin=51))
-    one.succeeded(found[0], 0.0)
-    one.completed(found[0])
-    retry = one.next(0.0, retries_allowed=True)
+    target = offered(endpoint(), *rows(FIRST, 50))
+    result = taken(target)
+    offered(target, *rows(FIRST, 1, attempts=1, begin=51))
+    target.succeeded(result[0], 0.0)
+    target.completed(result[0])
+    retry = target.next(0.0, retries_allowed=True)
     assert retry is not None
     assert retry.position == 51
 
 
 def test_a_resting_endpoint_has_no_rows_in_memory_and_no_attempt_is_counted() -> None:
     timer, marked = Timer(lambda: None), list[Endpoint]()
-    one = offered(endpoint(timer, marked=marked), *rows(FIRST, 100))
-    for row in taken(one)[:FAILURES]:
-        one.failed(row, Failed(NOON), now=1.0, wait=5.0)
-        one.completed(row)
-    assert (one.queues.waiting, one.has_unread, one.capacity()) == (0, True, 0)
+    target = offered(endpoint(timer, marked=marked), *rows(FIRST, 100))
+    for row in taken(target)[:FAILURES]:
+        target.failed(row, Failed(NOON), now=1.0, wait=5.0)
+        target.completed(row)
+    assert (target.queues.waiting, target.has_unread, target.capacity()) == (0, True, 0)
     timer.run(1.0 + RESTING_SECONDS)
-    assert marked[-1] is one
+    assert marked[-1] is target
 
 
 def test_after_a_rest_one_attempt_is_made_when_all_others_have_ended() -> None:
     timer = Timer(lambda: None)
-    one = offered(endpoint(timer), *rows(FIRST, 100))
-    under_way = taken(one)
+    target = offered(endpoint(timer), *rows(FIRST, 100))
+    under_way = taken(target)
     for row in under_way[:FAILURES]:
-        one.failed(row, Failed(NOON), now=1.0, wait=5.0)
-        one.completed(row)
+        target.failed(row, Failed(NOON), now=1.0, wait=5.0)
+        target.completed(row)
     timer.run(1.0 + RESTING_SECONDS)
-    assert not one.needs_probe(31.0), "others are in flight"
+    assert not target.needs_probe(31.0), "others are in flight"
     for row in under_way[FAILURES:]:
-        one.not_sent(row, TimeCame(), now=31.0)
-        one.completed(row)
-    assert one.needs_probe(31.0)
-    one.queues.probe(rows(FIRST, 1)[0])
-    assert len(taken(one)) == 1
+        target.not_sent(row, TimeCame(), now=31.0)
+        target.completed(row)
+    assert target.needs_probe(31.0)
+    target.queues.probe(rows(FIRST, 1)[0])
+    assert len(taken(target)) == 1
 
 
 def test_a_pause_that_the_receiver_asks_for() -> None:
     timer = Timer(lambda: None)
-    one = offered(endpoint(timer), *rows(FIRST, 10))
-    row = one.next(0.0, retries_allowed=True)
+    target = offered(endpoint(timer), *rows(FIRST, 10))
+    row = target.next(0.0, retries_allowed=True)
     assert row is not None
-    one.failed(row, Failed(NOON, pause=100.0), now=1.0, wait=100.0)
-    one.completed(row)
-    offered(one, *rows(FIRST, 10))
+    target.failed(row, Failed(NOON, pause=100.0), now=1.0, wait=100.0)
+    target.completed(row)
+    offered(target, *rows(FIRST, 10))
     timer.run(100.0)
-    assert one.next(100.0, retries_allowed=True) is None
+    assert target.next(100.0, retries_allowed=True) is None
     timer.run(101.0)
-    assert one.next(101.0, retries_allowed=True) is not None
+    assert target.next(101.0, retries_allowed=True) is not None
 
 
 def test_a_short_pause_keeps_what_is_in_memory() -> None:
-    one = offered(endpoint(), *rows(FIRST, 10))
-    one.apply(Unsendable(LONG), 1.0)
-    assert one.queues.waiting == 10
+    target = offered(endpoint(), *rows(FIRST, 10))
+    target.apply(Unsendable(LONG), 1.0)
+    assert target.queues.waiting == 10
 
 
 def test_the_timer_has_one_time_for_each_endpoint() -> None:
     timer, queues = Timer(lambda: None), 500
-    one = offered(endpoint(timer), *rows(FIRST, queues))
+    target = offered(endpoint(timer), *rows(FIRST, queues))
     for now in range(40):
-        for row in taken(one):
-            one.failed(row, Failed(NOON), now=float(now), wait=3600.0)
-            one.completed(row)
-        one.apply(Delivered(), float(now))
-        offered(one, *rows(FIRST, queues))
+        for row in taken(target):
+            target.failed(row, Failed(NOON), now=float(now), wait=3600.0)
+            target.completed(row)
+        target.apply(Delivered(), float(now))
+        offered(target, *rows(FIRST, queues))
     assert timer.entries <= 2 + SPARE
-    assert one.queues.timed_entries <= 2 * queues
+    assert target.queues.timed_entries <= 2 * queues
 
 
 def scheduler(places: int) -> DeliveryScheduler:
@@ -132,16 +132,16 @@ def scheduler(places: int) -> DeliveryScheduler:
 
 
 def holding(made: DeliveryScheduler, webhook: UUID, *given: PendingDelivery) -> Endpoint:
-    one = made.endpoint(webhook)
-    assert one is not None
-    return offered(one, *given)
+    endpoint = made.endpoint(webhook)
+    assert endpoint is not None
+    return offered(endpoint, *given)
 
 
 def attempts_now(made: DeliveryScheduler) -> list[ScheduledAttempt]:
-    found = []
+    results = []
     while (attempt := made.next(0.0)) is not None:
-        found.append(attempt)
-    return found
+        results.append(attempt)
+    return results
 
 
 def test_endpoints_take_turns() -> None:
@@ -193,9 +193,9 @@ def test_nothing_is_sent_after_the_lease_has_run_out() -> None:
 
 def test_a_revoked_shard_removes_its_endpoints() -> None:
     made = scheduler(places=8)
-    one = holding(made, FIRST, *rows(FIRST, 50))
+    target = holding(made, FIRST, *rows(FIRST, 50))
     made.hold({shard: 1 for shard in range(SHARDS) if shard != shard_of(FIRST)}, excess=(), until=2000.0)
-    assert one.revoked
+    assert target.revoked
     assert made.next(0.0) is None
     assert made.endpoint(FIRST) is None
 

@@ -1,4 +1,4 @@
-"""The circuit breaker of an endpoint is half-open: whatever happens meanwhile, the row of its next attempt is read."""
+"""The half-open circuit breaker of an endpoint: the row of its next attempt is read whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HOOKS = WEBHOOKS[0]
 
 @pytest.fixture
 def world() -> World:
-    """Its endpoints rest, for so long that the next round makes them half-open. Nothing happens by itself."""
+    """Return a world whose endpoints rest so long that the next round makes them half-open. Nothing happens automatically."""
     world = World(Random(1), failing=1.0)
     world.meanwhile = lambda: None  # type: ignore[method-assign]
     for hook in HOOKS:
         for position in range(1, 20):
             world.table[hook, position, f"event-{position}"] = Row(due=world.now)
-    while len(world.scheduler.endpoints) < len(HOOKS) or not all(_is(one, Phase.RESTING) for one in endpoints(world)):
+    while len(world.scheduler.endpoints) < len(HOOKS) or not all(_is(endpoint, Phase.RESTING) for endpoint in endpoints(world)):
         world.now += 1.0
         world.read()
         world.start()
@@ -44,10 +44,10 @@ def endpoints(world: World) -> list[Endpoint]:
 
 
 def probed(world: World) -> int:
-    """How many endpoints get an attempt, by the next rounds."""
+    """Return the number of endpoints that get an attempt in the next rounds."""
     for _ in range(3):
         world.read()
-    assert all(_is(one, Phase.PROBING) for one in endpoints(world))
+    assert all(_is(endpoint, Phase.PROBING) for endpoint in endpoints(world))
     attempts = iter(lambda: world.scheduler.next(world.now), None)
     return len({attempt.row.webhook for attempt in attempts})
 
@@ -63,7 +63,7 @@ def once(act: Callable[[], object]) -> Callable[[], None]:
 
 
 def test_one_that_is_to_be_read_again_while_its_row_is_read(world: World) -> None:
-    """A delivery was resent, or the listener is back after a lost connection."""
+    """A delivery was resent, or the listener has reconnected."""
     world.meanwhile = once(world.reader.reload)  # type: ignore[method-assign]
     assert probed(world) == len(HOOKS)
 

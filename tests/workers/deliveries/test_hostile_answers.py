@@ -1,4 +1,5 @@
-"""Any bytes as the answer of a receiver: a failed try at worst. The place comes back, and the others get their deliveries."""
+"""Any bytes as the answer of a receiver cause at most a failed attempt. The place is released, and other receivers get their
+deliveries."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ answers = st.binary(max_size=200) | st.builds(
 
 
 class Outcomes:
-    """A scheduler with one endpoint, whose outcomes are kept instead of written."""
+    """A scheduler with one endpoint, whose outcomes are stored in memory instead of written."""
 
     def __init__(self) -> None:
         self.scheduler = DeliveryScheduler(lambda: None)
@@ -76,10 +77,10 @@ class Outcomes:
         self.handler = OutcomeHandler(
             self.scheduler, self, schedule=Schedule(DELAYS), rng=Random(1), time=lambda: 0.0, metrics=WorkerMetrics()
         )
-        self.kept: list[PendingOutcome] = []
+        self.outcomes: list[PendingOutcome] = []
 
     def add(self, pending_outcome: PendingOutcome) -> None:
-        self.kept.append(pending_outcome)
+        self.outcomes.append(pending_outcome)
 
     def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
 
@@ -92,20 +93,20 @@ class Outcomes:
         config = EndpointConfig(1, url, as_json=True, disabled=False, headers={}, keys=[bytes(32)], previous_until=None)
         self.handler.handle(attempt, await client.send(attempt.row, config))
         self.scheduler.completed(attempt)
-        return self.kept[-1]
+        return self.outcomes[-1]
 
 
 @pytest.fixture(scope="module")
 def attempted() -> Iterator[Callable[[bytes], PendingOutcome]]:
-    """Attempts a delivery to a receiver on a real socket, which answers with these bytes and closes the connection."""
-    said = [b""]
+    """Attempt a delivery to a receiver on a real socket, which answers with these bytes and closes the connection."""
+    message = [b""]
 
     async def script(out: StreamWriter) -> None:
-        out.write(said[0])
+        out.write(message[0])
         out.close()
 
     async def attempt(answer: bytes) -> PendingOutcome:
-        said[0] = answer
+        message[0] = answer
         outcomes = Outcomes()
         outcome = await outcomes.attempt(client, host.url)
         assert outcomes.scheduler.in_flight == 0
@@ -144,7 +145,7 @@ def test_no_retry_after_is_more_than_a_failed_try(attempted: Callable[[bytes], P
 
 
 async def test_ill_receivers_take_no_place_from_the_others(sending: Sending) -> None:
-    """As many ill ones as would take all places for ever, if each answer took the place of its attempt."""
+    """There are as many faulty receivers as would take all places forever if each answer kept the place of its attempt."""
     before = FAULTS.total()
     ill = [answered(value) for value in RETRY_AFTER[:2]]
     async with (
@@ -153,7 +154,7 @@ async def test_ill_receivers_take_no_place_from_the_others(sending: Sending) -> 
         Receiver() as healthy,
         sending.sender(places=4, delays=(0.0, 3600.0)) as sender,
     ):
-        webhooks = [await sending.webhook(one.url) for one in (first, second) * 4]
+        webhooks = [await sending.webhook(entry.url) for entry in (first, second) * 4]
         for webhook in webhooks:
             sending.put(webhook, (1, "a"), (2, "b"))
         well = await sending.webhook(healthy.url)
@@ -166,7 +167,7 @@ async def test_ill_receivers_take_no_place_from_the_others(sending: Sending) -> 
 
 
 class _Broken(GuardedClient):
-    """Fails as no client should: with a cancellation that nobody asked for."""
+    """A client that fails as no client should: with a cancellation that was not requested."""
 
     async def request(self, *_: Any, **__: Any) -> Any:
         raise asyncio.CancelledError
@@ -181,7 +182,7 @@ async def test_a_fault_of_our_own_gives_the_place_back_and_is_counted(sending: S
         await until(lambda: "ended by a fault" in caplog.text)
         await until(lambda: sender.in_flight == 0)
         sender._client._outbound = GuardedClient(LOOPBACK)
-        other = await sending.webhook(host.url, beside=webhook)
+        other = await sending.webhook(host.url, neighbour=webhook)
         sending.put(other, (2, "a"))  # a later row of a shard has a higher position
         await sending.finished(other, 1)
         await sender._client._outbound.close()

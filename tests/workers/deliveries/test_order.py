@@ -1,4 +1,5 @@
-"""Any interleaving of inserts, attempts, writes, resends and revoked shards: nothing is lost, reordered or sent twice at once."""
+"""Any interleaving of inserts, attempts, writes, resends and revoked shards loses nothing, reorders nothing and sends nothing twice
+at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a failed delivery is tried again."""
+"""The schedule of retries of failed deliveries."""
 
 from __future__ import annotations
 

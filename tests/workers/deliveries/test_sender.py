@@ -56,7 +56,8 @@ async def test_the_trace_of_the_event_goes_with_its_delivery(sending: Sending) -
 
 
 async def test_a_position_that_is_given_to_another_write_gives_another_id(sending: Sending) -> None:
-    """Position 6 was lost and written again. A receiver may have seen the former id, and would leave this one out."""
+    """Position 6 was lost and written again. A receiver may have received the former id, and would ignore the new delivery if it
+    had the same."""
     sending.rows("INSERT INTO log_epochs (epoch, since_position, reason) VALUES (2, 5, 'promoted') RETURNING epoch")
     async with Receiver() as receiver, sending.sender():
         webhook = await sending.webhook(receiver.url)
@@ -65,7 +66,7 @@ async def test_a_position_that_is_given_to_another_write_gives_another_id(sendin
     ids = [delivery_id(webhook, 5, ordering_key="a"), delivery_id(webhook, 6, ordering_key="a", epoch=2)]
     assert [UUID(got.id) for got in receiver.got] == ids
     listed = await DeliveryQueries(sending.core.database).page(webhook, DeliveryFilter())
-    assert [one.id for one in listed.results] == ids[::-1]
+    assert [result.id for result in listed.results] == ids[::-1]
 
 
 async def test_deliveries_from_before_the_start_are_sent_in_order(sending: Sending) -> None:
@@ -78,18 +79,18 @@ async def test_deliveries_from_before_the_start_are_sent_in_order(sending: Sendi
             await sending.finished(webhook, 400)
     by_lane: dict[str, list[int]] = {}
     for got in receiver.got:
-        told = json.loads(got.body)
-        by_lane.setdefault(told["lane"], []).append(told["position"])
+        document = json.loads(got.body)
+        by_lane.setdefault(document["lane"], []).append(document["position"])
     assert all(positions == sorted(positions) for positions in by_lane.values())
     assert sum(map(len, by_lane.values())) == 400
     assert receiver.most <= 16
 
 
 async def test_a_source_that_is_behind_the_other_loses_nothing(sending: Sending) -> None:
-    """The fan-out of callbacks inserts what was written before that which the fan-out of notifications has inserted."""
+    """The fan-out of callbacks inserts positions before those that the fan-out of notifications has inserted."""
     async with Receiver() as receiver, sending.sender():
         webhook = await sending.webhook(receiver.url + "/event")
-        callback = await sending.webhook(receiver.url + "/job", beside=webhook)
+        callback = await sending.webhook(receiver.url + "/job", neighbour=webhook)
         sending.put(webhook, (10, "event"))
         sending.put(callback, (11, "job:1"), source=Source.CALLBACKS)
         await sending.finished(webhook, 1)

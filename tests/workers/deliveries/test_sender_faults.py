@@ -1,4 +1,4 @@
-"""Receivers that ask for a pause or go away, secrets that change, members that lose their shards."""
+"""Receivers that request a pause or disappear, secrets that change, members that lose their shards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OLD, NEW = bytes(32), bytes(range(32))
 
 
 def verified(got: Got, secret: bytes) -> bool:
-    """The library of the specification makes the same signature. (Its `verify` requires a present timestamp.)"""
+    """Check the signature with the library of the specification. (Its `verify` requires a current timestamp.)"""
     at = datetime.fromtimestamp(int(got.headers["webhook-timestamp"]), UTC)
     expected = Receiving(base64.b64encode(secret).decode()).sign(got.id, at, got.body.decode())
     return expected in got.headers["webhook-signature"].split(" ")
@@ -93,7 +93,7 @@ async def test_410_of_a_former_address_disables_nothing(sending: Sending) -> Non
 
 
 async def test_an_address_that_changes_before_the_webhook_is_disabled_is_tried(sending: Sending) -> None:
-    """It is disabled when nothing is in flight any more."""
+    """The webhook is disabled when nothing is in flight any more."""
     gone, arrived, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def answer(got: Got) -> web.Response:
@@ -132,10 +132,10 @@ async def test_a_webhook_that_is_enabled_again_gets_recovered_deliveries(sending
 
 
 async def test_a_change_counts_from_the_moment_its_write_is_answered(sending: Sending) -> None:
-    async with Receiver() as one, Receiver() as other, sending.sender():
-        webhook = await sending.webhook(one.url)
+    async with Receiver() as entry, Receiver() as other, sending.sender():
+        webhook = await sending.webhook(entry.url)
         for number in range(1, 11):
-            receiver = (one, other)[number % 2]
+            receiver = (entry, other)[number % 2]
             await sending.amend(webhook, webhook_url=receiver.url)
             sending.put(webhook, (number, "a"))
             await sending.finished(webhook, number)
@@ -144,11 +144,11 @@ async def test_a_change_counts_from_the_moment_its_write_is_answered(sending: Se
         await sending.core.executor.execute(RotateSecret(webhook, Webhook, box), invocation=Invocation.by("test"))
         sending.put(webhook, (11, "a"))
         await sending.finished(webhook, 11)
-        assert one.got[-1].headers["webhook-signature"].count("v1,") == 2
+        assert entry.got[-1].headers["webhook-signature"].count("v1,") == 2
         await sending.amend(webhook, disabled_at=sending.clock())
         sending.put(webhook, (12, "a"))
         await sending.finished(webhook, 12)
-    assert len(one.got) + len(other.got) == 11
+    assert len(entry.got) + len(other.got) == 11
     assert sending.states(webhook)[-1] == (12, 2, 0, "the webhook is disabled")
 
 
@@ -280,7 +280,7 @@ async def test_the_next_owner_sends_again_with_the_same_id(sending: Sending) -> 
 async def test_after_a_promotion_nothing_is_sent_before_the_shards_are_held_again(
     sending: Sending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another member may hold them as soon as they are given up."""
+    """Another member may take the shards as soon as they are released."""
     given_up, go_on = asyncio.Event(), asyncio.Event()
     leave = ShardLeases.leave
 
@@ -381,7 +381,7 @@ async def test_attempts_in_flight_at_the_stop_are_written(sending: Sending) -> N
 
 
 async def test_a_delivery_that_finds_no_descriptor_loses_no_attempt(sending: Sending, caplog: pytest.LogCaptureFixture) -> None:
-    """More deliveries than failures that open the circuit breaker, and no second attempt for an hour."""
+    """There are more deliveries than failures that open the circuit breaker, and no second attempt for an hour."""
     async with Receiver() as receiver, sending.sender(delays=(0, 3600)):
         webhook = await sending.webhook(receiver.url)
         with psycopg.connect(sending.url) as writer:

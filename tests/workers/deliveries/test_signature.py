@@ -21,8 +21,8 @@ def test_the_example_of_the_specification() -> None:
 
 def test_two_keys_give_two_signatures_with_a_space_between() -> None:
     keys = [bytes(32), bytes(range(32))]
-    one, two = (signatures([key], b"{}", message="m", timestamp=1) for key in keys)
-    assert signatures(keys, b"{}", message="m", timestamp=1) == f"{one} {two}"
+    first, two = (signatures([key], b"{}", message="m", timestamp=1) for key in keys)
+    assert signatures(keys, b"{}", message="m", timestamp=1) == f"{first} {two}"
 
 
 @given(st.binary(min_size=24, max_size=64), st.text(), st.integers(0, 2**33))

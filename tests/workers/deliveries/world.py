@@ -1,5 +1,5 @@
-"""A table of deliveries in memory that answers like the real statements, and a world around a reader: anything may happen at any
-moment, also during a query."""
+"""A table of deliveries in memory that answers like the real statements, and a simulation around a reader in which anything may
+happen at any time, including during a query."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ CAPACITY = 3
 
 @dataclass
 class Row:
-    """`done` is the truth, written or not. `excused`: it was resent, or its outcome was lost with its shard, so it may come twice
-    and after later ones."""
+    """A delivery. `done` is the truth, written or not. `excused` is True if it was resent, or its outcome was lost with its shard,
+    so it may be sent twice and after later ones."""
 
     state: int = PENDING
     attempts: int = 0
@@ -77,51 +77,55 @@ class Twin(DeliveryStore):
         self._ordered: list[Key] = []
 
     async def last_places(self, cursors: Iterable[Cursor]) -> dict[Cursor, Place]:
-        found = {
+        results = {
             cursor: max((place(key) for key in self._pending() if cursor_of(key) == cursor), default=BEGINNING)
             for cursor in cursors
         }
         self._world.meanwhile()
-        return found
+        return results
 
     async def webhooks(self) -> list[UUID]:
-        found = sorted({webhook for webhook, _, _ in self._pending()})
+        result = sorted({webhook for webhook, _, _ in self._pending()})
         self._world.meanwhile()
-        return found
+        return result
 
     async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[PendingDelivery]]:
-        found: defaultdict[Cursor, list[Key]] = defaultdict(list)
+        result: defaultdict[Cursor, list[Key]] = defaultdict(list)
         for key in self._pending():
             cursor = cursor_of(key)
-            if cursor in after and place(key) > after[cursor] and len(found[cursor]) < limit:
-                found[cursor].append(key)
-        rows = iter(self._answered([key for keys in found.values() for key in keys]))
-        return {cursor: [next(rows) for _ in keys] for cursor, keys in found.items() if keys}
+            if cursor in after and place(key) > after[cursor] and len(result[cursor]) < limit:
+                result[cursor].append(key)
+        rows = iter(self._answered([key for keys in result.values() for key in keys]))
+        return {cursor: [next(rows) for _ in keys] for cursor, keys in result.items() if keys}
 
     async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
-        found: list[Key] = []
-        for one in requests:
-            page = [key for key in self._pending() if key[0] == one.webhook and (key[1], key[2]) > (one.position, one.ordering_key)]
-            found += page[: one.limit]
-        return self._answered(found)
+        results: list[Key] = []
+        for request in requests:
+            page = [
+                key
+                for key in self._pending()
+                if key[0] == request.webhook and (key[1], key[2]) > (request.position, request.ordering_key)
+            ]
+            results += page[: request.limit]
+        return self._answered(results)
 
     async def read_queues(self, requests: Sequence[QueueRequest], *, each: int) -> list[PendingDelivery]:
-        found: list[Key] = []
-        for one in requests:
-            queue = [key for key in self._pending() if (key[0], key[2]) == (one.webhook, one.ordering_key)]
-            found += [key for key in queue if one.after < key[1] <= one.through][:each]
-        return self._answered(found)
+        results: list[Key] = []
+        for request in requests:
+            queue = [key for key in self._pending() if (key[0], key[2]) == (request.webhook, request.ordering_key)]
+            results += [key for key in queue if request.after < key[1] <= request.through][:each]
+        return self._answered(results)
 
     async def read_probes(self, webhooks: Sequence[UUID]) -> list[PendingDelivery]:
-        found: list[Key] = []
+        results: list[Key] = []
         for webhook in webhooks:
             heads: dict[str, Key] = {}
             for key in self._pending():
                 if key[0] == webhook:
                     heads.setdefault(key[2], key)
             now = self._world.now
-            found += sorted(heads.values(), key=lambda key: (max(self._world.table[key].due, now), key[1]))[:1]
-        return self._answered(found)
+            results += sorted(heads.values(), key=lambda key: (max(self._world.table[key].due, now), key[1]))[:1]
+        return self._answered(results)
 
     def _pending(self) -> list[Key]:
         table = self._world.table
@@ -130,7 +134,7 @@ class Twin(DeliveryStore):
         return [key for key in self._ordered if table[key].state == PENDING]
 
     def _answered(self, keys: Sequence[Key]) -> list[PendingDelivery]:
-        """The rows as they are now. Changes during the query are not in the answer."""
+        """Return the rows as they are now. Changes during the query are not in the answer."""
         now, answer = self._world.now, []
         for key in keys:
             row = self._world.table[key]
@@ -140,7 +144,7 @@ class Twin(DeliveryStore):
 
 
 class World:
-    """Random actions, and the rules that hold whenever something is sent."""
+    """Random actions, and the invariants that hold whenever something is sent."""
 
     def __init__(self, random: Random, *, failing: float, delays: Sequence[float] = DELAYS, places: int = 8) -> None:
         self.random = random
@@ -150,7 +154,7 @@ class World:
         self.table: dict[Key, Row] = {}
         self.position = 0
         self.to_insert: tuple[deque[tuple[Key, ...]], ...] = tuple(deque() for _ in WEBHOOKS)
-        """What the fan-out of each source has not inserted yet: each has a lag of its own."""
+        """The rows that the fan-out of each source has not inserted yet: each source has its own lag."""
         self.epoch = 0
         self.in_flight: list[ScheduledAttempt] = []
         self.unwritten: list[PendingOutcome] = []
@@ -169,17 +173,19 @@ class World:
     # --- actions
 
     def append(self) -> None:
-        """A write to the log, which some webhooks of one or both sources get."""
+        """Append a write to the log, for some webhooks of one or both sources."""
         self.position += 1
         for source, webhooks in enumerate(WEBHOOKS):
             called = self.random.sample(webhooks, self.random.randint(0, len(webhooks)))
             keys = [
-                (one, self.position, key) for one in called for key in self.random.sample(ORDERING_KEYS, self.random.randint(1, 2))
+                (entry, self.position, key)
+                for entry in called
+                for key in self.random.sample(ORDERING_KEYS, self.random.randint(1, 2))
             ]
             self.to_insert[source].append(tuple(keys))
 
     def insert(self) -> None:
-        """The fan-out of one source goes on for some writes, in the order of the log."""
+        """Let the fan-out of one source insert some writes, in the order of the log."""
         waiting = self.random.choice(self.to_insert)
         for _ in range(self.random.randint(0, len(waiting))):
             for key in waiting.popleft():
@@ -205,7 +211,7 @@ class World:
                 self.table[outcome.key].done = outcome.state != PENDING
 
     def give_up(self) -> None:
-        """The webhook cannot be read before an attempt."""
+        """Fail to read the webhook before an attempt."""
         if self.in_flight:
             attempt = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
             self.scheduler.not_sent(attempt, self.random.choice((Unsendable(1.0), Unsendable(60.0), TimeCame())), now=self.now)
@@ -234,7 +240,7 @@ class World:
                 self.scheduler.mark_ready(endpoint)
 
     def revoke(self) -> None:
-        """All shards go to another member and come back: unwritten outcomes are lost."""
+        """Hand all shards to another member and back: unwritten outcomes are lost."""
         for key in [pending_outcome.outcome.key for pending_outcome in self.unwritten] + [
             attempt.row.key for attempt in self.in_flight
         ]:
@@ -253,7 +259,7 @@ class World:
         self.now += self.random.choice((0.1, 2.0, 7.0, 40.0))
 
     def read(self) -> None:
-        """The twin never really waits, so a round ends at once. Other actions happen during its queries."""
+        """Do a round of the reader. The twin never waits, so a round ends at once. Other actions happen during its queries."""
         self.busy = True
         round_ = self.reader.read()
         try:
@@ -279,9 +285,9 @@ class World:
         webhook, position, ordering_key = attempt.row.key
         row = self.table[attempt.row.key]
         assert not [
-            one
-            for one in self.in_flight
-            if (one.row.webhook, one.row.ordering_key) == (webhook, ordering_key) and not one.endpoint.revoked
+            entry
+            for entry in self.in_flight
+            if (entry.row.webhook, entry.row.ordering_key) == (webhook, ordering_key) and not entry.endpoint.revoked
         ]
         if not row.excused:
             assert not row.done, "nothing is sent twice without need"
@@ -290,7 +296,7 @@ class World:
             assert all(self.table[key].done or self.table[key].excused for key in earlier), "nothing overtakes"
 
     def drain(self) -> None:
-        """With working receivers everything gets delivered."""
+        """Deliver everything to working receivers."""
         self.failing = 0.0
         while any(self.to_insert):
             self.insert()
@@ -307,8 +313,8 @@ class World:
 
     @property
     def quiet(self) -> bool:
-        """No state is left of finished deliveries."""
-        return all(one.idle and not len(one.queues) for one in self.scheduler.endpoints.values())
+        """Return True if no state of finished deliveries remains."""
+        return all(endpoint.idle and not len(endpoint.queues) for endpoint in self.scheduler.endpoints.values())
 
     # --- OutcomeSink
 
@@ -319,5 +325,5 @@ class World:
 
 
 def finished(world: World) -> bool:
-    """Every row is delivered, or failed after its last try."""
+    """Return True if every row is delivered, or failed after its last attempt."""
     return all(row.state == DELIVERED or (row.state == FAILED and row.attempts == len(DELAYS)) for row in world.table.values())

@@ -31,13 +31,13 @@ class MemoryPoint:
 
 @dataclass
 class MemoryEncoder:
-    """`points` are found by URL, and made when they are first sent to. `failure`: why no start succeeds; `found`: the audio inputs
+    """`points` are found by URL, and made when they are first sent to. `failure`: why no start succeeds; `audio`: the audio inputs
     that an encoder finds; `stuck`: the indexes of those whose starts do not end."""
 
     points: dict[str, MemoryPoint] = field(default_factory=dict)
     running: list[MemoryRun] = field(default_factory=list)
     failure: str = ""
-    found: Sequence[AudioInput] | None = None
+    audio: Sequence[AudioInput] | None = None
     stuck: set[int] = field(default_factory=set)
 
     async def start(
@@ -119,7 +119,7 @@ class MemoryRun:
         return JudgedStatistics(BEGAN, bytes=sent, frames=self._frames, fault=self.fault, points=tuple(self._sent))
 
     def audio_inputs(self) -> Sequence[AudioInput] | None:
-        return self._encoder.found
+        return self._encoder.audio
 
     async def _send(self) -> None:
         while True:

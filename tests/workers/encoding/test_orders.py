@@ -1,4 +1,4 @@
-"""Which orders for channels follow from the log, and what they do, on a real log."""
+"""The orders for channels that follow from the log, and their effects, on a real log."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ async def inner(inner: Core) -> Core:
 
 
 async def fed(inner: Core, *, at_once: int = 1000) -> None:
-    """The whole log, as the consumer gives it."""
+    """Feed the whole log to the handler, as the consumer does."""
     handler = EncodingOrders(inner.streams, mapper=EventMapper(inner.catalogue), wake=lambda: None)
     together = list(writes(await read(inner.database, 0, limit=100_000)))
     for start in range(0, len(together), at_once):
-        batch = [one for write in together[start : start + at_once] for one in write if one.kind in handler.kinds]
+        batch = [entry for write in together[start : start + at_once] for entry in write if entry.kind in handler.kinds]
         effects = await handler.prepare(batch) if batch else None
         if effects is not None:
             async with inner.database.connection() as connection, connection.transaction():

@@ -41,10 +41,10 @@ def worker(inner: Core) -> OrderWorker:
 
 
 async def fed(inner: Core, *, after: int = 0) -> None:
-    """The log, as the consumer gives it."""
+    """Feed the log to the handler, as the consumer does."""
     queries = CompositionQueries(inner.database)
     handler = FilmOrders(inner.streams, queries, mapper=EventMapper(inner.catalogue), wake=lambda: None)
-    records = [one for one in await read(inner.database, after, limit=100_000) if one.kind in handler.kinds]
+    records = [entry for entry in await read(inner.database, after, limit=100_000) if entry.kind in handler.kinds]
     effects = await handler.prepare(records) if records else None
     if effects is not None:
         async with inner.database.connection() as connection, connection.transaction():
@@ -52,8 +52,8 @@ async def fed(inner: Core, *, after: int = 0) -> None:
 
 
 async def followed(inner: Core) -> None:
-    """All that follows from the log is done, from its start: what was done is done again."""
+    """Carry out everything that follows from the log, from its start: earlier orders are repeated."""
     await fed(inner)
-    one = worker(inner)
-    while await one.carry_out():
+    entry = worker(inner)
+    while await entry.carry_out():
         pass

@@ -1,4 +1,4 @@
-"""An Event whose flow says `captureOnStop` is captured when it stops: once for each stop, and where not, its log says why."""
+"""An Event whose flow has `captureOnStop` is captured once for each stop; if it is not, its log gives the reason."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def captures(inner: Core) -> list[dict[str, Any]]:
     return [parameters for (parameters,) in rows(inner.database.conninfo, "SELECT parameters::json FROM job_view ORDER BY id")]
 
 
-def said(inner: Core) -> list[str]:
+def notes(inner: Core) -> list[str]:
     return [message for (message,) in rows(inner.database.conninfo, "SELECT message FROM logbook WHERE subject = %s", str(EVENT))]
 
 
@@ -81,11 +81,11 @@ async def test_an_event_is_captured_when_it_stops(inner: Core, clock: HandClock,
     assert capture["sources"] == [ORIGIN]
     assert (capture["start"], capture["end"]) == (_text(end), _text(stopped))
     assert rows(inner.database.conninfo, "SELECT state FROM event_view WHERE id = %s", EVENT) == [(int(EventState.VOD_INGESTING),)]
-    assert said(inner) == []
+    assert notes(inner) == []
 
 
 async def test_a_stop_is_captured_once_and_another_stop_again(inner: Core, clock: HandClock) -> None:
-    """However often it is followed, also when the first capture has ended long ago."""
+    """The stop is followed several times, also after the first capture has ended."""
     await live(inner)
     clock.forward(hours=1)
     await stop(inner)
@@ -101,7 +101,7 @@ async def test_a_stop_is_captured_once_and_another_stop_again(inner: Core, clock
     for _ in range(3):
         await followed(inner)
     assert [capture["end"] for capture in captures(inner)] == [first, _text(inner.clock())]
-    assert said(inner) == []
+    assert notes(inner) == []
 
 
 async def test_two_processes_that_follow_one_stop_capture_it_once(inner: Core) -> None:
@@ -109,13 +109,13 @@ async def test_two_processes_that_follow_one_stop_capture_it_once(inner: Core) -
     await stop(inner)
     await fed(inner)
     order = "UPDATE orders SET due_at = '-infinity' RETURNING 1"
-    one, other = worker(inner), worker(inner)
-    [taken] = await one._orders.take()
+    first, other = worker(inner), worker(inner)
+    [taken] = await first._orders.take()
     rows(inner.database.conninfo, order)
     [again] = await other._orders.take()
-    await asyncio.gather(*(each._carry_out(which, Invocation.by("system")) for each, which in ((one, taken), (other, again))))
+    await asyncio.gather(*(each._carry_out(which, Invocation.by("system")) for each, which in ((first, taken), (other, again))))
     assert len(captures(inner)) == 1
-    assert said(inner) == []
+    assert notes(inner) == []
 
 
 @pytest.mark.parametrize("how", ["another flow", "no flow", "never live", "second force", "live again", "deleted"])
@@ -141,7 +141,7 @@ async def test_what_is_not_captured(inner: Core, how: str) -> None:
             await do(inner, ForceStopEvent(EVENT))
     await followed(inner)
     assert len(captures(inner)) == (how == "second force")
-    assert said(inner) == []
+    assert notes(inner) == []
 
 
 async def test_an_event_without_a_recording_says_so(inner: Core) -> None:
@@ -150,7 +150,7 @@ async def test_an_event_without_a_recording_says_so(inner: Core) -> None:
     await followed(inner)
     assert captures(inner) == []
     why = "the Event has no channel with live origin URLs"
-    assert said(inner) == [f"the flow asks for a capture of the Event when it stops, and there is none: {why}"]
+    assert notes(inner) == [f"the flow asks for a capture of the Event when it stops, and there is none: {why}"]
 
 
 async def test_a_job_of_a_client_is_not_broken_off(inner: Core) -> None:
@@ -161,17 +161,17 @@ async def test_a_job_of_a_client_is_not_broken_off(inner: Core) -> None:
     await stop(inner)
     await followed(inner)
     assert len(captures(inner)) == 1
-    assert [message.rpartition("there is none: ")[2] for message in said(inner)] == [
+    assert [message.rpartition("there is none: ")[2] for message in notes(inner)] == [
         "the job 1 (vod_capture) makes files of this Event"
     ]
 
 
 async def test_health_counts_captures_that_did_not_become_films(inner: Core, http: httpx.AsyncClient, clock: HandClock) -> None:
-    """An Event of a flow that asks for none is not late."""
+    """An Event whose flow requests no capture is not late."""
 
     async def late() -> dict[str, str]:
-        found: dict[str, str] = (await http.get("/api/health/live/stream/notlive2vod/")).json()
-        return found
+        body: dict[str, str] = (await http.get("/api/health/live/stream/notlive2vod/")).json()
+        return body
 
     await do(inner, AddOrUpdateEvent(UUID(int=2), {"flow_id": PLAIN}, state=EventState.LIVE_PUBLISHED, new=True))
     await do(inner, ChangeEventState(UUID(int=2), EventState.STOPPED))

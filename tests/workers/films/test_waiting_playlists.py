@@ -1,4 +1,5 @@
-"""A playlist waits while an Event that it shows is live, scheduled or being captured, and its film is made when all have theirs."""
+"""A playlist waits while an Event that it shows is live, scheduled or being captured; its film is made when all of them have
+theirs."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from tests.workers.outcomes.test_failures import fed as failures_fed
 from tests.workers.outcomes.test_failures import handler as failures
 
 CAPTURE = 1_000_000
-"""Beyond the numbers that compositions draw."""
+"""A job number beyond those that compositions draw."""
 WAITING, GENERATING, ERROR = EventState.COMPOSE_WAITING, EventState.COMPOSE_GENERATING, EventState.COMPOSE_ERROR
 
 
@@ -51,18 +52,18 @@ async def compose(handlers: CompositionHandlers, *keys: UUID, start: datetime | 
 
 
 def state(inner: Core) -> EventState:
-    ((found,),) = rows(inner.database.conninfo, "SELECT state FROM event_view WHERE id = %s", EVENT)
-    return EventState(found)
+    ((result,),) = rows(inner.database.conninfo, "SELECT state FROM event_view WHERE id = %s", EVENT)
+    return EventState(result)
 
 
 def jobs(inner: Core) -> int:
-    ((found,),) = rows(inner.database.conninfo, "SELECT count(*) FROM job_view WHERE workflow = 'compose'")
-    return int(found)
+    ((result,),) = rows(inner.database.conninfo, "SELECT count(*) FROM job_view WHERE workflow = 'compose'")
+    return int(result)
 
 
 def reason(inner: Core) -> str:
-    ((found,),) = rows(inner.database.conninfo, "SELECT reason FROM composition_view")
-    return str(found)
+    ((result,),) = rows(inner.database.conninfo, "SELECT reason FROM composition_view")
+    return str(result)
 
 
 @pytest.fixture
@@ -99,14 +100,14 @@ async def test_the_film_is_made_when_the_last_source_has_its_film(inner: Core, h
 
 @pytest.mark.usefixtures("event")
 async def test_a_film_that_came_while_the_playlist_was_written_is_not_missed(inner: Core, handlers: CompositionHandlers) -> None:
-    """Its own event comes before that of the playlist, so nothing is found to wait when the Event is followed."""
+    """The event of the film comes before that of the playlist, so no waiting playlist is found when the Event is followed."""
     await source(inner, SOURCE, EventState.LIVE_PUBLISHED)
 
     class Late(type(handlers)):  # type: ignore[misc]
         async def _sources(self, *args: object, **more: object) -> object:
-            found = await super()._sources(*args, **more)
+            result = await super()._sources(*args, **more)
             await do(inner, ChangeEventState(SOURCE, EventState.VOD_PUBLIC))
-            return found
+            return result
 
     handlers.__class__ = Late
     await compose(handlers, SOURCE)
@@ -125,7 +126,7 @@ async def capture_failed(inner: Core) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "message"),
     [
         (deleted, f"the Event {SOURCE} was deleted"),
         (capture_failed, f"the Event {SOURCE} has no film, and its job {CAPTURE + SOURCE.int} (vod_capture) made none"),
@@ -133,14 +134,14 @@ async def capture_failed(inner: Core) -> None:
 )
 @pytest.mark.usefixtures("event")
 async def test_a_source_that_gets_no_film_ends_the_wait(
-    inner: Core, handlers: CompositionHandlers, end: Callable[[Core], Awaitable[None]], said: str
+    inner: Core, handlers: CompositionHandlers, end: Callable[[Core], Awaitable[None]], message: str
 ) -> None:
     await source(inner, SOURCE, EventState.LIVE_PUBLISHED)
     await source(inner, OTHER, EventState.LIVE_PUBLISHED)
     await compose(handlers, SOURCE, OTHER)
     await end(inner)
     await followed(inner)
-    assert (state(inner), jobs(inner), reason(inner)) == (ERROR, 0, said)
+    assert (state(inner), jobs(inner), reason(inner)) == (ERROR, 0, message)
 
 
 @pytest.mark.usefixtures("event")
@@ -150,11 +151,11 @@ async def test_a_source_that_is_nothing_fails_it_at_once_and_the_log_says_which(
     await source(inner, SOURCE, EventState.LIVE_PUBLISHED)
     await source(inner, OTHER, EventState.PRE_LIVE)
     await compose(handlers, SOURCE, OTHER)
-    said = f"the Event {OTHER} has no film, and is neither live nor scheduled nor being captured"
-    assert (state(inner), jobs(inner), reason(inner)) == (ERROR, 0, said)
+    message = f"the Event {OTHER} has no film, and is neither live nor scheduled nor being captured"
+    assert (state(inner), jobs(inner), reason(inner)) == (ERROR, 0, message)
     await failures_fed(inner, failures(inner))
     shown = (await http.get(f"/api/log/event/{EVENT}")).json()["results"]
-    assert [entry["message"] for entry in shown] == [f"The Event is COMPOSE_ERROR: {said}"]
+    assert [entry["message"] for entry in shown] == [f"The Event is COMPOSE_ERROR: {message}"]
     await handlers.replace(EVENT, CompositionKind.STANDARD, changes={"items": (item(SOURCE),)}, invocation=Invocation.by("studio"))
     assert (state(inner), jobs(inner), reason(inner)) == (WAITING, 0, "")
     await do(inner, ChangeEventState(SOURCE, EventState.VOD_PUBLIC))
@@ -198,7 +199,7 @@ async def test_another_playlist_that_waits_breaks_off_the_job_of_the_first(inner
 
 @pytest.mark.usefixtures("event")
 async def test_what_cannot_be_made_when_the_wait_ends_is_tried_again(inner: Core, handlers: CompositionHandlers) -> None:
-    """Its Event went live meanwhile."""
+    """The Event of the playlist went live meanwhile."""
     await source(inner, SOURCE, EventState.LIVE_PUBLISHED)
     await compose(handlers, SOURCE)
     await do(inner, ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))

@@ -40,13 +40,13 @@ async def caught_up(inner: Core) -> None:
     head = await reader.head(inner.database)
 
     async def reached() -> bool:
-        found = await inner.database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (CONSUMER,))
-        return found is not None and found[0] >= head
+        row = await inner.database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (CONSUMER,))
+        return row is not None and row[0] >= head
 
     await until(reached)
 
 
-async def found(inner: Core, term: str) -> list[int]:
+async def search(inner: Core, term: str) -> list[int]:
     return [row.id.int for row in (await EventQueries(inner.database).page(EventFilter(search=term))).results]
 
 
@@ -54,23 +54,23 @@ async def test_what_was_just_written_is_found_and_soon_the_index_has_it(inner: C
     async with indexing(inner):
         for number in range(1, 40):
             await event(inner, number, title=f"Final {number}x")
-            assert await found(inner, f"INAL {number}X") == [number]
+            assert await search(inner, f"INAL {number}X") == [number]
             await do(inner, AddOrUpdateEvent(UUID(int=number), {"title": f"Replay {number}x"}))
-            assert await found(inner, f"final {number}x") == []
+            assert await search(inner, f"final {number}x") == []
         await caught_up(inner)
     assert await inner.database.rows("SELECT count(*) FROM event_search") == [(39,)]
-    assert await found(inner, "replay 7x") == [7]
+    assert await search(inner, "replay 7x") == [7]
 
 
 async def test_a_parked_event_is_found(inner: Core) -> None:
     key = await event(inner, 1, title="Never indexed")
     await inner.database.execute("INSERT INTO consumer_shards (consumer, shard, position) VALUES (%s, 0, 1)", (CONSUMER,))
-    assert await found(inner, "never") == []
+    assert await search(inner, "never") == []
     await inner.database.execute(
         "INSERT INTO parked_records (consumer, position, stream, topic, error) VALUES (%s, 1, %s, 'event.registered', 'x')",
         (CONSUMER, f"event:{key}"),
     )
-    assert await found(inner, "never") == [1]
+    assert await search(inner, "never") == [1]
 
 
 async def test_a_text_with_very_many_sequences_is_found_with_every_term(inner: Core) -> None:
@@ -78,9 +78,9 @@ async def test_a_text_with_very_many_sequences_is_found_with_every_term(inner: C
     async with indexing(inner):
         await caught_up(inner)
     assert await inner.database.rows("SELECT grams FROM event_search") == [(None,)]
-    assert await found(inner, "".join(map(chr, range(0x4E00, 0x4E00 + 11_000)))) == [1]
-    assert await found(inner, "\u4e10\u4e11\u4e12") == [1]
-    assert await found(inner, "\u4e10\u4e11\u4e13") == []
+    assert await search(inner, "".join(map(chr, range(0x4E00, 0x4E00 + 11_000)))) == [1]
+    assert await search(inner, "\u4e10\u4e11\u4e12") == [1]
+    assert await search(inner, "\u4e10\u4e11\u4e13") == []
 
 
 async def test_a_job_is_indexed_once(inner: Core) -> None:
@@ -89,7 +89,7 @@ async def test_a_job_is_indexed_once(inner: Core) -> None:
     async with indexing(inner):
         await caught_up(inner)
     rows = await inner.database.rows("SELECT id, grams FROM job_search ORDER BY id")
-    assert [(key, set(kept)) for key, kept in rows] == [(1, grams("clip\x1fany")), (2, grams("clip\x1fany"))]
+    assert [(key, set(retained)) for key, retained in rows] == [(1, grams("clip\x1fany")), (2, grams("clip\x1fany"))]
 
 
 class TestCandidates:

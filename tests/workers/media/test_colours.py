@@ -1,4 +1,4 @@
-"""Bars of known colours come out of pictures and films as they went in."""
+"""Bars of known colours have the same colours in pictures and films."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def test_pictures_and_films_show_the_colours_of_the_source(name: str, tmp_path: 
     film = colours.film
     coded = ("-c:v", "libx264", "-qp", "4", "-preset", "ultrafast")
     made = _made(source, tmp_path / "film.mp4", *colours.converted(), film.sized(BAR * len(BARS), 108), options=coded)
-    said = shown_stream(made)
-    named = (said.get("color_space"), said.get("color_primaries"), said.get("color_transfer"), said.get("color_range"))
+    stream = shown_stream(made)
+    named = (stream.get("color_space"), stream.get("color_primaries"), stream.get("color_transfer"), stream.get("color_range"))
     assert named == (film.matrix, film.primaries, film.transfer, "tv")
-    agree(colours_of(made, how=f"scale=in_color_matrix={said['color_space']}:in_range=tv"), wanted)
+    agree(colours_of(made, how=f"scale=in_color_matrix={stream['color_space']}:in_range=tv"), wanted)
 
 
 @pytest.mark.parametrize("lines", [108, 720])

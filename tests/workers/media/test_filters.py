@@ -1,4 +1,4 @@
-"""Filters that hold where a source changes: seen on what ffmpeg makes of it with them."""
+"""Filters that work with changing sources, checked on the output of ffmpeg."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def measured(file: Path) -> tuple[Picture, Sound]:
 
 def key_times(file: Path) -> list[float]:
     packets = probed(file, "-select_streams", "v:0", "-show_entries", "packet=pts_time,flags")["packets"]
-    return [float(one["pts_time"]) for one in packets if "K" in one["flags"]]
+    return [float(packet["pts_time"]) for packet in packets if "K" in packet["flags"]]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_picture_of_another_shape_is_fitted_between_bars(tmp_path: Path) -> No
 
 
 def test_pixels_that_are_not_square_are_fitted_by_their_shape(tmp_path: Path) -> None:
-    """240x180 with pixels of 4:3 is 16:9."""
+    """A picture of 240x180 with pixels of 4:3 is 16:9."""
     output = made(film(tmp_path / "film.ts", Form(size=(240, 180), sar="4/3")))
     assert box(output, 2.05) == (0, 0, 320, 180)
 

@@ -1,4 +1,4 @@
-"""Fragments of one track, as packagers other than ours write them: every sample is found."""
+"""Fragments of one track as other packagers write them: every sample is found."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ def run(flags: int, samples: int, *fields: int) -> bytes:
 
 
 def test_samples_of_several_runs_are_all_there() -> None:
-    """The first run says where it begins and has the key frame, the second follows it."""
+    """The first run states where it begins and has the key frame; the second follows it."""
     described = moof(run(0x005, 2, 100, 0), run(0x200, 1, 5))
-    found = cmaf.fragment(described, box("mdat", bytes(100)), defaults=DEFAULTS)
-    assert [(one.size, one.duration, one.key) for one in found.samples] == [(3, 40, True), (3, 40, False), (5, 40, False)]
-    assert (found.time, found.duration, found.media) == (8_000, 120, 100)
+    result = cmaf.fragment(described, box("mdat", bytes(100)), defaults=DEFAULTS)
+    assert [(sample.size, sample.duration, sample.key) for sample in result.samples] == [
+        (3, 40, True),
+        (3, 40, False),
+        (5, 40, False),
+    ]
+    assert (result.time, result.duration, result.media) == (8_000, 120, 100)
     assert read_fragment(memoryview(described)[8:], read_init(HEADER)).lasts == 120
 
 
@@ -69,8 +73,8 @@ def test_a_box_with_a_size_of_64_bits_is_a_box() -> None:
     large = b"\0\0\0\1mdat" + pack(">Q", 20) + b"data"
     for size in (1, 3, 100):
         stream = BoxStream(most=1000)
-        found = [one for at in range(0, 60, size) for one in stream.feed((large + box("free") * 5)[at : at + size])]
-        assert found == [(b"mdat", large), *[(b"free", box("free"))] * 5]
+        matches = [entry for at in range(0, 60, size) for entry in stream.feed((large + box("free") * 5)[at : at + size])]
+        assert matches == [(b"mdat", large), *[(b"free", box("free"))] * 5]
 
 
 def test_the_index_of_a_file_is_read_in_both_versions() -> None:
@@ -86,8 +90,8 @@ def test_the_index_of_a_file_is_read_in_both_versions() -> None:
 
 def test_a_file_without_fragments_has_none(tmp_path: Path) -> None:
     file = tmp_path / "a.m4s"
-    for content, found in ((b"", 0), (box("styp"), 0), (moof(run(0, 1)) + box("mdat", bytes(9)), 1)):
+    for content, result in ((b"", 0), (box("styp"), 0), (moof(run(0, 1)) + box("mdat", bytes(9)), 1)):
         file.write_bytes(content)
-        assert len(read_moofs(file, most=1000)) == found
+        assert len(read_moofs(file, most=1000)) == result
     with pytest.raises(Unreadable):
         read_moofs(file, most=20)

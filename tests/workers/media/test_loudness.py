@@ -15,11 +15,11 @@ from tests.workers.jobs.counted import tool
 from workers.media.loudness import Loudness, meter, read_meter
 
 Parts = Sequence[tuple[float, float]]
-"""dBFS of each part, and how many seconds it lasts."""
+"""The dBFS of each part, and its duration in seconds."""
 
 
 def _wave(parts: Parts) -> str:
-    """An expression of ffmpeg. Phases go on over the borders of parts."""
+    """Return an expression of ffmpeg. Phases continue over the borders of parts."""
     begins, wave = 0.0, "0"
     for level, lasts in parts:
         amplitude = 10 ** (level / 20)
@@ -64,14 +64,14 @@ CASES = {
 def test_levels_are_as_ebu_tech_3341_wants_them(number: str, tmp_path: Path) -> None:
     case = CASES[number]
     sound = _made(tmp_path, [_wave(case.parts)] * 2, layout="stereo", seconds=sum(lasts for _, lasts in case.parts))
-    found = _measured(sound)
+    result = _measured(sound)
     for name in ("integrated", "short_term", "momentary"):
         if (wanted := getattr(case, name)) is not None:
-            assert getattr(found, name) == pytest.approx(wanted, abs=0.1), name
+            assert getattr(result, name) == pytest.approx(wanted, abs=0.1), name
 
 
 def test_surround_channels_count_more(tmp_path: Path) -> None:
-    """Case 6: five channels."""
+    """Case 6 of EBU Tech 3341: five channels."""
     waves = [_wave([(level, 20)]) for level in (-28, -28, -24, -30, -30)]
     assert _measured(_made(tmp_path, waves, layout="5.0", seconds=20)).integrated == pytest.approx(-23, abs=0.1)
 
@@ -81,7 +81,7 @@ def test_surround_channels_count_more(tmp_path: Path) -> None:
     [(4, 0, 0.5, -6.0), (4, 45, 0.5, -6.0), (6, 60, 0.5, -6.0), (8, 67.5, 0.5, -6.0), (4, 45, 1.41, 3.0)],
 )
 def test_peaks_between_samples_are_found(divisor: int, phase: float, amplitude: float, wanted: float, tmp_path: Path) -> None:
-    """Cases 15 to 19: +0.2 and -0.4 dB are allowed."""
+    """Cases 15 to 19 of EBU Tech 3341: +0.2 and -0.4 dB are allowed."""
     wave = f"{amplitude}*sin(2*PI*48000/{divisor}*t+{phase}*PI/180)*min(1,min(t,1-t)/0.1)"
     peak = _measured(_made(tmp_path, [wave, wave], layout="stereo", seconds=1)).true_peak
     assert peak is not None
@@ -109,6 +109,6 @@ def test_pyloudnorm_has_the_same_opinion(tmp_path: Path) -> None:
 
 
 def test_silence_has_no_loudness(tmp_path: Path) -> None:
-    found = _measured(_made(tmp_path, ["0", "0"], layout="stereo", seconds=4))
-    assert (found.integrated, found.momentary, found.short_term, found.true_peak) == (None, None, None, None)
+    result = _measured(_made(tmp_path, ["0", "0"], layout="stereo", seconds=4))
+    assert (result.integrated, result.momentary, result.short_term, result.true_peak) == (None, None, None, None)
     assert read_meter(tmp_path / "nothing.txt") == Loudness()

@@ -1,4 +1,4 @@
-"""The directory of published files: what only a file system has, links above all."""
+"""The directory of published files: features that only a file system has, such as links."""
 
 from __future__ import annotations
 

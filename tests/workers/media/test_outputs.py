@@ -1,4 +1,4 @@
-"""All that steps write has one set of options."""
+"""All files that steps write have the same set of options."""
 
 from __future__ import annotations
 

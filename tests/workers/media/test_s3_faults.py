@@ -1,4 +1,4 @@
-"""The client of the bucket when its server, or what is between, fails: each fault is written into a proxy before moto's server."""
+"""The client of the bucket when its server or the network fails: a proxy before moto's server injects each fault."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BROKEN = refusal("500 Internal Server Error", "InternalError")
 DENIED = refusal("403 Forbidden", "AccessDenied")
 RESET = b"reset"
 CUT = b"cut"
-"""The first bytes of the response come, then the connection ends."""
+"""The fault in which the first bytes of the response arrive and then the connection ends."""
 
 
 @dataclass
 class Proxy:
-    """Each request meets the next fault of `faults`; none once they are used up, unless the last is to stay."""
+    """A proxy that applies the next fault of `faults` to each request; no fault after the last one, unless that is to stay."""
 
     upstream: tuple[str, int]
     faults: list[bytes] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Proxy:
     port: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request for each connection: the response is passed on with its connection closed."""
+        """Handle one request on each connection: the response is passed on and its connection closed."""
         head = await reader.readuntil(b"\r\n\r\n")
         self.requests += 1
         fault = self.faults[0] if self.faults else b""

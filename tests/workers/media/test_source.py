@@ -1,4 +1,4 @@
-"""The description of a source, as ffprobe and the first picture tell it."""
+"""The description of a source, from ffprobe and the first picture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ProgramResult:
 
 @dataclass
 class Programs:
-    """Runs them without a step."""
+    """Programs that run without a step."""
 
     lines: list[str] = field(default_factory=list)
 
@@ -47,44 +47,44 @@ def probed(path: Path, programme: int | None = None) -> MediaFile:
 def test_times_count_from_the_first_picture_that_is_shown(tmp_path: Path) -> None:
     file = probed(films.between_keys(tmp_path / "film.ts"))
     assert file.start == pytest.approx(picture(file.path).times[0], abs=0.001)
-    [first, *_] = [one for one in file.packets((0.0, 0.5)) if one.key and one.at > -0.01]
+    [first, *_] = [packet for packet in file.packets((0.0, 0.5)) if packet.key and packet.at > -0.01]
     assert first.at == pytest.approx(0.12, abs=0.13), "its first key frame"
-    found = source(file)
-    assert found.sounds[0].begins == pytest.approx(4.3 - file.start, abs=0.2)
-    assert not found.declared
+    described = source(file)
+    assert described.sounds[0].begins == pytest.approx(4.3 - file.start, abs=0.2)
+    assert not described.declared
 
 
 @pytest.mark.parametrize("name", ["film.ts", "film.mp4", "film.mkv"])
 def test_what_ffmpeg_reads_counts_from_the_first_picture(tmp_path: Path, name: str) -> None:
-    """Whichever tracks it reads, and where the first one of the file is another one."""
+    """This holds for any selection of tracks, also if the first track of the file is not selected."""
     path = films.sound_first(tmp_path / name, earlier=0.4) if name != "film.ts" else films.between_keys(tmp_path / name)
     file = probed(path)
     streams = (file.video.index, file.audios[0].index)
-    known = source(file).sounds[0].begins
+    expected = source(file).sounds[0].begins
     for used in (streams, streams[:1], streams[1:]):
-        listings = [Listing(one, tmp_path) for one in used]
-        films.ffmpeg(*file.input(used=used), *(option for one in listings for option in one.options()), folder=tmp_path)
-        begins = {one.stream: one.track().begins for one in listings}
+        listings = [Listing(stream, tmp_path) for stream in used]
+        films.ffmpeg(*file.input(used=used), *(option for listing in listings for option in listing.options()), folder=tmp_path)
+        begins = {listing.stream: listing.track().begins for listing in listings}
         if streams[1] in begins:
-            assert begins[streams[1]] == pytest.approx(known, abs=0.05), used
+            assert begins[streams[1]] == pytest.approx(expected, abs=0.05), used
         if streams[0] in begins and name != "film.ts":
             assert begins[streams[0]] == pytest.approx(0.0, abs=0.001), used
 
 
 def test_the_headers_of_each_track_say_when_it_ends(tmp_path: Path) -> None:
     for name in ("film.mp4", "film.mkv"):
-        found = source(probed(films.late(tmp_path / name, picture=3.0)))
-        assert found.sounds[0].begins == pytest.approx(-3.0, abs=0.05), name
-        assert found.sounds[0].ends == pytest.approx(5.0, abs=0.1), name
-        assert found.picture.ends == pytest.approx(5.0, abs=0.1), name
-        assert found.declared
+        described = source(probed(films.late(tmp_path / name, picture=3.0)))
+        assert described.sounds[0].begins == pytest.approx(-3.0, abs=0.05), name
+        assert described.sounds[0].ends == pytest.approx(5.0, abs=0.1), name
+        assert described.picture.ends == pytest.approx(5.0, abs=0.1), name
+        assert described.declared
 
 
 def test_the_programme_of_the_highest_picture_is_read_with_its_tracks(tmp_path: Path) -> None:
     path = films.two_programmes(tmp_path / "film.ts")
-    found = source(probed(path))
-    assert found.programme is not None
-    assert (found.programme.number, found.programme.name, len(found.sounds)) == (2, "Flashes", 1)
+    described = source(probed(path))
+    assert described.programme is not None
+    assert (described.programme.number, described.programme.name, len(described.sounds)) == (2, "Flashes", 1)
     other = source(probed(path, programme=1))
     assert (other.picture.width, other.picture.index, other.sounds[0].index) == (160, 0, 1)
     with pytest.raises(Unusable, match="has no programme 3; there is programme 1"):
@@ -96,10 +96,10 @@ def test_the_programme_of_the_highest_picture_is_read_with_its_tracks(tmp_path: 
 def test_tracks_say_what_they_are(tmp_path: Path) -> None:
     path = films.late_subtitle(tmp_path / "plain.mkv")
     marked = tmp_path / "film.mkv"
-    said = ("-metadata:s:a:0", "title=Regie", "-metadata:s:a:0", "language=ger", "-disposition:a:0", "comment")
-    films.ffmpeg("-i", str(path), "-map", "0", "-c", "copy", *said, "-disposition:s:0", "forced", str(marked))
-    found = source(probed(marked))
-    [sound], [subtitle] = found.sounds, found.subtitles
+    options = ("-metadata:s:a:0", "title=Regie", "-metadata:s:a:0", "language=ger", "-disposition:a:0", "comment")
+    films.ffmpeg("-i", str(path), "-map", "0", "-c", "copy", *options, "-disposition:s:0", "forced", str(marked))
+    described = source(probed(marked))
+    [sound], [subtitle] = described.sounds, described.subtitles
     assert (sound.name, sound.language, sound.layout, sound.rate, "comment" in sound.marks) == (
         "Regie",
         "ger",
@@ -108,11 +108,11 @@ def test_tracks_say_what_they_are(tmp_path: Path) -> None:
         True,
     )
     assert (subtitle.codec, "forced" in subtitle.marks) == ("subrip", True)
-    assert found.others == (subtitle.index,)
-    assert found.picture.pixels == "yuv420p"
+    assert described.others == (subtitle.index,)
+    assert described.picture.pixels == "yuv420p"
 
 
 def test_a_film_of_form_is_described_by_it(tmp_path: Path) -> None:
-    found = source(probed(films.film(tmp_path / "film.ts", Form(size=(240, 180), sar="4/3", channels=6), audio=films.AC3)))
-    assert (found.picture.width, found.picture.height, found.picture.square) == (320, 180, False)
-    assert (found.sounds[0].channels, found.sounds[0].codec) == (6, "ac3")
+    described = source(probed(films.film(tmp_path / "film.ts", Form(size=(240, 180), sar="4/3", channels=6), audio=films.AC3)))
+    assert (described.picture.width, described.picture.height, described.picture.square) == (320, 180, False)
+    assert (described.sounds[0].channels, described.sounds[0].codec) == (6, "ac3")

@@ -11,7 +11,7 @@ from workers.media.changes import Watch, parameters
 from workers.media.tracks import Listing, Track
 
 STEADY = Track([number * 0.04 for number in range(250)], 0.04)
-"""Ten seconds."""
+"""A track of ten seconds."""
 
 
 def part(*intervals: tuple[float, float]) -> Track:
@@ -24,7 +24,7 @@ def test_a_whole_track_lacks_nothing_and_has_no_gap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "lost"),
+    ("retained", "lost"),
     [
         (((0.0, 5.0),), (5.0, 10.0)),
         (((5.0, 10.0),), (0.0, 5.0)),
@@ -32,9 +32,9 @@ def test_a_whole_track_lacks_nothing_and_has_no_gap() -> None:
         ((), (0.0, 10.0)),
     ],
 )
-def test_what_is_lost_is_found_wherever_it_is(kept: tuple[tuple[float, float], ...], lost: tuple[float, float]) -> None:
-    [found] = part(*kept).lacks(STEADY)
-    assert found == pytest.approx(lost, abs=0.05)
+def test_what_is_lost_is_found_wherever_it_is(retained: tuple[tuple[float, float], ...], lost: tuple[float, float]) -> None:
+    [lack] = part(*retained).lacks(STEADY)
+    assert lack == pytest.approx(lost, abs=0.05)
 
 
 def test_what_the_source_lacks_as_well_is_not_lost() -> None:

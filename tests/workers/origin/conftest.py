@@ -1,4 +1,4 @@
-"""An origin in the test's own process."""
+"""Fixtures with an origin in the process of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragmented MP4, box by box, as small as a parser takes it."""
+"""Fragmented MP4, box by box, as small as a parser accepts it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from struct import pack
 from typing import Final
 
 SCALE: Final = 1000
-"""Ticks in a second, of all tracks."""
+"""Ticks a second of all tracks."""
 AVC: Final = ("avc1", "avcC", bytes([1, 0x64, 0, 0x1F]))
 """A codec: the type of the sample entry, the type and the body of the box in it."""
 AAC: Final = ("mp4a", "esds", bytes(4) + bytes([3, 22, 0, 0, 0, 4, 17, 0x40]) + bytes(12) + bytes([5, 2, 0x12, 0x10]))
@@ -26,7 +26,7 @@ def init(*codecs: Codec) -> bytes:
 
 
 def fragment(time: float, *, lasts: float = 1.0, data: bytes = b"media") -> bytes:
-    """One of track 1, from `time` on, both in seconds. It begins with a key frame."""
+    """Return a fragment of track 1 from `time` on; both times are in seconds. It begins with a key frame."""
     header = box("tfhd", pack(">II", 0x020000, 1))
     decoded = box("tfdt", pack(">IQ", 0x01000000, round(time * SCALE)))
     place = 8 + 8 + len(header) + len(decoded) + 28 + 8  # behind the heads of moof and traf, the run, and that of mdat

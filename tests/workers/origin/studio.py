@@ -1,4 +1,4 @@
-"""Encoders that send to an origin in this process, with a clock in the test's hands."""
+"""Encoders that send to an origin in this process, with a clock that the test controls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def writer(session: int) -> PointToken:
 
 @dataclass(slots=True)
 class Disk:
-    """What is free on the disk."""
+    """The free space on the disk."""
 
     free: int = 10**15
 
@@ -39,7 +39,8 @@ class Disk:
 
 
 class Studio:
-    """An origin at `root`, and what it knows. Where several have one root they are as several processes of one installation."""
+    """An origin at `root`, and its directory of points. Several with the same root act like several processes of one
+    installation."""
 
     def __init__(self, root: Path, clock: HandClock, **limits: Any) -> None:
         self.root, self.clock, self.disk = root, clock, Disk()
@@ -47,10 +48,10 @@ class Studio:
         self.ended: set[int] = set()
         self.to_capture: dict[tuple[str, int], bool] = {}
         self.gone: list[tuple[str, int]] = []
-        known = OriginLimits(**{"free": 0, "pace": 10**9, **limits})
+        origin_limits = OriginLimits(**{"free": 0, "pace": 10**9, **limits})
         files = MediaDirectory(root)
         keys = IngestKeys(bytes(32))
-        self.origin = LiveOrigin(root, keys=keys, limits=known, files=files, free=self.disk, clock=clock, directory=self)
+        self.origin = LiveOrigin(root, keys=keys, limits=origin_limits, files=files, free=self.disk, clock=clock, directory=self)
 
     async def is_published(self, point: str) -> bool:
         return point in self.published
@@ -86,7 +87,7 @@ class Studio:
 
 class Track:
     """A track of an encoder that sends HLS by PUT, as `medialedger` does: segment by segment, each with its playlist. The first
-    letter of its name tells whether it is video or audio."""
+    letter of its name says if it is video or audio."""
 
     def __init__(
         self, studio: Studio, name: str, *, session: int = 1, lasts: float = 1.0, begins: float = 0.0, point: str = "news"
@@ -95,7 +96,7 @@ class Track:
         self._begins, self.count = begins, 0
 
     async def send(self, *, data: bytes = b"media", ended: bool = False, window: float | None = None) -> None:
-        """The next segment."""
+        """Send the next segment."""
         name, number, put = self._name, self.count, partial(self._studio.put, point=self._point)
         if number == 0:
             await put(f"{name}.mp4", init(CODECS[name[0]]), session=self._session, window=window)
@@ -107,7 +108,7 @@ class Track:
         self.count += 1
 
 
-def told(*videos: str) -> bytes:
+def master_playlist(*videos: str) -> bytes:
     """A master playlist with these videos, and the sound a0."""
     lines = ["#EXTM3U", '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",URI="a0.m3u8"']
     for name in videos:

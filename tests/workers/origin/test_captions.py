@@ -1,4 +1,4 @@
-"""Captions in the pictures of a live stream: the origin finds them in what it gets, and tells players of them."""
+"""Captions in the pictures of a live stream: the origin finds them in the uploads, and announces them to players."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conftest import HandClock
 from tests.sources import captioned
 from tests.sources.captioned import Line21, dtvcc, triples
 from tests.sources.films import ffmpeg
-from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, told
+from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, master_playlist
 from workers.media.captions.a53 import CaptionServices
 from workers.media.captions.segments import segment_captions
 from workers.media.fragments import read_init
@@ -35,7 +35,7 @@ def film(folder: Path, data: Sequence[bytes], name: str, *, codec: str = "h264")
     ("codec", "name"), [("h264", "a.mp4"), ("hevc", "a.mp4"), ("h264", "a.ts"), ("hevc", "a.ts"), ("mpeg2video", "a.ts")]
 )
 def test_captions_of_a_segment_are_found_in_every_form(tmp_path: Path, codec: str, name: str) -> None:
-    """The pictures are coded in another order than they are shown in."""
+    """The pictures are coded in another order than they are shown."""
     path = film(tmp_path, triples(75, *SPOKEN, services=SERVICE), name, codec=codec)
     init = read_init(path.read_bytes()) if name.endswith(".mp4") else None
     assert segment_captions(path, init) == CaptionServices(("CC1", "CC3"), (1, 2))
@@ -58,7 +58,7 @@ def lines(playlist: str | None, tag: str) -> list[str]:
 
 async def test_players_are_told_of_captions_once_they_have_come(studio: Studio, clock: HandClock) -> None:
     picture, sound = Track(studio, "v0"), Track(studio, "a0")
-    await studio.put("master.m3u8", told("v0"))
+    await studio.put("master.m3u8", master_playlist("v0"))
     for _ in range(2):
         await picture.send()
         await sound.send()
@@ -72,10 +72,10 @@ async def test_players_are_told_of_captions_once_they_have_come(studio: Studio, 
         '#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="captions",NAME="CC1",INSTREAM-ID="CC1",DEFAULT=YES,AUTOSELECT=YES'
     ]
     assert all(line.endswith(',CLOSED-CAPTIONS="captions"') for line in lines(master, "#EXT-X-STREAM-INF"))
-    found = re.findall(
+    matches = re.findall(
         r'<AdaptationSet id="\d" contentType="(\w+)"[^>]*>\s*<Accessibility ([^>]*)/>', await studio.manifest() or ""
     )
-    assert found == [("video", 'schemeIdUri="urn:scte:dash:cc:cea-608:2015" value="CC1=und"')]
+    assert matches == [("video", 'schemeIdUri="urn:scte:dash:cc:cea-608:2015" value="CC1=und"')]
     assert "CLOSED-CAPTIONS" in (await studio.master(ARCHIVE) or "")
     await picture.send()
     again = Studio(studio.root, clock)
@@ -84,9 +84,9 @@ async def test_players_are_told_of_captions_once_they_have_come(studio: Studio, 
 
 
 def sample() -> bytes:
-    """A picture whose data hold a whole caption."""
+    """Return a picture whose data hold a whole caption."""
     pairs = b"\x14\x20\x14\x70HELLO\x20\x14\x2f"
     body = b"".join(bytes((0xFC, pairs[at], pairs[at + 1])) for at in range(0, len(pairs), 2))
-    said = b"\xb5\x00\x31GA94\x03" + bytes((0xC0 | len(pairs) // 2, 0xFF)) + body + b"\xff"
-    unit = b"\x06" + bytes((4, len(said))) + said + b"\x80"
+    message = b"\xb5\x00\x31GA94\x03" + bytes((0xC0 | len(pairs) // 2, 0xFF)) + body + b"\xff"
+    unit = b"\x06" + bytes((4, len(message))) + message + b"\x80"
     return len(unit).to_bytes(4, "big") + unit

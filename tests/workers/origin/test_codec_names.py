@@ -1,4 +1,4 @@
-"""The names of codecs in playlists and manifests are those that Shaka Packager gives to the same tracks."""
+"""The names of codecs in playlists and manifests are those that Shaka Packager uses for the same tracks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TRACKS = {
 
 
 def run(program: str, *arguments: str, folder: Path) -> None:
-    found = find(program)
-    assert found is not None
-    done = subprocess.run([found, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    record = find(program)
+    assert record is not None
+    done = subprocess.run([record, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_names_of_codecs_are_those_of_another_packager(tmp_path: Path) -> None:
-    """VP9 may be named with its colours or without; FLAC is `fLaC` in files and for Apple, and players take both."""
+    """VP9 may be named with or without its colours; FLAC is `fLaC` in files and for Apple, and players accept both."""
     inputs = ("-f", "lavfi", "-i", "testsrc2=size=160x96:rate=5", "-f", "lavfi", "-i", "sine=sample_rate=48000")
     outputs = [argument for name, track in TRACKS.items() for argument in (*track, *FRAGMENTS, f"{name}.mp4")]
     run("ffmpeg", "-hide_banner", "-loglevel", "error", *inputs, *outputs, folder=tmp_path)

@@ -1,4 +1,4 @@
-"""Segments on connections of their own: a later one may come before its predecessor, and the playlist before both."""
+"""Segments on separate connections: a later one may arrive before its predecessor, and the playlist before both."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def put(studio: Studio, number: int) -> None:
 
 
 async def begun(studio: Studio) -> None:
-    """With segment 0, and for so long that no other track is waited for."""
+    """Return a track with segment 0, so old that no other track is waited for."""
     await studio.put("a.mp4", init(AAC))
     await put(studio, 0)
     await studio.put("a.m3u8", playlist(1))
@@ -47,7 +47,7 @@ async def begun(studio: Studio) -> None:
 
 
 async def three_of_four_have_come(studio: Studio) -> asyncio.Task[None]:
-    """Segment 2 does not. Gives the request of the playlist, which names it."""
+    """Send all segments but segment 2. Return the request of the playlist, which lists it."""
     await begun(studio)
     await put(studio, 1)
     await put(studio, 3)
@@ -61,10 +61,10 @@ async def three_of_four_have_come(studio: Studio) -> asyncio.Task[None]:
 
 
 async def whole(studio: Studio) -> None:
-    found = await studio.media("a")
-    assert [f"1/a/{number}000.m4s" in found or f"1/a/{number}.m4s" in found for number in range(4)] == [True] * 4, found
-    assert "#EXT-X-GAP" not in found
-    assert "#EXT-X-ENDLIST" in found
+    playlist = await studio.media("a")
+    assert [f"1/a/{number}000.m4s" in playlist or f"1/a/{number}.m4s" in playlist for number in range(4)] == [True] * 4, playlist
+    assert "#EXT-X-GAP" not in playlist
+    assert "#EXT-X-ENDLIST" in playlist
 
 
 async def test_what_follows_a_segment_waits_for_it(studio: Studio) -> None:
@@ -117,13 +117,13 @@ async def test_a_playlist_that_comes_far_too_late_is_refused_and_the_last_one_st
 
 @pytest.mark.parametrize("patience", [0.2])
 async def test_one_that_never_comes_is_a_gap_and_the_end_is_told(studio: Studio) -> None:
-    """No later request looks again: that of the playlist does."""
+    """No later request checks again: the request of the playlist does."""
     sent = await three_of_four_have_come(studio)
     await sent
-    found = await studio.media("a")
-    assert found.count("#EXTINF") == 4
-    assert "#EXT-X-GAP\n#EXTINF:1.000000,\n1/a/2.gap" in found
-    assert "#EXT-X-ENDLIST" in found
+    playlist = await studio.media("a")
+    assert playlist.count("#EXTINF") == 4
+    assert "#EXT-X-GAP\n#EXTINF:1.000000,\n1/a/2.gap" in playlist
+    assert "#EXT-X-ENDLIST" in playlist
 
 
 @pytest.mark.parametrize("age", [-LONG, LONG + 60])

@@ -1,4 +1,4 @@
-"""What is kept of recordings: by time and by size, never less than players of the live stream need."""
+"""The retention of recordings by time and by size, never less than players of the live stream need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from re import findall
 import pytest
 
 from tests.conftest import HandClock
-from tests.workers.origin.studio import ARCHIVE, Studio, Track, told
+from tests.workers.origin.studio import ARCHIVE, Studio, Track, master_playlist
 from workers.origin.recordings import Point
 from workers.origin.refusals import RefusalReason, UploadRefused
 from workers.origin.track_index import TrackWriter
@@ -19,7 +19,7 @@ KIB = 1024
 
 
 async def on_the_air(studio: Studio, tracks: Sequence[Track], *, seconds: float, count: int, size: int = 5) -> None:
-    """So many segments of each track, as they come, with the tidying that a process does."""
+    """Send so many segments of each track in their rhythm, with the tidying that a process does."""
     for _ in range(count):
         for track in tracks:
             await track.send(data=bytes(size), window=120)
@@ -28,7 +28,7 @@ async def on_the_air(studio: Studio, tracks: Sequence[Track], *, seconds: float,
 
 
 def numbers(playlist: str) -> list[int]:
-    """The media times of the segments that it lists, in seconds, as `Track` sends them."""
+    """Return the media times of the listed segments, in seconds, as `Track` sends them."""
     return [int(time) // 1000 for time in findall(r"/(\d+)\.m4s", playlist)]
 
 
@@ -41,25 +41,25 @@ def files(studio: Studio, track: str) -> int:
 
 
 async def test_a_recording_that_goes_on_keeps_its_last_hours(tmp_path: Path, clock: HandClock) -> None:
-    """A channel that is on the air for days. Another process, and one that starts later, see the same."""
+    """A channel is on the air for days. Another process, and one that starts later, see the same."""
     studio, other = (Studio(tmp_path / "origin", clock, hours=1) for _ in range(2))
     tracks = [Track(studio, name, lasts=60) for name in ("a0", "v0")]
-    await studio.put("master.m3u8", told("v0"))
+    await studio.put("master.m3u8", master_playlist("v0"))
     await on_the_air(studio, tracks, seconds=60, count=50)
     assert first_number(await other.media("v0", ARCHIVE)) == 0
     assert "#EXT-X-PLAYLIST-TYPE:EVENT" in await other.media("v0", ARCHIVE)
     await on_the_air(studio, tracks, seconds=60, count=150)
-    for one in (studio, other, Studio(tmp_path / "origin", clock)):
+    for each in (studio, other, Studio(tmp_path / "origin", clock)):
         for track in ("a0", "v0"):
-            archive = await one.media(track, ARCHIVE)
+            archive = await each.media(track, ARCHIVE)
             begins = first_number(archive)
             assert 135 <= begins <= 140, "an hour, and at most a step more"
             assert numbers(archive) == [60 * number for number in range(begins, 200)]
             assert "#EXT-X-PLAYLIST-TYPE" not in archive, "its beginning may go"
-            assert numbers(await one.media(track)) == [60 * number for number in range(197, 200)]
-            assert files(one, track) == 200 - begins
-        assert f'<S t="{60_000 * begins}"' in str(await one.manifest(ARCHIVE))
-        assert "v0.m3u8" in str(await one.master()), "it was complete long ago"
+            assert numbers(await each.media(track)) == [60 * number for number in range(197, 200)]
+            assert files(each, track) == 200 - begins
+        assert f'<S t="{60_000 * begins}"' in str(await each.manifest(ARCHIVE))
+        assert "v0.m3u8" in str(await each.master()), "it was complete long ago"
 
 
 async def test_what_has_ended_or_is_silent_is_removed_hours_later(tmp_path: Path, clock: HandClock) -> None:
@@ -84,7 +84,7 @@ async def test_room_is_made_of_what_has_ended_and_then_of_the_oldest(tmp_path: P
     for ended in (False, False, True):
         await old.send(data=bytes(100 * KIB), ended=ended)
     tracks = [Track(studio, name, session=2) for name in ("a0", "v0")]
-    await studio.put("master.m3u8", told("v0"), session=2)
+    await studio.put("master.m3u8", master_playlist("v0"), session=2)
     await on_the_air(studio, tracks, seconds=1, count=190, size=4 * KIB)
     assert (studio.root / "news" / "1").is_dir()
     await on_the_air(studio, tracks, seconds=1, count=300, size=4 * KIB)
@@ -96,11 +96,11 @@ async def test_room_is_made_of_what_has_ended_and_then_of_the_oldest(tmp_path: P
         assert numbers(archive) == list(range(begins, 490))
         assert numbers(await studio.media("v0")) == list(range(370, 490)), "the live window"
     assert abs(numbers(archives[0])[0] - numbers(archives[1])[0]) <= 1
-    assert sum(one.stat().st_size for one in studio.root.rglob("*.m4s")) <= 2000 * KIB
+    assert sum(path.stat().st_size for path in studio.root.rglob("*.m4s")) <= 2000 * KIB
 
 
 async def test_the_live_window_is_not_cut(tmp_path: Path, clock: HandClock) -> None:
-    """Where there is no room for it the encoder is told, until somebody makes some."""
+    """If there is no space for it, uploads of the encoder are refused until there is."""
     studio = Studio(tmp_path / "origin", clock, size=500 * KIB)
     track = Track(studio, "v0")
     with pytest.raises(UploadRefused) as refused:
@@ -125,7 +125,8 @@ async def test_the_disk_is_left_with_what_it_shall_have_free(tmp_path: Path, clo
 
 
 async def test_a_kill_while_room_is_made_loses_nothing(tmp_path: Path, clock: HandClock) -> None:
-    """After the new index was written and before the recording names it; and before the files were removed."""
+    """The process is killed after the new index was written and before the recording names it, and before the files were
+    removed."""
     studio = Studio(tmp_path / "origin", clock)
     track = Track(studio, "v0")
     await on_the_air(studio, [track], seconds=1, count=300)
@@ -145,7 +146,7 @@ async def test_a_kill_while_room_is_made_loses_nothing(tmp_path: Path, clock: Ha
 
 
 async def test_half_a_line_is_no_line(studio: Studio) -> None:
-    """Of a process that was killed while it wrote, also where the rest is copied later."""
+    """A process was killed while it wrote; the rest may also be copied later."""
     track = Track(studio, "v0")
     await on_the_air(studio, [track], seconds=1, count=200)
     index = studio.root / "news" / "1" / "t-v0" / "index.jsonl"
@@ -162,7 +163,7 @@ async def test_half_a_line_is_no_line(studio: Studio) -> None:
 
 
 async def recorded(studio: Studio, point: str, *, session: int = 1, count: int = 3, size: int = 100 * KIB) -> None:
-    """A recording that has ended."""
+    """Return a recording that has ended."""
     track = Track(studio, "v0", session=session, point=point)
     for number in range(count):
         await track.send(data=bytes(size), ended=number == count - 1)
@@ -174,7 +175,8 @@ def is_there(studio: Studio, point: str, session: int = 1) -> bool:
 
 
 async def test_what_one_point_sends_removes_nothing_of_another(tmp_path: Path, clock: HandClock) -> None:
-    """The token of one point removed the recordings of all others: nineteen segments of 64 MiB, and a programme was gone."""
+    """Regression: the token of one point removed the recordings of all others: nineteen segments of 64 MiB, and a programme was
+    gone."""
     studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
     await recorded(studio, "victim")
     greedy = Track(studio, "v0", point="greedy")
@@ -187,7 +189,7 @@ async def test_what_one_point_sends_removes_nothing_of_another(tmp_path: Path, c
 
 
 async def test_the_live_window_of_who_has_too_much_is_cut_for_others(tmp_path: Path, clock: HandClock) -> None:
-    """A window of a day, which nobody needs to ask for, filled all of the disk."""
+    """Regression: an unneeded window of a day filled all of the disk."""
     studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
     greedy, other = (Track(studio, "v0", point=point) for point in ("greedy", "other"))
     await until_refused(studio, greedy)
@@ -195,7 +197,7 @@ async def test_the_live_window_of_who_has_too_much_is_cut_for_others(tmp_path: P
         await other.send(data=bytes(50 * KIB), window=86_400)
         studio.clock.forward(seconds=1)
         await studio.origin.tidy()
-    sizes = {point: sum(one.stat().st_size for one in (studio.root / point).rglob("*.m4s")) for point in ("greedy", "other")}
+    sizes = {point: sum(path.stat().st_size for path in (studio.root / point).rglob("*.m4s")) for point in ("greedy", "other")}
     assert sizes["other"] >= 16 * 50 * KIB
     assert sum(sizes.values()) <= 2050 * KIB
     await greedy.send(data=bytes(KIB))
@@ -210,7 +212,7 @@ async def until_refused(studio: Studio, track: Track) -> None:
 
 
 async def test_a_live_window_takes_no_recording_of_a_smaller_point(tmp_path: Path, clock: HandClock) -> None:
-    """Also where that point has more than its share."""
+    """The smaller point may still have more than its share."""
     studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
     await recorded(studio, "victim", count=8)
     await recorded(studio, "small", count=1)

@@ -1,4 +1,4 @@
-"""Which session may write to a publishing point, and when its recording may go."""
+"""The session that may write to a publishing point, and the time at which its recording may be removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def segments(studio: Studio, session: int) -> int:
 
 
 async def test_a_lower_session_begins_where_the_directory_was_removed(studio: Studio) -> None:
-    """As the refusal says, of sessions of another database. The origin is not started anew for it."""
+    """The refusal for sessions of another database recommends this. The origin is not restarted for it."""
     await Track(studio, "v0", session=100).send()
     track = Track(studio, "v0", session=50)
     with pytest.raises(UploadRefused) as refused:
@@ -45,11 +45,11 @@ async def test_a_session_that_begins_while_the_disk_is_read_is_not_forgotten(
     read, go_on, state = threading.Event(), threading.Event(), Point.state
 
     def slowly(point: Point) -> object:
-        found = state(point)
+        result = state(point)
         if not read.is_set():
             read.set()
             go_on.wait()
-        return found
+        return result
 
     monkeypatch.setattr(Point, "state", slowly)
     looking = asyncio.create_task(studio.origin.ingest.look("news", writer(8)))
@@ -61,21 +61,21 @@ async def test_a_session_that_begins_while_the_disk_is_read_is_not_forgotten(
 
 
 async def test_a_recording_that_goes_on_again_is_not_removed(studio: Studio) -> None:
-    """It had ended when another process looked for room, and goes on before that one removes it."""
+    """The recording had ended when another process looked for space, and continues before that process removes it."""
     track = Track(studio, "v0")
     await track.send(ended=True)
     [recording] = (point := Point(studio.root / "news")).recordings()
     assert recording.ended
     await track.send()
-    assert not point.remove(recording, still=lambda one: one.ended)
+    assert not point.remove(recording, still=lambda entry: entry.ended)
     assert segments(studio, 1) == 2
     await track.send(ended=True)
-    assert point.remove(recording, still=lambda one: one.ended)
+    assert point.remove(recording, still=lambda entry: entry.ended)
     assert segments(studio, 1) == 0
 
 
 async def test_a_session_that_was_ended_stays_ended(studio: Studio) -> None:
-    """Its token wrote again, and opened the recording anew."""
+    """Regression: its token wrote again, and reopened the recording."""
     track = Track(studio, "v0")
     await track.send()
     for _ in range(2):
@@ -95,7 +95,7 @@ async def test_a_session_that_was_ended_stays_ended(studio: Studio) -> None:
 
 
 async def test_a_token_that_was_revoked_writes_no_more(studio: Studio) -> None:
-    """Also a stream that it has begun, in another process than that which revokes it."""
+    """This includes a stream that it has begun in another process than the one that revokes it."""
     stream = fragments(studio, "news")
     await stream.begun.wait()
     Point(studio.root / "news").revoke(now=writer(1).issued)
@@ -109,7 +109,7 @@ async def test_a_token_that_was_revoked_writes_no_more(studio: Studio) -> None:
 
 
 async def test_an_encoder_of_the_product_writes_as_long_as_its_session_runs(studio: Studio) -> None:
-    """Whoever had its token wrote on when the Event was stopped."""
+    """Regression: the bearer of its token continued to write when the Event was stopped."""
     encoder = replace(writer(7), use=Use.ENCODER)
     stream = fragments(studio, "news", token=encoder)
     await stream.begun.wait()
@@ -132,7 +132,7 @@ class Streaming:
 
 
 def fragments(studio: Studio, point: str, *, token: PointToken | None = None) -> Streaming:
-    """A stream of fragments that goes on for ever."""
+    """Yield an endless stream of fragments."""
     begun = asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:

@@ -1,17 +1,17 @@
-"""Players are told of a recording once all its tracks have begun, and at the latest some seconds after the first."""
+"""Players see a recording once all its tracks have begun, and at the latest some seconds after the first."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
-from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, told
+from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, master_playlist
 from workers.origin.refusals import RefusalReason, UploadRefused
 
 
 async def nothing_is_shown(studio: Studio) -> bool:
-    found = [found for view in (LIVE, ARCHIVE) for found in (await studio.master(view), await studio.manifest(view))]
-    return found == [None] * 4
+    matches = [result for view in (LIVE, ARCHIVE) for result in (await studio.master(view), await studio.manifest(view))]
+    return matches == [None] * 4
 
 
 async def test_sound_that_comes_first_waits_for_the_picture(studio: Studio) -> None:
@@ -23,7 +23,7 @@ async def test_sound_that_comes_first_waits_for_the_picture(studio: Studio) -> N
     await sound.send()
     await high.send()
     assert await nothing_is_shown(studio), "the encoder has not said what it sends"
-    await studio.put("master.m3u8", told("v0", "v1"))
+    await studio.put("master.m3u8", master_playlist("v0", "v1"))
     assert await nothing_is_shown(studio)
     await low.send()
     for view in (LIVE, ARCHIVE):
@@ -34,7 +34,7 @@ async def test_sound_that_comes_first_waits_for_the_picture(studio: Studio) -> N
 
 async def test_a_track_that_does_not_come_is_waited_for_some_seconds_only(studio: Studio) -> None:
     sound = Track(studio, "a0")
-    await studio.put("master.m3u8", told("v0"))
+    await studio.put("master.m3u8", master_playlist("v0"))
     for _ in range(4):
         await sound.send()
         assert await nothing_is_shown(studio)
@@ -46,7 +46,7 @@ async def test_a_track_that_does_not_come_is_waited_for_some_seconds_only(studio
 
 @pytest.mark.parametrize(("picture", "sound"), [(0, 10**15), (10**15, 0), (0, 2 * 86_400), (2 * 86_400, 0)])
 async def test_a_track_whose_time_is_far_from_that_of_the_others_is_refused(studio: Studio, picture: int, sound: int) -> None:
-    """Its segments would be at times that no calendar has, and hide those of the others."""
+    """The segments of such a track would be at times outside of any calendar, and hide those of the others."""
     await Track(studio, "v0", begins=picture).send()
     with pytest.raises(UploadRefused) as refused:
         await Track(studio, "a0", begins=sound).send()
@@ -64,21 +64,21 @@ async def test_what_has_ended_is_not_waited_for(studio: Studio) -> None:
 async def test_the_session_before_is_played_until_the_next_is_complete(studio: Studio) -> None:
     for name in ("a0", "v0"):
         await Track(studio, name).send()
-    await studio.put("master.m3u8", told("v0"))
+    await studio.put("master.m3u8", master_playlist("v0"))
     await Track(studio, "a0", session=2).send()
     before = await studio.master()
     assert "tracks/v0.m3u8" in str(before)
     assert "#EXT-X-ENDLIST" not in await studio.media("v0"), "it goes on"
     assert "2/a0" not in await studio.media("a0")
     await Track(studio, "v0", session=2).send()
-    await studio.put("master.m3u8", told("v0"), session=2)
+    await studio.put("master.m3u8", master_playlist("v0"), session=2)
     assert await studio.master() == before
     for name in ("a0", "v0"):
         assert f"2/{name}/0.m4s" in await studio.media(name)
 
 
 async def test_streams_of_fragments_wait_for_those_that_have_begun(studio: Studio) -> None:
-    """There is no master playlist: what has begun is what is sent."""
+    """Without a master playlist, the streams that have begun are those that are sent."""
     sound = [init(AAC), *(fragment(time) for time in range(3))]
     await studio.put("Streams(low)", init(AVC))
     await studio.put("Streams(sound)", *sound)
@@ -91,7 +91,8 @@ async def test_streams_of_fragments_wait_for_those_that_have_begun(studio: Studi
 
 
 async def test_a_request_of_one_fragment_does_not_end_the_stream(studio: Studio) -> None:
-    """Else players would stop between two fragments. A box `mfra` ends it, and so does the end of a request with all of it."""
+    """Otherwise players would stop between two fragments. A box `mfra` ends it, and so does the end of a request with the whole
+    stream."""
     await studio.put("Streams(all)", init(AVC, AAC))
     for time in range(3):
         await studio.put("Streams(all)", fragment(time))

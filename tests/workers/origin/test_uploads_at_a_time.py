@@ -1,4 +1,4 @@
-"""What encoders of all publishing points may have under way at a time, and that no point has all of it."""
+"""The limit of concurrent uploads of all publishing points, of which no point gets everything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workers.origin.refusals import RefusalReason, UploadRefused
 async def slow(
     studio: Studio, path: str, first: bytes, *, point: str = "news", session: int = 1
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """An upload whose body is begun and goes on when the block ends."""
+    """Begin an upload whose body continues when the block ends."""
     ends, begun = asyncio.Event(), asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
@@ -58,7 +58,7 @@ async def test_playlists_of_one_point_make_room_for_those_of_another(tmp_path: P
 
 @pytest.mark.parametrize("path", ["v0-%d.m4s", "v0-%d.m3u8", "Streams(v%d)"])
 async def test_slow_uploads_to_one_point_do_not_keep_another_one_waiting(tmp_path: Path, clock: HandClock, path: str) -> None:
-    """They held every place: the encoder of another point got 503 for as long as they wished."""
+    """Regression: they held every place, and the encoder of another point got 503 for as long as they wished."""
     studio = Studio(tmp_path / "origin", clock, uploads=3)
     async with (
         slow(studio, path % 0, b"", point="greedy") as first,

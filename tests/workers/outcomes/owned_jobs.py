@@ -1,4 +1,4 @@
-"""Jobs that a room owns: an outcome of a job becomes the name of the room, so a repeat of it changes nothing."""
+"""Jobs that a room owns: an outcome of a job becomes the name of the room, so repeating it changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def submission(owner: UUID | None) -> Submission:
 
 
 async def owned(inner: Core, number: int, owner: UUID = ROOM) -> None:
-    """A room and its job, in one append."""
+    """Create a room and its job in one append."""
 
     async def plan() -> Plan:
         accept = commands.AcceptJob(number, submission(owner), transaction_id=f"transaction {number}")
@@ -49,7 +49,7 @@ async def accept(inner: Core, number: int, *, owner: UUID | None = None, rerun_o
 
 
 async def complete(inner: Core, number: int) -> None:
-    """From the start of an accepted job to its end."""
+    """Run an accepted job from its start to its end."""
     await do(inner, commands.StartJob(number, number, None, 5))
     await do(inner, commands.StartTask(number, 1, 1, "worker-1"))
     await do(inner, commands.CommitOutputs(number, 1, 1, (OUTPUT,), Result(files=(OUTPUT.name,))))
@@ -57,7 +57,7 @@ async def complete(inner: Core, number: int) -> None:
 
 
 async def names(inner: Core, owner: UUID = ROOM) -> list[str]:
-    """All names that the room has had, from its events."""
+    """Return all names that the room has had, from its events."""
     rows = await inner.database.rows(
         "SELECT convert_from(state, 'UTF8')::json->>'name' FROM events WHERE originator_id = %s ORDER BY originator_version",
         (Room.stream(owner),),

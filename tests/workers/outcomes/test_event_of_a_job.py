@@ -1,4 +1,4 @@
-"""An Event and its job in the whole engine, from the submission to what the Event and its assets show."""
+"""An Event and its job in the whole engine, from the submission to the Event and its assets."""
 
 from __future__ import annotations
 
@@ -63,34 +63,34 @@ async def submitted(engine: Engine, workflow: str, **parameters: Any) -> None:
 
 
 async def ingested(engine: Engine, **parameters: Any) -> None:
-    """An Event, and the job that ingests a file for it."""
+    """Create an Event and the job that ingests a file for it."""
     added = AddOrUpdateEvent(EVENT, {"title": "Final"}, state=EventState.PRE_VOD, new=True)
     await engine.inner.executor.execute(added, invocation=ME)
     await submitted(engine, "vod_ingest", file="film.mp4", **parameters)
 
 
 async def event(engine: Engine) -> MediaEvent:
-    found = await engine.inner.streams.load(MediaEvent.stream(EVENT))
-    assert isinstance(found, MediaEvent)
-    return found
+    aggregate = await engine.inner.streams.load(MediaEvent.stream(EVENT))
+    assert isinstance(aggregate, MediaEvent)
+    return aggregate
 
 
 async def event_once(engine: Engine, end: VodJobEnd) -> MediaEvent:
     async def ask() -> MediaEvent | None:
-        found = await event(engine)
-        job = found.details.vod_job
-        return found if job is not None and job.ended is end else None
+        result = await event(engine)
+        job = result.details.vod_job
+        return result if job is not None and job.ended is end else None
 
     return await once(ask)
 
 
 async def assets(engine: Engine) -> set[str]:
-    """The paths of the assets, once there are any."""
+    """Return the paths of the assets, once there are any."""
 
     async def ask() -> set[str] | None:
-        found = await AssetQueries(engine.inner.database).of_event(EVENT)
-        assert {(one.type, one.state) for one in found} <= {(AssetType.SYSTEM, AssetState.COMPLETED)}
-        return {one.path for one in found} or None
+        result = await AssetQueries(engine.inner.database).of_event(EVENT)
+        assert {(entry.type, entry.state) for entry in result} <= {(AssetType.SYSTEM, AssetState.COMPLETED)}
+        return {entry.path for entry in result} or None
 
     return await once(ask)
 

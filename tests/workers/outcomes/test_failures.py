@@ -1,4 +1,4 @@
-"""Whatever enters a failed state says why in the log of its Event: every failed state that there is, once, and without secrets."""
+"""Every failed state writes its reason to the log of the Event: all failed states that exist, once each, and without secrets."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ async def film_is_withheld(inner: Core) -> None:
     )
     await event(inner, EventState.VOD_PUBLIC)
     for keep, job in ((False, 6), (True, 7)):
-        found = Quality(job=job, profile="ebu-r128", verdict=QualityVerdict.FAIL, keep_private=keep, reasons=reasons)
-        await do(inner, MeasureQuality(EVENT, found))
+        result = Quality(job=job, profile="ebu-r128", verdict=QualityVerdict.FAIL, keep_private=keep, reasons=reasons)
+        await do(inner, MeasureQuality(EVENT, result))
 
 
 OTHER: Final = {"name": "packager", "type": "PACKAGER"}
@@ -197,7 +197,7 @@ def handler(inner: Core) -> FailureNotes:
 
 
 async def fed(inner: Core, notes: FailureNotes) -> None:
-    """The whole log, as the consumer gives it."""
+    """Feed the whole log to the handler, as the consumer does."""
     records = [record for record in await read(inner.database, 0, limit=100_000) if record.kind in notes.kinds]
     effects = await notes.prepare(records)
     if effects is not None:

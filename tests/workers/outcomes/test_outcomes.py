@@ -1,4 +1,4 @@
-"""Outcomes of jobs on a real log: which orders there are, who is told what, and how often."""
+"""Outcomes of jobs on a real log: the orders, the notified owners, and the number of notifications."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def handler(inner: Core, *, most: int = 1_000_000) -> OutcomeOrders:
 
 
 async def fed(inner: Core, orders: OutcomeOrders, *, writes_at_once: int = 1000) -> None:
-    """The whole log, as the consumer gives it."""
+    """Feed the whole log to the handler, as the consumer does."""
     together = list(writes(await read(inner.database, 0, limit=100_000)))
     for start in range(0, len(together), writes_at_once):
         batch = [record for write in together[start : start + writes_at_once] for record in write]
-        effects = await orders.prepare(records) if (records := [one for one in batch if one.kind in orders.kinds]) else None
+        effects = await orders.prepare(records) if (records := [entry for entry in batch if entry.kind in orders.kinds]) else None
         if effects is not None:
             async with inner.database.connection() as connection, connection.transaction():
                 await orders.write(connection, effects)
@@ -51,15 +51,15 @@ def worker(inner: Core, command: OwnerCommand = rename, *, executor: Executor | 
     return OrderWorker(orders, commands.carry_out, waker=Waker())
 
 
-async def carried_out(inner: Core, one: OrderWorker | None = None) -> int:
-    """Carry out all that is due; how many attempts that took."""
-    attempts, one = 0, one or worker(inner)
-    while taken := await one.carry_out():
+async def carried_out(inner: Core, order_worker: OrderWorker | None = None) -> int:
+    """Carry out everything that is due, and return the number of attempts."""
+    attempts, order_worker = 0, order_worker or worker(inner)
+    while taken := await order_worker.carry_out():
         attempts += taken
     return attempts
 
 
-async def left(inner: Core) -> list[tuple[Any, ...]]:
+async def pending_orders(inner: Core) -> list[tuple[Any, ...]]:
     return await inner.database.rows("SELECT target, attempts, error FROM orders ORDER BY position, target")
 
 
@@ -68,7 +68,7 @@ async def make_due(inner: Core) -> None:
 
 
 class Recorded:
-    """An executor that counts, and that can fail after the command was executed, as a killed process does."""
+    """An executor that counts, and that can fail after the command was executed, like a killed process."""
 
     def __init__(self, inner: Core, *, killed: int = 0) -> None:
         self._inner = inner
@@ -94,7 +94,7 @@ async def test_an_owner_and_its_job_are_one_append_and_the_owner_is_told_once(in
     executor = Recorded(inner)
     assert await carried_out(inner, worker(inner, executor=executor)) == 1
     assert await names(inner) == ["requested", MADE]
-    assert await left(inner) == []
+    assert await pending_orders(inner) == []
     [(_, invocation)] = executor.executed
     [(event_id,)] = await inner.database.rows("SELECT event_id FROM events WHERE topic = 'job.completed'")
     assert (invocation.cause.actor, invocation.cause.correlation_id, invocation.cause.causation_id) == (
@@ -127,7 +127,7 @@ async def test_the_outcomes_of_one_owner_come_in_the_order_of_the_log(inner: Cor
     await accept(inner, 18, owner=ROOM, rerun_of=17)
     await complete(inner, 18)
     await fed(inner, handler(inner))
-    assert [row[1] for row in await left(inner)] == [0, 0, 0]
+    assert [row[1] for row in await pending_orders(inner)] == [0, 0, 0]
     assert await worker(inner).carry_out() == 1, "only the first of an owner is due"
     await carried_out(inner)
     assert await names(inner) == ["requested", "broken 17", "rerun 18", f"completed 18 {OUTPUT.name} 7"]
@@ -144,7 +144,7 @@ async def test_who_dies_before_it_settles_an_order_leaves_it_to_another_and_ther
     assert await worker(inner, executor=executor).carry_out() == 1
     assert len(executor.executed) == 1
     assert await names(inner) == ["requested", MADE]
-    assert await left(inner) == []
+    assert await pending_orders(inner) == []
 
 
 async def test_an_attempt_that_another_one_followed_settles_nothing(inner: Core) -> None:
@@ -155,9 +155,9 @@ async def test_an_attempt_that_another_one_followed_settles_nothing(inner: Core)
     [frozen], [present] = await orders.take(), await orders.take()
     await orders.done(frozen)
     await orders.retry(frozen, seconds=1000, error="late")
-    assert await left(inner) == [(Room.stream(ROOM), 2, None)]
+    assert await pending_orders(inner) == [(Room.stream(ROOM), 2, None)]
     await orders.done(present)
-    assert await left(inner) == []
+    assert await pending_orders(inner) == []
 
 
 async def test_what_fails_is_tried_again_while_other_owners_go_on(inner: Core) -> None:
@@ -173,26 +173,26 @@ async def test_what_fails_is_tried_again_while_other_owners_go_on(inner: Core) -
             raise Refused("not now")
         return rename(key, outcome)
 
-    one = worker(inner, command)
-    await carried_out(inner, one)
-    assert await left(inner) == [(Room.stream(ROOM), 1, "Refused: not now")]
+    entry = worker(inner, command)
+    await carried_out(inner, entry)
+    assert await pending_orders(inner) == [(Room.stream(ROOM), 1, "Refused: not now")]
     assert await names(inner, OTHER) == ["requested", f"completed 18 {OUTPUT.name} 7"]
     down = False
     await make_due(inner)
-    await carried_out(inner, one)
-    assert (await left(inner), await names(inner)) == ([], ["requested", MADE])
+    await carried_out(inner, entry)
+    assert (await pending_orders(inner), await names(inner)) == ([], ["requested", MADE])
 
 
 async def test_a_command_whose_answer_was_lost_has_one_effect(inner: Core) -> None:
     await owned(inner, 17)
     await complete(inner, 17)
     await fed(inner, handler(inner))
-    one = worker(inner, executor=Recorded(inner, killed=1))
-    await carried_out(inner, one)
-    assert [attempts for _, attempts, _ in await left(inner)] == [1]
+    entry = worker(inner, executor=Recorded(inner, killed=1))
+    await carried_out(inner, entry)
+    assert [attempts for _, attempts, _ in await pending_orders(inner)] == [1]
     await make_due(inner)
-    await carried_out(inner, one)
-    assert (await left(inner), await names(inner)) == ([], ["requested", MADE])
+    await carried_out(inner, entry)
+    assert (await pending_orders(inner), await names(inner)) == ([], ["requested", MADE])
 
 
 async def test_an_owner_that_is_gone_is_not_told(inner: Core) -> None:
@@ -201,7 +201,7 @@ async def test_an_owner_that_is_gone_is_not_told(inner: Core) -> None:
     await do(inner, DeleteRecord(ROOM, Room))
     await fed(inner, handler(inner))
     assert await carried_out(inner) == 1
-    assert await left(inner) == []
+    assert await pending_orders(inner) == []
 
 
 async def test_an_order_for_an_unknown_kind_waits_for_who_knows_it(inner: Core) -> None:
@@ -210,7 +210,7 @@ async def test_an_order_for_an_unknown_kind_waits_for_who_knows_it(inner: Core) 
     await fed(inner, handler(inner))
     nobody = OwnerCommands(inner.executor, owners={})
     await OrderWorker(Orders(inner.database, CONSUMER), nobody.carry_out, waker=Waker()).carry_out()
-    assert [attempts for _, attempts, _ in await left(inner)] == [1]
+    assert [attempts for _, attempts, _ in await pending_orders(inner)] == [1]
     await make_due(inner)
     await carried_out(inner)
     assert await names(inner) == ["requested", MADE]

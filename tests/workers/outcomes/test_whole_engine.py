@@ -1,4 +1,4 @@
-"""A job with an owner in the whole engine: its file is published, and then its owner is told, whatever becomes of the job."""
+"""A job with an owner in the whole engine: its file is published, and then its owner is notified, however the job ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> Async
 
 
 async def owned(engine: Engine, **more: Any) -> int:
-    """A room, and the job that makes a picture for it, in one append."""
+    """Create a room, and the job that makes a picture for it, in one append."""
     number = await engine.numbers.draw()
     parameters = {"content_id": "match", "source": "match.mp4", "name": "assets/goal.jpg", "time": "00:00:00.500", **more}
     workflow, _ = installed().checked("asset_image", parameters)
@@ -54,12 +54,12 @@ def published(root: Path) -> list[Path]:
     return list(root.glob("match/**/*"))
 
 
-async def told(engine: Engine, start: str) -> list[str]:
-    """All names of the room, once the last one begins so."""
+async def reports(engine: Engine, start: str) -> list[str]:
+    """Return all names of the room, once the last one begins with this text."""
 
     async def ask() -> list[str] | None:
-        found = await names(engine.inner)
-        return found if found[-1].startswith(start) else None
+        result = await names(engine.inner)
+        return result if result[-1].startswith(start) else None
 
     return await once(ask)
 
@@ -69,20 +69,20 @@ async def test_the_file_is_there_when_its_owner_is_told(engine: Engine, tmp_path
     film(tmp_path / "match/match.mp4", frames=25)
     number = await owned(engine)
     picture = tmp_path / "match/assets/goal.jpg"
-    found = await told(engine, "completed")
-    assert found == ["requested", f"completed {number} match/assets/goal.jpg {picture.stat().st_size}"]
+    result = await reports(engine, "completed")
+    assert result == ["requested", f"completed {number} match/assets/goal.jpg {picture.stat().st_size}"]
     assert numbers(picture) == [12]
 
 
 async def test_an_owner_is_told_of_a_failure_and_nothing_is_published(engine: Engine, tmp_path: Path) -> None:
     number = await owned(engine)
-    assert await told(engine, "failed") == ["requested", f"failed {number}"]
+    assert await reports(engine, "failed") == ["requested", f"failed {number}"]
     assert (await engine.job(number)).reason == "the task make failed: There is no file match/match.mp4."
     assert not published(tmp_path)
 
 
 async def test_an_owner_is_told_of_a_job_that_is_broken_off(engine: Engine) -> None:
     number = await owned(engine, source="none.mp4")
-    await told(engine, "failed")
+    await reports(engine, "failed")
     await engine.do(BreakJob(number))
-    assert await told(engine, "broken") == ["requested", f"failed {number}", f"broken {number}"]
+    assert await reports(engine, "broken") == ["requested", f"failed {number}", f"broken {number}"]

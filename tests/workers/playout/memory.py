@@ -1,4 +1,4 @@
-"""A playout's world in memory: the playlist that a test changes, files of a folder, and the place that is kept."""
+"""The environment of a playout in memory: the playlist that a test changes, files of a folder, and the stored place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def item(value: str, **properties: Any) -> Item:
 
 @dataclass
 class Shelf:
-    """The ports `Playlists`, `ItemFiles`, `Places` and `ServiceNotes`. Trims are seconds here."""
+    """An implementation of `Playlists`, `ItemFiles`, `Places` and `ServiceNotes`. Trims are in seconds here."""
 
     root: Path
     playlist: PlayoutPlaylist = field(default_factory=lambda: PlayoutPlaylist(0, ()))

@@ -1,5 +1,5 @@
-"""The decoder of an item, which may change in the middle, begin anywhere or stand still: all its frames and samples, as a playout
-takes them."""
+"""The decoder of an item, which may change in the middle, begin anywhere or have a frozen picture: all its frames and samples, as a
+playout reads them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ FRAME = 0.05
 
 @dataclass(frozen=True)
 class Played:
-    """Times in seconds from the first frame. `bars`: for each frame, how many columns at the left are black where it is white."""
+    """The decoded item, with times in seconds from the first frame. `bars` is, for each white frame, the number of black columns at
+    the left."""
 
     frames: int
     flashes: Sequence[float]
@@ -45,8 +46,8 @@ async def played(path: Path, *, start: float = 0.0, end: float | None = None, so
     canvas = Canvas(CANVAS.width, CANVAS.height, CANVAS.rate, sound)
     confinement = program_confinement(program)
     item = OpenedItem(os.open(path, os.O_RDONLY), start, end)
-    found = await inspect_item(program, item, confinement=confinement, cache={})
-    streams = Streams.of(found, sound=sound)
+    result = await inspect_item(program, item, confinement=confinement, cache={})
+    streams = Streams.of(result, sound=sound)
     decoder = await ItemDecoder.start(program, item, streams=streams, canvas=canvas, confinement=confinement)
     try:
         await decoder.wait_for_first(seconds=60)
@@ -68,13 +69,13 @@ async def played(path: Path, *, start: float = 0.0, end: float | None = None, so
     heard = array("h", bytes(samples))[::CHANNELS]
     return Played(
         len(pictures),
-        _begins([one[_middle] > 128 for one in pictures], step=1 / 25),
+        _begins([picture[_middle] > 128 for picture in pictures], step=1 / 25),
         _begins([abs(value) > 5_000 for value in heard], step=1 / SAMPLE_RATE, apart=0.3),
         _quiet(heard),
         [
-            next(x for x in range(CANVAS.width) if one[_middle - CANVAS.width // 2 + x] > 128)
-            for one in pictures
-            if one[_middle] > 128
+            next(x for x in range(CANVAS.width) if picture[_middle - CANVAS.width // 2 + x] > 128)
+            for picture in pictures
+            if picture[_middle] > 128
         ],
         streams.length,
     )
@@ -89,19 +90,19 @@ def _bars(picture: bytes) -> int:
 
 
 def _begins(values: Sequence[bool], *, step: float, apart: float = 0.0) -> list[float]:
-    found, last = [], float("-inf")
+    result, last = [], float("-inf")
     for place, value in enumerate(values):
         if value:
             if place * step - last > max(apart, step * 1.5):
-                found.append(round(place * step, 3))
+                result.append(round(place * step, 3))
             last = place * step
-    return found
+    return result
 
 
 def _quiet(heard: Sequence[int]) -> list[float]:
-    """List the times at which nothing is heard for a tenth of a second, from the first sound to the last."""
+    """Return the times at which there is silence for a tenth of a second, from the first sound to the last."""
     loud = [place for place, value in enumerate(heard) if abs(value) > 100]
-    return [round(one / SAMPLE_RATE, 2) for one, after in pairwise(loud) if after - one > SAMPLE_RATE / 10]
+    return [round(entry / SAMPLE_RATE, 2) for entry, after in pairwise(loud) if after - entry > SAMPLE_RATE / 10]
 
 
 def evenly(until: float) -> list[float]:
@@ -109,36 +110,36 @@ def evenly(until: float) -> list[float]:
 
 
 async def test_an_item_that_changes_is_whole_in_sync_and_ends_when_it_should(tmp_path: Path) -> None:
-    found = await played(films.changing(tmp_path / "item.ts", (*CHANGES, Form(size=(90, 160)))))
-    assert found.flashes == pytest.approx(evenly(16), abs=FRAME)
-    assert apart(found.flashes, found.beeps) < FRAME
-    assert found.silences == []
-    assert found.frames == pytest.approx(16 * 25, abs=2)
-    assert found.length == pytest.approx(16, abs=0.1)
-    assert (found.bars[0], max(found.bars)) == pytest.approx((0, 55), abs=3), "whole, with bars"
+    result = await played(films.changing(tmp_path / "item.ts", (*CHANGES, Form(size=(90, 160)))))
+    assert result.flashes == pytest.approx(evenly(16), abs=FRAME)
+    assert apart(result.flashes, result.beeps) < FRAME
+    assert result.silences == []
+    assert result.frames == pytest.approx(16 * 25, abs=2)
+    assert result.length == pytest.approx(16, abs=0.1)
+    assert (result.bars[0], max(result.bars)) == pytest.approx((0, 55), abs=3), "whole, with bars"
 
 
 async def test_a_part_of_an_item_that_changes_has_its_length(tmp_path: Path) -> None:
-    """Its end is counted over the changes."""
-    found = await played(films.changing(tmp_path / "item.ts"), start=1.0, end=9.0)
-    assert found.flashes == pytest.approx([1.0, 3.0, 5.0, 7.0], abs=FRAME)
-    assert apart(found.flashes, found.beeps) < FRAME
-    assert found.frames == pytest.approx(8 * 25, abs=1)
+    """The end of the item is counted over the changes."""
+    result = await played(films.changing(tmp_path / "item.ts"), start=1.0, end=9.0)
+    assert result.flashes == pytest.approx([1.0, 3.0, 5.0, 7.0], abs=FRAME)
+    assert apart(result.flashes, result.beeps) < FRAME
+    assert result.frames == pytest.approx(8 * 25, abs=1)
 
 
 @pytest.mark.parametrize(("video", "audio"), [(films.MPEG2, films.MP2), (films.H264, films.AAC)], ids=["mpeg2", "h264"])
 async def test_an_item_that_begins_between_key_frames_begins_with_its_first_picture(
     tmp_path: Path, video: films.Coding, audio: films.Coding
 ) -> None:
-    """About 6 s of the whole stream, where it flashes."""
+    """The item begins at about 6 s of the whole stream, where it flashes."""
     path = films.between_keys(tmp_path / "item.ts", video=video, audio=audio)
-    found = await played(path)
-    first = found.flashes[0]
-    assert found.flashes == pytest.approx([first, first + 2, first + 4], abs=FRAME)
+    result = await played(path)
+    first = result.flashes[0]
+    assert result.flashes == pytest.approx([first, first + 2, first + 4], abs=FRAME)
     assert first < 0.15
-    assert apart(found.flashes, found.beeps) < FRAME
-    assert found.frames == pytest.approx((6 + first) * 25, abs=3)
-    assert found.length == pytest.approx(6 + first, abs=0.1)
+    assert apart(result.flashes, result.beeps) < FRAME
+    assert result.frames == pytest.approx((6 + first) * 25, abs=3)
+    assert result.length == pytest.approx(6 + first, abs=0.1)
     part = await played(path, start=1.0, end=4.0)
     assert part.flashes == pytest.approx([first + 1], abs=FRAME)
     assert part.frames == 75
@@ -159,10 +160,10 @@ async def test_late_sound_and_a_late_picture_are_in_sync(tmp_path: Path, contain
 
 @pytest.mark.parametrize("number", [0, 1])
 async def test_the_programme_of_the_highest_picture_is_played_with_its_sound(tmp_path: Path, number: int) -> None:
-    """A sound of another programme is not its second."""
-    found = await played(films.two_programmes(tmp_path / "item.ts"), sound=number)
-    assert len(found.flashes) == 3
-    assert apart(found.flashes, found.beeps) < 0.06
+    """The sound of another programme does not count as its second sound."""
+    result = await played(films.two_programmes(tmp_path / "item.ts"), sound=number)
+    assert len(result.flashes) == 3
+    assert apart(result.flashes, result.beeps) < 0.06
 
 
 @pytest.mark.parametrize(
@@ -177,12 +178,12 @@ async def test_the_programme_of_the_highest_picture_is_played_with_its_sound(tmp
 async def test_a_picture_that_stands_still_for_long_is_in_sync(
     tmp_path: Path, make: Callable[[Path], Path], container: str
 ) -> None:
-    """Longer than sound is kept for a picture that has not come."""
-    found = await played(make(tmp_path / f"item.{container}"))
-    assert found.frames == pytest.approx(36 * 25, abs=3)
-    assert found.beeps == pytest.approx(evenly(36), abs=FRAME)
-    assert found.silences == []
-    if found.flashes[-1] > 33:
-        assert found.flashes[-1] == pytest.approx(34, abs=0.07)
+    """The picture is frozen for longer than sound is buffered for a missing picture."""
+    result = await played(make(tmp_path / f"item.{container}"))
+    assert result.frames == pytest.approx(36 * 25, abs=3)
+    assert result.beeps == pytest.approx(evenly(36), abs=FRAME)
+    assert result.silences == []
+    if result.flashes[-1] > 33:
+        assert result.flashes[-1] == pytest.approx(34, abs=0.07)
     else:
-        assert found.flashes == pytest.approx([0.0, 32.0], abs=0.07)
+        assert result.flashes == pytest.approx([0.0, 32.0], abs=0.07)

@@ -1,4 +1,4 @@
-"""Where the files of items come from: the media root, the bucket, and hosts of others that hang, refuse and change."""
+"""The origins of the files of items: the media root, the bucket, and external hosts that hang, refuse and change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PATIENCE = 30.0
 
 @dataclass
 class Host:
-    """Answers every path with so many bytes; `hang` sends the first half of them, until it is `released`."""
+    """A host that answers every path with so many bytes; with `hang` it sends the first half of them, until it is `released`."""
 
     url: str = ""
     size: int = 1_000
@@ -70,7 +70,7 @@ async def host() -> AsyncIterator[Host]:
 
 @dataclass
 class Events:
-    """The port `EventLookup`, with one Event."""
+    """An implementation of `EventLookup` with one Event."""
 
     details: EventDetails
 
@@ -90,7 +90,7 @@ class World:
     events: Events = field(default_factory=lambda: Events(EventDetails(id=EVENT)))
 
     def files(self, *, bucket: bool = False) -> PlayoutFiles:
-        """`bucket`: as if the folder were one, whose objects are fetched."""
+        """Return the files. With `bucket` the folder acts as a bucket, whose objects are fetched."""
         media = MediaDirectory(self.root)
         return PlayoutFiles(None if bucket else self.root, media, media, self.events, self.client, self.cache)
 
@@ -175,8 +175,8 @@ async def test_a_url_is_fetched_once_and_again_when_it_is_old(world: World, host
     assert [len(content(opened)) for opened in both] == [1_000, 1_000]
     assert len(host.asked) == 1
     assert "s3cret" not in str(world.cached())
-    [kept] = world.cached()
-    os.utime(kept, (kept.stat().st_atime, kept.stat().st_mtime - 3601))
+    [cached] = world.cached()
+    os.utime(cached, (cached.stat().st_atime, cached.stat().st_mtime - 3601))
     assert content(await files.open(url, within=PATIENCE))
     assert len(host.asked) == 2
 
@@ -222,10 +222,10 @@ async def test_what_was_used_longest_ago_makes_way_and_what_is_on_the_air_stays_
 
 async def test_what_a_dead_worker_left_is_removed(world: World, host: Host) -> None:
     world.cache.root.mkdir()
-    left, present = world.cache.root / ".a.1", world.cache.root / ".a.2"
-    for path in (left, present):
+    abandoned, present = world.cache.root / ".a.1", world.cache.root / ".a.2"
+    for path in (abandoned, present):
         path.write_bytes(b"half")
-    os.utime(left, (0, 0))
+    os.utime(abandoned, (0, 0))
     world.files().expect([item(f"{host.url}/a.mp4")])
-    await until(lambda: not left.exists(), seconds=PATIENCE)
+    await until(lambda: not abandoned.exists(), seconds=PATIENCE)
     assert present.exists(), "another worker may be at it"

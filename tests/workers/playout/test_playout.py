@@ -1,4 +1,4 @@
-"""Playlists that an encoder plays, as they arrive at a real server: what each decoded frame shows, and when."""
+"""Playlists that an encoder plays, as they arrive at a real server: the content and the time of each decoded frame."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["client", "receiver"]
 PATIENCE = 90.0
 RATE = 25
 STEADY = PlayoutPatience(late=30.0, first=30.0, fixed=0.5)
-"""A machine that does much else makes a frame late, which is not what most tests are about."""
+"""A marker for tests on a busy machine, which makes frames late; most tests are not about that."""
 BLACK = 0
 
 
@@ -46,7 +46,7 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def made(shelf: Shelf, name: str, *options: str, first: int, frames: int = 30, fps: str = "25", sound: str = "") -> str:
-    """A film with these numbers. `sound`: options of a tone as long as it."""
+    """Make a film with these numbers. `sound` are options of a tone of the same length."""
     tone = ("-f", "lavfi", "-i", f"sine=frequency=440:duration={frames / float(fps):.3f}:sample_rate=44100") if sound else ()
     codecs = options or ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
     film(shelf.root / name, *codecs, *sound.split(), frames=frames, fps=fps, first=first, inputs=tone)
@@ -58,9 +58,9 @@ def ffmpeg(*arguments: str | Path) -> None:
 
 
 def encode() -> int:
-    """The process of the encode, beside those of decoders."""
-    (found,) = (pid for pid in children("ffmpeg") if b"libx264" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    return found
+    """Return the process of the encode, among those of decoders."""
+    (child,) = (pid for pid in children("ffmpeg") if b"libx264" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return child
 
 
 @asynccontextmanager
@@ -84,26 +84,26 @@ async def playing(
 
 
 def on_air(run: RunningFfmpeg) -> PlayoutStatistics:
-    found = run.statistics().playout
-    assert found is not None
-    return found
+    result = run.statistics().playout
+    assert result is not None
+    return result
 
 
 def sent(receiver: Receiver, path: Path, *, track: str = "v0", session: int = 7) -> Path:
-    taken = [one for one in receiver.media("one") if one.session == session and one.path.startswith(f"/one/{track}-")]
-    path.write_bytes(receiver.file(f"/one/{track}-{session}.mp4") + b"".join(one.body for one in taken))
+    taken = [entry for entry in receiver.media("one") if entry.session == session and entry.path.startswith(f"/one/{track}-")]
+    path.write_bytes(receiver.file(f"/one/{track}-{session}.mp4") + b"".join(entry.body for entry in taken))
     return path
 
 
 def jumps(path: Path, *, stream: str, step: float) -> list[float]:
-    """Where the time between two packets is not that of one, in seconds."""
+    """Return the times, in seconds, between two packets that are not the duration of one."""
     shown = probed(path, "-select_streams", stream, "-show_entries", "packet=dts_time")["packets"]
-    times = [float(one["dts_time"]) for one in shown]
+    times = [float(entry["dts_time"]) for entry in shown]
     return [later - before for before, later in pairwise(times) if abs(later - before - step) > 0.001]
 
 
 def played(shown: list[int]) -> list[int]:
-    """Without black."""
+    """Return the shown numbers without black."""
     return [number for number in shown if number != BLACK]
 
 
@@ -114,7 +114,7 @@ def counted(first: int, frames: int = 30) -> list[int]:
 async def test_borders_between_sources_of_every_kind_are_neither_gap_nor_jump(
     client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path, thorough: bool
 ) -> None:
-    """Five borders; 100 and one with --thorough."""
+    """There are five borders; 101 with --thorough."""
     rounds = 17 if thorough else 1
     x264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
     items = (
@@ -138,7 +138,7 @@ async def test_borders_between_sources_of_every_kind_are_neither_gap_nor_jump(
 
 
 async def test_items_that_are_hard_to_play(client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path) -> None:
-    """The first is long, and the others are prepared meanwhile: none is late because of the two before it that are left out."""
+    """The first item is long, and the others are prepared meanwhile: none is late because of the two before it that are skipped."""
     x264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
     whole = (shelf.root / made(shelf, "whole.mp4", *x264, "-movflags", "+faststart", "-g", "5", first=1, frames=180)).read_bytes()
     (shelf.root / "cut.mp4").write_bytes(whole[: len(whole) * 2 // 3])
@@ -182,15 +182,15 @@ async def test_items_that_are_hard_to_play(client: GuardedClient, receiver: Rece
 async def test_a_playlist_that_is_replaced_all_the_time_disturbs_nothing(
     client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path, thorough: bool
 ) -> None:
-    """Every 100 ms for 5 seconds, a minute with --thorough. Every other one has another film behind the first: the picture is that
-    of one of them, from its first to its last frame."""
-    one, two, three = (made(shelf, f"{first}.mp4", first=first, frames=40) for first in (1, 51, 101))
-    shelf.put(one, two, looped=True)
+    """The playlist is replaced every 100 ms for 5 seconds, or a minute with --thorough. Every other one has another film after the
+    first: the picture is that of one of them, from its first to its last frame."""
+    first_film, second_film, third_film = (made(shelf, f"{first}.mp4", first=first, frames=40) for first in (1, 51, 101))
+    shelf.put(first_film, second_film, looped=True)
     async with playing(client, shelf.programme(), receiver.point("one")) as run:
         for turn in range(600 if thorough else 50):
-            shelf.put(one, (two, three)[turn % 2], looped=True)
+            shelf.put(first_film, (second_film, third_film)[turn % 2], looped=True)
             await asyncio.sleep(0.1)
-        shelf.put(two)
+        shelf.put(second_film)
         await until(lambda: shelf.place.get("anchor", {}).get("over"), seconds=PATIENCE)
         assert on_air(run).skipped == 0
     shown = played(numbers(sent(receiver, tmp_path / "v.mp4")))
@@ -205,7 +205,7 @@ async def test_a_playlist_that_is_replaced_all_the_time_disturbs_nothing(
 
 
 def decoder(run: RunningFfmpeg) -> int:
-    """The process of the item on the air."""
+    """Return the process of the item on the air."""
     assert run._playout is not None
     assert run._playout.on_air is not None
     return run._playout.on_air.decoder.pid
@@ -214,7 +214,8 @@ def decoder(run: RunningFfmpeg) -> int:
 async def test_a_decoder_that_hangs_or_dies_on_the_air(
     client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
 ) -> None:
-    """The last picture stays. One that goes on shows what is due by then; one that does not makes room for the next item."""
+    """The last picture stays. A decoder that continues shows what is due by then; one that does not is replaced by the next
+    item."""
     firsts, frames = (1, 61, 121, 181), 60
     shelf.put(*(made(shelf, f"{first}.mp4", first=first, frames=frames) for first in firsts))
     patience = PlayoutPatience(late=1.0, gone=3.0, fixed=0.5)
@@ -250,10 +251,10 @@ async def test_a_decoder_that_hangs_or_dies_on_the_air(
 async def test_who_goes_on_later_shows_what_is_due_by_then(
     client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
 ) -> None:
-    """The encode is killed in the middle of an item, and goes on elsewhere in the middle of the next."""
+    """The encode is killed in the middle of an item, and continues elsewhere in the middle of the next."""
 
     def behind(run: RunningFfmpeg) -> float:
-        """How far it is from what is due, in seconds."""
+        """Return the difference from what is due, in seconds."""
         shows = on_air(run).position + (60 / RATE if on_air(run).item == 1 else 0.0)
         return abs((time.time() - begun) % (250 / RATE) - shows)
 
@@ -268,7 +269,7 @@ async def test_who_goes_on_later_shows_what_is_due_by_then(
     await until(lambda: time.time() > begun + 3.2, seconds=PATIENCE)
     async with playing(client, shelf.programme(last_place=shelf.place), receiver.point("one"), session=8) as run:
         await until(lambda: on_air(run).item == 1, seconds=PATIENCE)
-        await until(lambda: [one for one in receiver.media("one") if one.session == 8], seconds=PATIENCE)
+        await until(lambda: [entry for entry in receiver.media("one") if entry.session == 8], seconds=PATIENCE)
         assert abs(float(shelf.place["anchor"]["at"]) - begun - 60 / RATE) < 0.05, "the anchor stays where it was"
         await until(lambda: behind(run) < 0.5, seconds=PATIENCE)
     first, number = (numbers(sent(receiver, tmp_path / f"{session}.mp4", session=session))[0] for session in (7, 8))
@@ -279,7 +280,7 @@ async def test_who_goes_on_later_shows_what_is_due_by_then(
 async def test_what_follows_an_item_that_was_over_before_it_was_ready_is_on_time(
     client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
 ) -> None:
-    """A machine that does much else needs longer for the decoder than the item lasts still."""
+    """A decoder on a busy machine needs longer to start than the rest of the item lasts."""
     shelf.put(made(shelf, "1.mp4", first=1, frames=30), made(shelf, "101.mp4", first=101, frames=400))
     slow = Slow(shelf.root, playlist=shelf.playlist)
     programme = slow.programme(clock=slow.clock)
@@ -317,7 +318,7 @@ async def test_an_item_that_is_never_ready_before_it_is_over_is_played_late(
 
 @dataclass
 class Slow(Shelf):
-    """An item takes so many seconds, by the clock of the day, until it is there."""
+    """Files of items that take so many seconds, by the clock of the day, to open."""
 
     seconds: float = 2.0
     times: int = 1
@@ -336,7 +337,7 @@ class Slow(Shelf):
 async def test_what_can_be_played_by_nobody_is_tried_again(
     client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
 ) -> None:
-    """Black until one of the items is there; black again at the end, until one is added."""
+    """The picture is black until one of the items is available, and black again at the end, until one is added."""
     patience = replace(STEADY, again=0.1)
     made(shelf, "soon.mp4", first=1)
     (shelf.root / "soon.mp4").rename(shelf.root / "kept.mp4")

@@ -1,4 +1,4 @@
-"""What a playout remembers: the playlist as it changes, what was left out, and the place that a session after it goes on from."""
+"""The state of a playout: the changing playlist, the skipped items, and the place from which the next session continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE = 30.0
 
 
 class Failing(Shelf):
-    """Its first answers are faults, as of a database that is away."""
+    """A shelf whose first answers are faults, like those of an unavailable database."""
 
     faults = 2
     asked = 0
@@ -150,7 +150,7 @@ async def test_a_playout_ends_also_where_its_place_cannot_be_written(
 
 
 async def test_a_composition_that_was_removed_and_made_anew_is_taken(shelf: Shelf) -> None:
-    """Its versions begin again with those that were seen."""
+    """The versions of the new composition restart at numbers that were already read."""
     programme = shelf.programme(look=0.01)
     async with running(programme.follow()):
         shelf.playlist = PlayoutPlaylist(programme.playlist.version, (item("x"),))
@@ -160,9 +160,9 @@ async def test_a_composition_that_was_removed_and_made_anew_is_taken(shelf: Shel
 @pytest.mark.parametrize("place", [{"anchor": 5}, {"anchor": {"index": "x"}}, {"lengths": []}, {"lengths": {"a": "long"}}, {}])
 async def test_a_place_that_cannot_be_read_begins_anew(shelf: Shelf, place: Mapping[str, Any]) -> None:
     programme = shelf.programme(last_place=place)
-    found = programme.due()
-    assert found is not None
-    assert (found.place.index, found.offset) == (0, 0.0)
+    result = programme.due()
+    assert result is not None
+    assert (result.place.index, result.offset) == (0, 0.0)
 
 
 async def test_what_a_session_kept_is_where_the_next_goes_on(shelf: Shelf) -> None:
@@ -171,11 +171,11 @@ async def test_what_a_session_kept_is_where_the_next_goes_on(shelf: Shelf) -> No
     assert second is not None
     before.measured(second.mark, 60.0)
     before.began(second, at=before.now() - 45.0)
-    found = shelf.programme(last_place=before.place()).due()
-    assert found is not None
-    assert found.place == second
-    assert 44.0 < found.offset < 60.0
+    result = shelf.programme(last_place=before.place()).due()
+    assert result is not None
+    assert result.place == second
+    assert 44.0 < result.offset < 60.0
     before.over(second)
-    found = Programme.due(shelf.programme(last_place=before.place()))
-    assert found is not None
-    assert (found.place.index, found.offset) == (2, 0.0), "what was added since"
+    result = Programme.due(shelf.programme(last_place=before.place()))
+    assert result is not None
+    assert (result.place.index, result.offset) == (2, 0.0), "what was added since"

@@ -1,4 +1,4 @@
-"""What of a playlist is to be on the air: at any time, and after any change."""
+"""The item of a playlist that is to be on the air: at any time, and after any change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def at(names: str, index: int) -> Place:
 
 
 def order(names: str, *, looped: bool = False, after: Place | None = None, count: int = 8) -> str:
-    """What is played one after the other."""
+    """Return the items that are played, in order."""
     shown, place = "", after
     while len(shown) < count and (place := successor(playlist(names, looped=looped), place)) is not None:
         shown += names[place.index]
@@ -46,8 +46,8 @@ def test_a_changed_playlist_goes_on_behind_the_same_item() -> None:
 
 
 def test_the_same_film_with_other_trims_is_another_item() -> None:
-    one, other = item("a", start="00:00:01"), item("a")
-    assert len(set(PlayoutPlaylist(1, (one, other)).marks)) == 2
+    first, other = item("a", start="00:00:01"), item("a")
+    assert len(set(PlayoutPlaylist(1, (first, other)).marks)) == 2
     assert PlayoutPlaylist(1, (item("a", note="x"),)).marks == PlayoutPlaylist(2, (other,)).marks, "what means nothing here"
 
 
@@ -55,9 +55,11 @@ def lengths(names: str = "abc", seconds: float = 10.0) -> dict[str, float]:
     return dict.fromkeys(playlist(names).marks, seconds)
 
 
-def shown(names: str, anchor: Anchor | None, *, now: float, looped: bool = False, known: dict[str, float] | None = None) -> object:
-    found = due(playlist(names, looped=looped), anchor, now=now, lengths=lengths() if known is None else known)
-    return found and (names[found.place.index] if found.place.index < len(names) else "?", found.offset, found.over)
+def shown(
+    names: str, anchor: Anchor | None, *, now: float, looped: bool = False, durations: dict[str, float] | None = None
+) -> object:
+    result = due(playlist(names, looped=looped), anchor, now=now, lengths=lengths() if durations is None else durations)
+    return result and (names[result.place.index] if result.place.index < len(names) else "?", result.offset, result.over)
 
 
 def test_what_is_on_the_air_is_told_by_the_clock() -> None:
@@ -75,17 +77,17 @@ def test_what_is_on_the_air_is_told_by_the_clock() -> None:
 
 def test_an_item_of_unknown_length_lasts_and_one_without_length_is_passed() -> None:
     anchor, (a, b, _) = Anchor(at("abc", 0), at=0.0), playlist("abc").marks
-    assert shown("abc", anchor, now=1_000.0, known={a: 10.0}) == ("b", 990.0, False)
-    assert shown("abc", anchor, now=15.0, known={a: 10.0, b: 0.0}) == ("c", 5.0, False)
-    assert shown("abc", anchor, now=15.0, looped=True, known=lengths(seconds=0.0)) == ("a", 0.0, False)
+    assert shown("abc", anchor, now=1_000.0, durations={a: 10.0}) == ("b", 990.0, False)
+    assert shown("abc", anchor, now=15.0, durations={a: 10.0, b: 0.0}) == ("c", 5.0, False)
+    assert shown("abc", anchor, now=15.0, looped=True, durations=lengths(seconds=0.0)) == ("a", 0.0, False)
 
 
 def test_a_playlist_that_changed_meanwhile() -> None:
     anchor = Anchor(at("abc", 1), at=100.0)
     assert shown("xbc", anchor, now=112.0) == ("c", 2.0, False), "the item is still there"
-    known = lengths("abcx")
-    assert shown("xc", anchor, now=112.0, known=known) == ("x", 2.0, False), "it was taken out, and is over"
-    assert shown("xc", anchor, now=104.0, known=known) == ("x", 0.0, False), "it would still be on the air"
+    expected = lengths("abcx")
+    assert shown("xc", anchor, now=112.0, durations=expected) == ("x", 2.0, False), "it was taken out, and is over"
+    assert shown("xc", anchor, now=104.0, durations=expected) == ("x", 0.0, False), "it would still be on the air"
 
 
 def test_a_playlist_that_was_over_goes_on_when_something_was_added() -> None:
@@ -100,18 +102,18 @@ def test_a_playlist_that_was_over_goes_on_when_something_was_added() -> None:
 def test_the_clock_and_the_order_never_contradict(
     names: list[str], others: list[str], looped: bool, index: int, now: float, data: st.DataObject
 ) -> None:
-    """Whatever was on the air, and whatever the playlist is by now: it ends, names an item that is there, and never one that is
-    over already."""
+    """For any item on the air and any new playlist, the calculation ends, names an existing item, and never one that is already
+    over."""
     before, after = playlist(names), playlist(others, looped=looped)
-    known = {mark: data.draw(st.floats(0, 100)) for mark in {*before.marks, *after.marks}}
+    expected = {mark: data.draw(st.floats(0, 100)) for mark in {*before.marks, *after.marks}}
     anchor = Anchor(Place(index % len(names), before.marks[index % len(names)]), at=0.0) if names else None
-    found_due = due(after, anchor, now=now, lengths=known)
+    found_due = due(after, anchor, now=now, lengths=expected)
     if not others:
         assert found_due is None
         return
     assert isinstance(found_due, Due)
     assert after.marks[found_due.place.index] == found_due.place.mark
-    assert 0 <= found_due.offset <= max(known.values())
+    assert 0 <= found_due.offset <= max(expected.values())
     if found_due.over:
         assert successor(after, found_due.place) is None
         assert not looped
@@ -121,15 +123,15 @@ def test_the_clock_and_the_order_never_contradict(
 def test_going_on_by_the_clock_is_the_same_as_never_having_stopped(
     names: list[str], looped: bool, until: float, data: st.DataObject
 ) -> None:
-    """The item on the air at any time is the one that is reached by playing one after the other."""
+    """The item on the air at any time is the one that is reached by playing one item after the other."""
     plan = playlist(names, looped=looped)
-    known = {mark: float(data.draw(st.integers(1, 60))) for mark in sorted(set(plan.marks))}
+    expected = {mark: float(data.draw(st.integers(1, 60))) for mark in sorted(set(plan.marks))}
     place, begins = successor(plan, None), 0.0
-    while place is not None and begins + known[place.mark] <= until:
-        begins += known[place.mark]
+    while place is not None and begins + expected[place.mark] <= until:
+        begins += expected[place.mark]
         place = successor(plan, place)
     first = successor(plan, None)
-    found_due = due(plan, Anchor(first, 0.0), now=until, lengths=known) if first is not None else None
+    found_due = due(plan, Anchor(first, 0.0), now=until, lengths=expected) if first is not None else None
     if place is None:
         assert found_due is None or found_due.over
     else:

@@ -1,4 +1,4 @@
-"""A streaming server of tests, on loopback: the pages on which it tells the state of its publishing points."""
+"""A streaming server for tests, on loopback: the pages with the state of its publishing points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def hangs(_: StreamWriter) -> None:
 
 
 async def drips(out: StreamWriter) -> None:
-    """A byte now and then, without an end."""
+    """Send a byte now and then, without an end."""
     out.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
     while True:
         out.write(b"<")
@@ -38,8 +38,8 @@ async def drips(out: StreamWriter) -> None:
 
 
 def smil(state: str = "started", updated: datetime | str | None = None, body: str = "") -> str:
-    told = [("state", state), ("updated", iso(updated) if isinstance(updated, datetime) else updated)]
-    metas = "".join(f'<meta name="{name}" content="{value}"></meta>' for name, value in told if value)
+    reported = [("state", state), ("updated", iso(updated) if isinstance(updated, datetime) else updated)]
+    metas = "".join(f'<meta name="{name}" content="{value}"></meta>' for name, value in reported if value)
     return (
         '<?xml version="1.0" encoding="utf-8"?><!-- made for a test -->'
         f'<smil xmlns="http://www.w3.org/2001/SMIL20/Language"><head>{metas}</head><body>{body}</body></smil>'
@@ -47,7 +47,7 @@ def smil(state: str = "started", updated: datetime | str | None = None, body: st
 
 
 class PointServer:
-    """`pages` are by path; other paths are 404. `heads` are the requests."""
+    """A server with `pages` by path; other paths are 404. `heads` are the requests."""
 
     def __init__(self, pages: dict[str, Page] | None = None) -> None:
         self.pages: dict[str, Page] = pages or {}
@@ -56,7 +56,7 @@ class PointServer:
 
     @property
     def asked(self) -> list[str]:
-        """The paths, in the order of the requests."""
+        """Return the requested paths, in order."""
         return [head.split(" ", 2)[1] for head in self.heads]
 
     async def __aenter__(self) -> PointServer:

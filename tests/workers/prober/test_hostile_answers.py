@@ -1,4 +1,4 @@
-"""What servers of publishing points answer: a state, a time, or a reason why there is none, in a time that the size bounds."""
+"""Answers of servers of publishing points give a state, a time, or a reason why there is none, in a time that their size bounds."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ HOSTILE = [
 def read(body: bytes) -> None:
     for page in (smil_page, status_page):
         with suppress(PointSilent, Unreadable):
-            found = page(body)
-            assert found.updated.isprintable()
-            assert found.last_updated is None or found.last_updated.year >= 1970
+            result = page(body)
+            assert result.updated.isprintable()
+            assert result.last_updated is None or result.last_updated.year >= 1970
     for manifest in (newest_in_mpd, newest_in_playlist):
         with suppress(PointSilent, Unreadable):
             manifest(body)
@@ -73,6 +73,6 @@ def test_any_answer_is_a_state_or_none(body: bytes) -> None:
     read(body)
 
 
-@pytest.mark.parametrize("said", [b"state=on lastUpdated=\0001", rb'{"state":"on","lastUpdated":"\u0000\ud8001"}'])
-def test_a_time_is_text_that_can_be_stored(said: bytes) -> None:
-    assert status_page(said).updated == "1"
+@pytest.mark.parametrize("message", [b"state=on lastUpdated=\0001", rb'{"state":"on","lastUpdated":"\u0000\ud8001"}'])
+def test_a_time_is_text_that_can_be_stored(message: bytes) -> None:
+    assert status_page(message).updated == "1"

@@ -1,4 +1,4 @@
-"""The prober: whom it samples, how often, and who else does."""
+"""The prober: the points that it samples, their frequency, and the division between members."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def prober(inner: Core, outbound: GuardedClient, *, registry: CollectorRegistry 
 
 @asynccontextmanager
 async def running(*probers: Prober) -> AsyncIterator[None]:
-    for one in probers:
-        await one.start()
+    for entry in probers:
+        await entry.start()
     try:
         yield
     finally:
-        await asyncio.gather(*(one.stop() for one in probers))
+        await asyncio.gather(*(prober.stop() for prober in probers))
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
@@ -104,7 +104,7 @@ async def server() -> AsyncIterator[PointServer]:
 
 
 def counting(server: PointServer, path: str, state: str = "started") -> None:
-    """The last time that the server tells moves with each request."""
+    """Move the last time that the server reports with each request."""
     seconds = iter(range(10_000))
 
     async def page(out: asyncio.StreamWriter) -> None:
@@ -160,7 +160,7 @@ async def asked(server: PointServer, path: str) -> bool:
 
 
 async def quiet(inner: Core) -> bool:
-    """Nothing was sampled for several intervals: both Events have stopped."""
+    """Return True if nothing was sampled for several intervals: both Events have stopped."""
     rows = await inner.database.rows(
         "SELECT 1 FROM publishing_point_probes WHERE sampled_at > clock_timestamp() - interval '3 seconds'"
     )
@@ -216,9 +216,9 @@ async def test_a_fault_of_one_channel_costs_that_channel_only(
         await until(lambda: on_air(http, key, 0))
         for _ in range(3):
             everything = (await http.get(ADDRESS)).json()
-            assert [len(everything[one]["urls"]) for one in (broken, key)] == [0, 1]
-    told = [record.getMessage() for record in caplog.records if record.name == points.__name__]
-    assert told == ["publishing points of the channel 'Main channel' are not watched: RecursionError"] * 2, (
+            assert [len(everything[entry]["urls"]) for entry in (broken, key)] == [0, 1]
+    reported = [record.getMessage() for record in caplog.records if record.name == points.__name__]
+    assert reported == ["publishing points of the channel 'Main channel' are not watched: RecursionError"] * 2, (
         "by the API and the prober"
     )
 
@@ -252,11 +252,11 @@ async def test_two_members_share_the_points_and_a_second_one_goes_on(
     async def all_on_air() -> bool:
         return all([await on_air(http, key, 0) for key in keys])
 
-    one, other = prober(inner, outbound), prober(second, outbound)
+    first, other = prober(inner, outbound), prober(second, outbound)
     async with running(other):
-        async with running(one):
+        async with running(first):
             await until(all_on_air)
-            await until(lambda: shared(one, other))
+            await until(lambda: shared(first, other))
             server.heads.clear()
             await until(lambda: every_one(server, 10))
             assert max(counts(server)) <= 12, counts(server)
@@ -272,12 +272,12 @@ async def test_a_stop_gives_the_shards_back_where_the_last_samples_cannot_be_wri
     async def away(samples: Sequence[Sample]) -> None:
         raise Unavailable("the database does not answer")
 
-    one = prober(inner, outbound)
-    await one.start()
-    await until(lambda: held(inner))
-    monkeypatch.setattr(one._samples, "write", away)
-    await one.stop()
-    assert not await held(inner)
+    entry = prober(inner, outbound)
+    await entry.start()
+    await until(lambda: holds_shards(inner))
+    monkeypatch.setattr(entry._samples, "write", away)
+    await entry.stop()
+    assert not await holds_shards(inner)
 
 
 async def test_a_point_of_a_shard_that_went_away_is_left_alone_until_the_points_are_read_again(
@@ -285,20 +285,20 @@ async def test_a_point_of_a_shard_that_went_away_is_left_alone_until_the_points_
 ) -> None:
     counting(server, "/0/archive")
     await live(http, configuration(f"{server.url}/0"))
-    one, faults = prober(inner, outbound), list[str]()
+    entry, faults = prober(inner, outbound), list[str]()
 
     async def hold(state: MemberState) -> Assignment:
         return Assignment({}, until=monotonic() + 60, alive=2)
 
     async def away() -> dict[UUID, LiveChannel]:
-        faults.append(one._fault.what if one._fault is not None else "")
+        faults.append(entry._fault.what if entry._fault is not None else "")
         raise Unavailable("the database does not answer")
 
-    async with running(one):
+    async with running(entry):
         await until(lambda: every_one(server, 1, points=1))
         with monkeypatch.context() as patched:
-            patched.setattr(one._samples, "live_channels", away)
-            patched.setattr(one._leases, "hold", hold)
+            patched.setattr(entry._samples, "live_channels", away)
+            patched.setattr(entry._leases, "hold", hold)
             async with asyncio.timeout(60):
                 while len(faults) < 4:  # noqa: ASYNC110 - what is watched has no event
                     await asyncio.sleep(0.05)
@@ -324,13 +324,13 @@ async def test_a_sample_that_breaks_off_is_not_the_last_one_of_its_point(
     assert broken.is_set()
 
 
-async def held(inner: Core) -> bool:
+async def holds_shards(inner: Core) -> bool:
     rows = await inner.database.rows("SELECT FROM consumer_shards WHERE consumer = %s AND owner IS NOT NULL", (CONSUMER,))
     return bool(rows)
 
 
 async def shared(*probers: Prober) -> bool:
-    return all(one._watched for one in probers)
+    return all(prober._watched for prober in probers)
 
 
 def counts(server: PointServer, points: int = 12) -> list[int]:
@@ -344,7 +344,8 @@ async def every_one(server: PointServer, times: int, *, points: int = 12) -> boo
 async def test_the_host_of_a_point_is_that_which_is_provisioned_for_its_event(
     inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
 ) -> None:
-    """It moves while the Event is live. A second live Event on the channel has no hosts, so of its points nothing is known."""
+    """The host moves while the Event is live. A second live Event on the channel has no hosts, so the state of its points is
+    unknown."""
     counting(server, "/a/archive")
     url = f"http://{{IPADDRESS}}:{server.url.rpartition(':')[2]}/a"
     channel = await add_channel(http, configurationJson=configuration(url, resource="origin-1"))

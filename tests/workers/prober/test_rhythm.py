@@ -1,4 +1,4 @@
-"""The rhythm of samples: when each point is due."""
+"""The rhythm of samples: the due time of each point."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def key(number: int) -> PointKey:
 
 
 def taken(rhythm: Rhythm, now: float) -> list[PointKey]:
-    found = []
-    while (one := rhythm.take(now)) is not None:
-        found.append(one[0])
-    return found
+    results = []
+    while (entry := rhythm.take(now)) is not None:
+        results.append(entry[0])
+    return results
 
 
 def test_a_new_point_is_due_at_once_again_soon_and_then_once_in_an_interval() -> None:
@@ -27,12 +27,12 @@ def test_a_new_point_is_due_at_once_again_soon_and_then_once_in_an_interval() ->
     due = []
     now = 101.0
     for _ in range(4):
-        found = rhythm.take(now)
-        assert found is not None
+        result = rhythm.take(now)
+        assert result is not None
         assert rhythm.take(now + 1000) is None, "it is under way"
-        due.append(found[1])
-        rhythm.put_back(key(1), due=found[1], now=found[1] + 0.1)
-        now = found[1] + 20
+        due.append(result[1])
+        rhythm.put_back(key(1), due=result[1], now=result[1] + 0.1)
+        now = result[1] + 20
     assert due == pytest.approx([100.0, 104.0, 114.0, 124.0], abs=0.1)
 
 
@@ -67,7 +67,7 @@ def test_a_point_that_told_nothing_is_asked_half_as_often() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "slow", "expected"),
+    ("reported", "slow", "expected"),
     [
         ([False] * 6, [False] * 6, [100, 104, 108, 112, 132, 152]),
         ([False, False, True, True, True, True], [False] * 6, [100, 104, 108, 112, 122, 132]),
@@ -78,17 +78,17 @@ def test_a_point_that_told_nothing_is_asked_half_as_often() -> None:
     ids=["silent", "begins", "begins late", "silent once", "hangs"],
 )
 def test_a_new_point_is_asked_soon_again_until_it_told_something_twice(
-    told: list[bool], slow: list[bool], expected: list[float]
+    reported: list[bool], slow: list[bool], expected: list[float]
 ) -> None:
-    """Its encoder starts when it does. One that hangs is left alone."""
+    """The encoder of the point starts at the same time. A point that hangs is not asked sooner."""
     rhythm = Rhythm(10.0)
     rhythm.set({key(1): None}, now=100.0)
     due = []
-    for one, late in zip(told, slow, strict=True):
-        found = rhythm.take(1000.0)
-        assert found is not None
-        due.append(found[1])
-        rhythm.put_back(key(1), due=found[1], now=found[1], answered=one, slow=late)
+    for entry, late in zip(reported, slow, strict=True):
+        result = rhythm.take(1000.0)
+        assert result is not None
+        due.append(result[1])
+        rhythm.put_back(key(1), due=result[1], now=result[1], answered=entry, slow=late)
     assert due == pytest.approx(expected, abs=0.1)
 
 
@@ -98,8 +98,8 @@ def test_many_new_points_are_spread_over_the_interval_and_stay_so() -> None:
     counts = []
     for tenth in range(1, 11):
         now = tenth * INTERVAL / 10
-        found = taken(rhythm, now)
-        counts.append(len(found))
+        result = taken(rhythm, now)
+        counts.append(len(result))
     assert sum(counts) == AT_ONCE
     assert max(counts) < AT_ONCE / 10 * 1.5
 

@@ -1,4 +1,4 @@
-"""Somebody else's service that provisions, as a real HTTP server that follows the contract: its infrastructure is in memory."""
+"""An external service that provisions, as a real HTTP server that follows the contract: its infrastructure is in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Silent:
 
 @dataclass
 class Order:
-    """What it was told last for one infrastructure."""
+    """The last order for one infrastructure."""
 
     number: int
     body: dict[str, Any]
@@ -36,8 +36,8 @@ class Order:
 
 @dataclass
 class ForeignService:
-    """`answers` are given before all others, in their order: what a broken service or a proxy says. `orders` counts the requests
-    that changed what is wanted."""
+    """The service. `answers` come before all others, in their order, like those of a broken service or a proxy. `orders` counts the
+    requests that changed the order."""
 
     url: str = ""
     infrastructure: MemoryProvisioner = field(default_factory=MemoryProvisioner)
@@ -56,18 +56,18 @@ class ForeignService:
         if request.headers.get("Authorization") != f"Bearer {KEY}":
             return web.json_response({"reason": f"not {request.headers.get('Authorization')}"}, status=401)
         name, number = request.match_info["id"], int(request.headers["X-Run"])
-        known = self.orders.get(name)
+        stored_order = self.orders.get(name)
         if request.method == "GET":
-            return self._status(known)
-        if known is not None and number < known.number:
+            return self._status(stored_order)
+        if stored_order is not None and number < stored_order.number:
             return web.json_response({"reason": "there is a later one"}, status=409)
-        if request.method == "DELETE" and known is None:
+        if request.method == "DELETE" and stored_order is None:
             return web.Response(status=404)
-        body = await request.json() if request.method == "PUT" else {**(known.body if known else {}), "resources": []}
+        body = await request.json() if request.method == "PUT" else {**(stored_order.body if stored_order else {}), "resources": []}
         self.bodies.append(body)
-        if known is None or number > known.number:
+        if stored_order is None or number > stored_order.number:
             self.orders[name] = order = Order(number, body)
-            order.task = asyncio.create_task(self._provide(order, known))
+            order.task = asyncio.create_task(self._provide(order, stored_order))
         return web.Response(status=202)
 
     async def _provide(self, order: Order, before: Order | None) -> Provided:
@@ -91,13 +91,13 @@ class ForeignService:
         if order is None:
             return web.Response(status=404)
         assert order.task is not None
-        key, wanted = order.body["infrastructureKey"], {one["name"] for one in order.body["resources"]}
+        key, wanted = order.body["infrastructureKey"], {resource["name"] for resource in order.body["resources"]}
         if not order.task.done():
             return web.json_response({"run": order.number, "status": "working", "message": "making hosts"})
         up = self.infrastructure.up[key]
         if not up and not wanted:
             return web.Response(status=404)
-        resources = [{**found, "ipAddress": f"198.51.100.{len(name)}", "rootPassword": KEY} for name, found in up.items()]
+        resources = [{**result, "ipAddress": f"198.51.100.{len(name)}", "rootPassword": KEY} for name, result in up.items()]
         return web.json_response(
             {"run": order.number, "status": "ended", "resources": resources, "reason": order.task.result().reason}
         )

@@ -1,4 +1,4 @@
-"""The twin of a provisioner: infrastructure in memory, which a test can hold up, break and look at."""
+"""A provisioner in memory, whose infrastructure a test can delay, break and inspect."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ async def _at_once() -> None:
 
 
 class MemoryProvisioner:
-    """What is up for each key. `broken` are names of resources that do not come up, or do not go. While `gate` is closed, runs
-    wait, and so they do before a resource whose name is in `held`. `overlaps` counts runs for the same key at the same time. `done`
-    is awaited after the work of a run, before its end is told. What a run has made needs a state, which is in `keeps`."""
+    """The infrastructure of each key. `broken` are names of resources that cannot be made or removed. While `gate` is closed, runs
+    wait; they also wait before a resource whose name is in `gates`. `overlaps` counts concurrent runs for the same key. `done` is
+    awaited after the work of a run, before its end is reported. The result of a run needs a state, which is in `keeps`."""
 
     def __init__(self) -> None:
         self.up: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self.broken: set[str] = set()
         self.gate = asyncio.Event()
         self.gate.set()
-        self.held: dict[str, asyncio.Event] = {}
+        self.gates: dict[str, asyncio.Event] = {}
         self.runs: Counter[str] = Counter()
         self.halted = 0
         self.overlaps = 0
@@ -53,7 +53,11 @@ class MemoryProvisioner:
     async def plan(self, desired: Desired) -> str:
         up = self.up[desired.key]
         made = [f"+ {name}" for name in map(name_of, desired.resources) if name not in up]
-        changed = [f"~ {name_of(one)}" for one in desired.resources if desired.allow_updates and up.get(name_of(one), one) != one]
+        changed = [
+            f"~ {name_of(resource)}"
+            for resource in desired.resources
+            if desired.allow_updates and up.get(name_of(resource), resource) != resource
+        ]
         return "\n".join([*made, *changed, *(f"- {name}" for name in sorted(up.keys() - desired.names))])
 
     async def local_keys(self) -> Sequence[str]:
@@ -85,13 +89,13 @@ class MemoryProvisioner:
                 failed.append(name)
             else:
                 del up[name]
-        left = bool(up.keys() - desired.names)
+        remaining = bool(up.keys() - desired.names)
         reason = f"{', '.join(failed)} failed" if failed else ""
-        return Provided(resources=self._shown(desired), left=left, exists=bool(up), reason=reason)
+        return Provided(resources=self._shown(desired), left=remaining, exists=bool(up), reason=reason)
 
     async def _go_on(self, halt: asyncio.Event, name: str) -> bool:
         await asyncio.sleep(0)
-        for gate in (self.gate, self.held.get(name, self.gate)):
+        for gate in (self.gate, self.gates.get(name, self.gate)):
             if gate.is_set():
                 continue
             waits = [asyncio.ensure_future(gate.wait()), asyncio.ensure_future(halt.wait())]

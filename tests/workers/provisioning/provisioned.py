@@ -45,7 +45,7 @@ SOON = 60.0
 
 @dataclass(frozen=True)
 class Provisioning:
-    """Methods for tests."""
+    """Helper methods for tests."""
 
     inner: Core
 
@@ -65,7 +65,7 @@ class Provisioning:
         )
 
     async def profile(self, *names: str, key: str | None = None, shared: bool = False, **request: Any) -> UUID:
-        """Of resources whose types are the parts of their names before the hyphen."""
+        """Create a profile of resources whose types are the parts of their names before the hyphen."""
         options = {
             "deploymentType": request.pop("deployment", "template"),
             "allowUpdates": request.pop("allow_updates", None),
@@ -95,15 +95,15 @@ class Provisioning:
         await self.handlers.reset(event, invocation=ME)
 
     async def info(self, event: UUID) -> ProvisionInfo:
-        found = await self.inner.streams.load(ProvisionInfo.stream(provision_key(event)))
-        assert isinstance(found, ProvisionInfo)
-        return found
+        aggregate = await self.inner.streams.load(ProvisionInfo.stream(provision_key(event)))
+        assert isinstance(aggregate, ProvisionInfo)
+        return aggregate
 
     async def up(self, event: UUID) -> list[str]:
         return [name_of(resource) for resource in (await self.info(event)).resources]
 
     async def until(self, event: UUID, state: ProvisionState, *, seconds: float = SOON) -> ProvisionInfo:
-        """Both the Provision Info and the Event are so."""
+        """Wait until both the Provision Info and the Event have this state."""
 
         async def ask() -> ProvisionInfo | None:
             info = await self.info(event)
@@ -116,7 +116,7 @@ class Provisioning:
         return info
 
     async def idle(self, *, seconds: float = SOON) -> None:
-        """Until nothing is under way."""
+        """Wait until no run is in progress."""
 
         async def ask() -> bool:
             return not await ProvisionQueries(self.inner.database).with_work()
@@ -130,7 +130,7 @@ class Provisioning:
         return [topic.removeprefix("provision.") for (topic,) in rows]
 
     async def noted(self, event: UUID) -> list[str]:
-        """The messages of the log store about the Event."""
+        """Return the messages of the log store about the Event."""
         rows = await self.inner.database.rows("SELECT message FROM logbook WHERE subject = %s ORDER BY id", (str(event),))
         return [message for (message,) in rows]
 
@@ -145,7 +145,7 @@ async def reconciling(
     others: Mapping[Deployment, Provisioner] | None = None,
     metrics: WorkerMetrics | None = None,
 ) -> AsyncIterator[Reconciler]:
-    """A member that works meanwhile."""
+    """Run a member during the block."""
     database: Database = inner.database
     watcher = LogWatcher(database)
     hub = WakeupHub(LogSignal(database, watcher, kinds={ProvisionInfo.KIND}))

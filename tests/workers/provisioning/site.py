@@ -1,5 +1,5 @@
-"""A site with Terraform for real, with its built-in `terraform_data` and `local-exec`: no network. A file for each resource that is
-there, so that all is counted from the outside."""
+"""A site with the real Terraform, with its built-in `terraform_data` and `local-exec`: no network is used. Each existing resource
+is a file, so that all of them are counted from the outside."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Notes:
 
 
 class Site:
-    """An operator's templates, and what is there."""
+    """An operator's templates, and the existing resources."""
 
     def __init__(self, root: Path, terraform: str, *, key: str | None = None) -> None:
         self.root, self.there, self.templates = root, root / "there", root / "templates"
@@ -73,7 +73,7 @@ class Site:
         self.provisioner = self.another(terraform)
 
     def another(self, terraform: str, *, work: Path | None = None, **limits: Any) -> TerraformProvisioner:
-        """`work`: that of another machine."""
+        """Return a site with the `work` directory of another machine."""
         root = work or self.root / "work"
         return TerraformProvisioner(Path(terraform), templates=self.templates, root=root, limits=TerraformLimits(**limits))
 
@@ -114,8 +114,8 @@ class Site:
     def up_of(self, key: str) -> list[str]:
         return sorted(path.name.removeprefix(f"up-{key}-") for path in self.there.glob(f"up-{key}-*"))
 
-    def told(self, key: str) -> str:
-        """What Terraform has written in the apply under way."""
+    def apply_output(self, key: str) -> str:
+        """Return the output of Terraform in the current apply."""
         return "".join(path.read_text() for path in self.workdir_of(key).path.glob(".apply.*.out"))
 
     def mark(self, name: str) -> Path:

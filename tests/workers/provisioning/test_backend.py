@@ -1,4 +1,4 @@
-"""Terraform with a remote backend, for real: a small server that follows the protocol of its `http` backend, with locks."""
+"""The real Terraform with a remote backend: a small server that follows the protocol of its `http` backend, with locks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOCK = {
 @dataclass
 class States:
     url: str = ""
-    kept: dict[str, bytes] = field(default_factory=dict)
+    stored: dict[str, bytes] = field(default_factory=dict)
     locks: dict[str, dict[str, str]] = field(default_factory=dict)
     refuses: bool = False
 
@@ -43,12 +43,12 @@ class States:
                 self.locks.pop(name, None)
             case "POST" if self.refuses:
                 return web.Response(status=507)
-            case "GET" if name not in self.kept:
+            case "GET" if name not in self.stored:
                 return web.Response(status=404)
             case "GET":
-                return web.Response(body=self.kept[name])
+                return web.Response(body=self.stored[name])
             case _:
-                self.kept[name] = await request.read()
+                self.stored[name] = await request.read()
         return web.Response()
 
 
@@ -85,7 +85,7 @@ def with_backend(root: Path, states: States, *, name: str = "{key}") -> Site:
 async def test_each_key_has_a_state_of_its_own_that_another_machine_finds(states: States, tmp_path: Path) -> None:
     site = with_backend(tmp_path, states)
     assert names(await site.provide(A)) == ["a"]
-    assert list(states.kept) == [site.workdir.path.name]
+    assert list(states.stored) == [site.workdir.path.name]
     assert not states.locks
     assert await site.provisioner.plan(site.desired(A)) == ""
     site.provisioner = site.another(program("terraform"), work=tmp_path / "another-machine")
@@ -97,13 +97,13 @@ async def test_a_state_that_the_backend_did_not_take_is_kept_until_it_does(state
     site = with_backend(tmp_path, states)
     states.refuses = True
     for _ in range(2):
-        found = await site.provide(A)
-        assert (found.exists, found.left, states.kept, site.up) == (True, True, {}, ["a"])
-        assert "giving up after 1 attempt" in found.reason
+        result = await site.provide(A)
+        assert (result.exists, result.left, states.stored, site.up) == (True, True, {}, ["a"])
+        assert "giving up after 1 attempt" in result.reason
         (site.there / "started-a").unlink(missing_ok=True)
     states.refuses = False
-    found = await site.provide(A, made=True)
-    assert (names(found), found.reason, site.up) == (["a"], "", ["a"])
+    result = await site.provide(A, made=True)
+    assert (names(result), result.reason, site.up) == (["a"], "", ["a"])
     assert not (site.there / "started-a").exists(), "it was not made a second time"
     assert not (await site.provide(made=True)).exists
     assert site.up == []
@@ -114,23 +114,23 @@ async def test_a_lock_that_was_left_is_told_and_never_forced(states: States, tmp
     name = site.workdir.path.name
     states.locks[name] = LOCK
     site.provisioner = site.another(program("terraform"), lock=0)
-    found = await site.provide(A)
-    assert found.reason == (
+    result = await site.provide(A)
+    assert result.reason == (
         f"the state is locked (lock {LOCK['ID']}); if no Terraform uses it any more: "
         f"terraform -chdir=HOME/provision/{name} force-unlock {LOCK['ID']}"
     )
-    assert (states.locks, states.kept, site.up) == ({name: LOCK}, {}, [])
+    assert (states.locks, states.stored, site.up) == ({name: LOCK}, {}, [])
 
 
 async def test_a_backend_that_keys_would_share_is_refused(states: States, tmp_path: Path) -> None:
     site = with_backend(tmp_path, states, name="all")
-    found = await site.provide(A)
-    assert "needs {key} in backend.tfbackend" in found.reason
-    assert (states.kept, site.up) == ({}, [])
+    result = await site.provide(A)
+    assert "needs {key} in backend.tfbackend" in result.reason
+    assert (states.stored, site.up) == ({}, [])
 
 
 def test_a_lock_is_told_with_its_holder_where_the_backend_tells_it() -> None:
-    told = """Error acquiring the state lock: Error message: operation error S3: PutObject, ConditionalCheckFailed
+    reported = """Error acquiring the state lock: Error message: operation error S3: PutObject, ConditionalCheckFailed
 Lock Info:
   ID:        6a2f1d0c-8f0e-4b7c-9d5e-0123456789ab
   Path:      bucket/key
@@ -141,5 +141,5 @@ Lock Info:
   Info:
 """
     holder = "root@encoder-7 since 2026-11-23 20:00:00 +0000 UTC"
-    assert str(lock_in(told)) == f"the state is locked by {holder} (lock {LOCK['ID']})"
+    assert str(lock_in(reported)) == f"the state is locked by {holder} (lock {LOCK['ID']})"
     assert lock_in("Error: no lock here") is None

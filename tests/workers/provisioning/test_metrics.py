@@ -1,4 +1,4 @@
-"""What is counted of provisioning."""
+"""The metrics of provisioning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reconciler: what the Events of a key want is there, and nothing else. With the provisioner in memory."""
+"""The reconciler: everything that the Events of a key want exists, and nothing else, with the provisioner in memory."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def test_a_termination_is_seen_again_where_the_database_did_not_answer_onc
 async def test_a_run_that_gave_up_for_its_lease_is_no_failure_where_the_lease_is_renewed_after_all(
     inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a busy machine. The next run goes on."""
+    """This happens on a busy machine. The next run continues."""
     event = await provisioning.event(await provisioning.profile("origin-1"))
     provide, calls = provisioner.provide, 0
 
@@ -192,13 +192,13 @@ async def test_events_that_share_a_key_do_not_destroy_what_others_want(
     inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner
 ) -> None:
     profile = await provisioning.profile("origin-1", key="k", shared=True)
-    one, two = await provisioning.event(profile), await provisioning.event(profile)
+    first, two = await provisioning.event(profile), await provisioning.event(profile)
     async with reconciling(inner, provisioner):
-        for event in (one, two):
+        for event in (first, two):
             await provisioning.provision(event)
             await provisioning.until(event, State.PROVISIONED)
-        await provisioning.terminate(one)
-        await provisioning.until(one, State.TERMINATED)
+        await provisioning.terminate(first)
+        await provisioning.until(first, State.TERMINATED)
         assert (list(provisioner.up["k"]), provisioner.made["k", "origin-1"]) == (["origin-1"], 1)
         assert (await provisioning.info(two)).state is State.PROVISIONED
         await provisioning.terminate(two)
@@ -209,12 +209,12 @@ async def test_events_that_share_a_key_do_not_destroy_what_others_want(
 async def test_another_way_to_make_a_shared_key_fails(
     inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner
 ) -> None:
-    one = await provisioning.event(await provisioning.profile("origin-1", key="k", shared=True))
+    event = await provisioning.event(await provisioning.profile("origin-1", key="k", shared=True))
     settings = {"template": "other"}
     two = await provisioning.event(await provisioning.profile("origin-2", key="k", shared=True, settings=settings))
     async with reconciling(inner, provisioner):
-        await provisioning.provision(one)
-        await provisioning.until(one, State.PROVISIONED)
+        await provisioning.provision(event)
+        await provisioning.until(event, State.PROVISIONED)
         await provisioning.provision(two)
         assert "another way" in (await provisioning.until(two, State.PROVISIONING_FAILED)).reason
     assert list(provisioner.up["k"]) == ["origin-1"]
@@ -259,20 +259,20 @@ async def test_the_state_stays_for_an_event_whose_termination_failed(
 ) -> None:
     """Another Event of its key ends well after that, with everything that is there."""
     profile = await provisioning.profile("origin-1", key="k", shared=True)
-    one, two = await provisioning.event(profile), await provisioning.event(profile)
+    first, two = await provisioning.event(profile), await provisioning.event(profile)
     async with reconciling(inner, provisioner):
-        await provisioning.provision(one)
-        await provisioning.until(one, State.PROVISIONED)
+        await provisioning.provision(first)
+        await provisioning.until(first, State.PROVISIONED)
         provisioner.broken = {"origin-1"}
-        await provisioning.terminate(one)
-        await provisioning.until(one, State.TERMINATING_FAILED)
+        await provisioning.terminate(first)
+        await provisioning.until(first, State.TERMINATING_FAILED)
         provisioner.broken = set()
         for act, state in ((provisioning.provision, State.PROVISIONED), (provisioning.terminate, State.TERMINATED)):
             await act(two)
             await provisioning.until(two, state)
         assert not provisioner.up["k"]
-        await provisioning.terminate(one)
-        await provisioning.until(one, State.TERMINATED)
+        await provisioning.terminate(first)
+        await provisioning.until(first, State.TERMINATED)
 
         async def forgotten() -> bool:
             return not provisioner.keeps
@@ -283,13 +283,13 @@ async def test_the_state_stays_for_an_event_whose_termination_failed(
 async def test_what_exists_changes_only_with_leave(
     inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, clock: HandClock
 ) -> None:
-    """A second Event of the key wants the resource to be otherwise."""
-    one = await provisioning.event(await provisioning.profile("origin-1", key="k", shared=True))
+    """A second Event of the key wants another form of the resource."""
+    event = await provisioning.event(await provisioning.profile("origin-1", key="k", shared=True))
     large = {"origin-1": {"size": "large"}}
     two = await provisioning.event(await provisioning.profile("origin-1", key="k", shared=True, **large))
     async with reconciling(inner, provisioner):
-        await provisioning.provision(one)
-        await provisioning.until(one, State.PROVISIONED)
+        await provisioning.provision(event)
+        await provisioning.until(event, State.PROVISIONED)
         clock.forward(seconds=1)
         await provisioning.provision(two)
         await provisioning.until(two, State.PROVISIONED)
@@ -319,7 +319,7 @@ async def test_another_member_takes_over(
 async def test_races_of_two_events_with_one_key(
     inner: Core, second: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, thorough: bool
 ) -> None:
-    """Two members, and two Events that start and stop at the same time, in an order that chance decides."""
+    """Two members, and two Events that start and stop at the same time, in a random order."""
     profile = await provisioning.profile("origin-1", "encoder-1", key="k", shared=True)
     events = [await provisioning.event(profile) for _ in range(2)]
     dice = random.Random(18)
@@ -341,7 +341,7 @@ async def test_races_of_two_events_with_one_key(
     assert provisioner.overlaps == 0
     for event in events:
         topics = await provisioning.topics(event)
-        assert all(one != two for one, two in pairwise(topics)), "no end is told twice"
+        assert all(entry != two for entry, two in pairwise(topics)), "no end is told twice"
 
 
 async def test_what_was_kept_of_a_key_goes_after_its_end_was_told(

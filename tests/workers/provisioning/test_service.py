@@ -1,4 +1,4 @@
-"""The provisioner of somebody else's service, against a real HTTP server: what only requests over HTTP have."""
+"""The provisioner of an external service, against a real HTTP server: the cases that only HTTP requests have."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Site:
-    """The service, and a provisioner that is told where it is."""
+    """The service, and a provisioner with its address."""
 
     def __init__(self, root: Path, service: ForeignService, client: GuardedClient) -> None:
         self.root, self.service = root, service
@@ -146,26 +146,26 @@ LASTING: dict[str, tuple[Answer, str]] = {
 async def test_a_refusal_ends_it_at_once_and_nothing_is_there(site: Site, name: str) -> None:
     answer, sentence = LASTING[name]
     site.service.answers = [answer]
-    found = await site.provide(A)
-    assert (found.reason, found.exists, site.service.requests.total()) == (sentence, False, 1)
+    result = await site.provide(A)
+    assert (result.reason, result.exists, site.service.requests.total()) == (sentence, False, 1)
 
 
 async def test_a_fault_that_lasts_ends_it_and_leaves_what_may_be_there(site: Site) -> None:
     site.limits = QUICK
     site.service.answers = [says(202), *[says(500)] * 1000]
-    found = await site.provide(A)
-    assert "answers with status 500; it was tried for" in found.reason
-    assert (found.exists, found.left) == (True, True)
+    result = await site.provide(A)
+    assert "answers with status 500; it was tried for" in result.reason
+    assert (result.exists, result.left) == (True, True)
     assert 3 < site.service.requests["GET"] < 60, "with growing pauses"
 
 
 async def test_what_is_asked_for_is_not_public(site: Site) -> None:
     allowed, site.client = site.client, GuardedClient()
-    found = await site.provide(A)
+    result = await site.provide(A)
     await site.client.close()
     site.client = allowed
-    assert "is not public" in found.reason
-    assert (found.exists, site.service.requests.total()) == (False, 0)
+    assert "is not public" in result.reason
+    assert (result.exists, site.service.requests.total()) == (False, 0)
 
 
 async def test_the_file_is_read_at_each_run_and_its_faults_are_told(site: Site) -> None:
@@ -180,11 +180,11 @@ async def test_the_file_is_read_at_each_run_and_its_faults_are_told(site: Site) 
 
 async def test_a_service_that_was_taken_away_leaves_what_it_has_made(site: Site) -> None:
     await site.provide(A)
-    kept = site.file.read_text()
+    retained = site.file.read_text()
     site.file.unlink()
     gone = await site.provide()
     assert (gone.reason, gone.left, gone.exists) == ("the service 'aws' is not installed", True, True)
-    site.file.write_text(kept)
+    site.file.write_text(retained)
     assert not (await site.provide()).exists
     site.file.unlink()
     assert await site.provide() == Provided(), "nothing is left to be asked for"
@@ -222,9 +222,9 @@ async def test_a_service_that_has_forgotten_is_told_again(site: Site) -> None:
 async def test_a_plan_compares_what_is_wanted_with_what_is_there_and_tells_the_service_nothing(site: Site) -> None:
     assert await site.plan(A) == "+ a"
     await site.provide(A)
-    told = Counter(site.service.requests)
+    reported = Counter(site.service.requests)
     assert await site.plan(B) == "+ b\n- a"
     assert await site.plan(A) == "= a"
-    assert (site.service.requests - told).keys() == {"GET"}
+    assert (site.service.requests - reported).keys() == {"GET"}
     site.file.unlink()
     assert (await site.plan(A)).startswith("it would fail: ")

@@ -1,4 +1,5 @@
-"""What only Terraform has: templates, credentials, and programs that outlive their worker. All else is in the contract suite."""
+"""The cases that only Terraform has: templates, credentials, and programs that outlive their worker. All others are in the contract
+suite."""
 
 from __future__ import annotations
 
@@ -27,32 +28,32 @@ def site(tmp_path: Path) -> Site:
 
 async def test_none_comes_up(site: Site) -> None:
     site.mark("fail-a")
-    found = await site.provide(A)
-    assert (names(found), found.exists) == ([], True), "what is tainted is there, and a termination must look after it"
+    result = await site.provide(A)
+    assert (names(result), result.exists) == ([], True), "what is tainted is there, and a termination must look after it"
     (site.there / "fail-a").unlink()
     assert not (await site.provide()).exists
 
 
 async def test_a_template_that_is_not_installed(site: Site) -> None:
     for template in ("other", "../default", "default/../default", ".", ""):
-        found = await site.provide(A, template=template)
-        assert ("not installed" in found.reason, found.exists) == (True, False)
+        result = await site.provide(A, template=template)
+        assert ("not installed" in result.reason, result.exists) == (True, False)
 
 
 async def test_a_broken_template_makes_nothing(site: Site) -> None:
     (site.templates / "default" / "main.tf").write_text('resource "terraform_data" "x" { nonsense = 1 }')
-    found = await site.provide(A)
-    assert (found.exists, found.left) == (False, False)
-    assert "terraform" in found.reason
+    result = await site.provide(A)
+    assert (result.exists, result.left) == (False, False)
+    assert "terraform" in result.reason
 
 
 async def test_no_credential_is_told(site: Site) -> None:
     (site.templates / "environment").write_text("# of the operator\nTF_VAR_token=hunter2hunter2\n")
     broken = TEMPLATE.replace('command = "echo', 'command = "echo ${var.token}; exit 3; echo')
     (site.templates / "default" / "main.tf").write_text(broken)
-    found = await site.provide(A)
-    assert "exit status 3" in found.reason
-    assert "hunter2" not in found.reason + "".join(site.notes.messages)
+    result = await site.provide(A)
+    assert "exit status 3" in result.reason
+    assert "hunter2" not in result.reason + "".join(site.notes.messages)
 
 
 @pytest.mark.parametrize("spelling", ["dir", "TF_VAR_dir"])
@@ -63,8 +64,8 @@ async def test_a_setting_that_the_operator_has_fixed_is_refused(site: Site, spel
     wanted = {spelling: str(elsewhere)}
     reason = f"the profile sets what the file environment of the templates fixes: {spelling}"
     assert reason in await site.provisioner.plan(site.desired(A, settings=wanted))
-    found = await site.provide(A, settings=wanted)
-    assert (found.reason, found.exists, site.up, list(elsewhere.iterdir())) == (reason, False, [], [])
+    result = await site.provide(A, settings=wanted)
+    assert (result.reason, result.exists, site.up, list(elsewhere.iterdir())) == (reason, False, [], [])
 
 
 async def test_what_exists_is_terminated_with_the_values_of_the_operator(site: Site) -> None:
@@ -81,8 +82,8 @@ async def test_what_exists_is_terminated_with_the_values_of_the_operator(site: S
 
 
 async def test_no_program(site: Site) -> None:
-    found = await site.another(str(site.root / "nothing")).provide(site.desired(A), progress=site.notes, halt=site.halt)
-    assert ("installed" in found.reason, found.exists) == (True, False)
+    result = await site.another(str(site.root / "nothing")).provide(site.desired(A), progress=site.notes, halt=site.halt)
+    assert ("installed" in result.reason, result.exists) == (True, False)
 
 
 async def test_a_program_that_does_not_end_is_killed_and_what_was_in_flight_told(site: Site) -> None:
@@ -90,37 +91,37 @@ async def test_a_program_that_does_not_end_is_killed_and_what_was_in_flight_told
     (site.templates / "default" / "main.tf").write_text(stubborn)
     site.mark("hold-a")
     provisioner = site.another(program("terraform"), run=3.0, grace=0.0)
-    found = await provisioner.provide(site.desired(A), progress=site.notes, halt=site.halt)
-    assert 'changes in progress: terraform_data.host["a"]' in found.reason
+    result = await provisioner.provide(site.desired(A), progress=site.notes, halt=site.halt)
+    assert 'changes in progress: terraform_data.host["a"]' in result.reason
     assert site.workdir.holder() is None
 
 
 async def test_a_worker_that_has_lost_its_lease_begins_nothing(site: Site) -> None:
     site.halt = Halt(lambda: False)
-    found = await site.provide(A)
-    assert (found.reason, site.up) == ("it was interrupted", [])
+    result = await site.provide(A)
+    assert (result.reason, site.up) == ("it was interrupted", [])
     assert not (site.workdir.path / ".terraform").exists()
-    assert (found.exists, found.left) == (False, False), "else the next run looks for a state that was never there"
+    assert (result.exists, result.left) == (False, False), "else the next run looks for a state that was never there"
     site.halt = Halt()
-    assert (await site.provide(A, made=found.exists)).reason == ""
+    assert (await site.provide(A, made=result.exists)).reason == ""
 
 
 async def test_where_no_workdir_can_be_made_nothing_counts_as_made(site: Site) -> None:
     (site.root / "file").touch()
     site.provisioner = site.another(program("terraform"), work=site.root / "file" / "work")
-    found = await site.provide(A)
-    assert "the workdir cannot be used" in found.reason
-    assert (found.exists, found.left) == (False, False)
+    result = await site.provide(A)
+    assert "the workdir cannot be used" in result.reason
+    assert (result.exists, result.left) == (False, False)
 
 
 async def test_without_the_state_nothing_counts_as_gone_and_nothing_is_made_again(site: Site) -> None:
     await site.provide(A)
     here, site.provisioner = site.provisioner, site.another(program("terraform"), work=site.root / "another-machine")
     for wanted, template in (((), "default"), ((A,), "default"), ((), "not-installed")):
-        found = await site.provide(*wanted, made=True, template=template)
-        assert (found.left, found.exists, names(found), site.up) == (True, True, [], ["a"])
-        assert template in found.reason or f"HOME/provision/{site.workdir.name} is missing" in found.reason
-        assert found.reason in await site.provisioner.plan(site.desired(*wanted, made=True)) or template == "not-installed"
+        result = await site.provide(*wanted, made=True, template=template)
+        assert (result.left, result.exists, names(result), site.up) == (True, True, [], ["a"])
+        assert template in result.reason or f"HOME/provision/{site.workdir.name} is missing" in result.reason
+        assert result.reason in await site.provisioner.plan(site.desired(*wanted, made=True)) or template == "not-installed"
     assert not (site.root / "another-machine").exists()
     site.provisioner = site.another(str(site.root / "no-program"), work=site.root / "another-machine")
     assert (await site.provide(made=True)).left
@@ -131,14 +132,14 @@ async def test_without_the_state_nothing_counts_as_gone_and_nothing_is_made_agai
 
 async def test_a_disk_without_space_is_told_before_anything_is_made(site: Site) -> None:
     site.provisioner = site.another(program("terraform"), free=1 << 62)
-    found = await site.provide(A)
-    assert "the disk of the workdirs is full" in found.reason
+    result = await site.provide(A)
+    assert "the disk of the workdirs is full" in result.reason
     assert site.up == []
 
 
 @pytest.fixture
 def small_disk(site: Site) -> Iterator[SmallDisk]:
-    """The workdirs have a disk of their own."""
+    """Give the workdirs a separate disk."""
     disk = SmallDisk(site.root / "work", size=64 << 20)
     try:
         disk.mount()
@@ -149,7 +150,7 @@ def small_disk(site: Site) -> Iterator[SmallDisk]:
 
 
 async def test_a_state_for_which_the_disk_has_no_space_is_not_lost(site: Site, small_disk: SmallDisk) -> None:
-    """It is filled in one moment, in the middle of the first apply."""
+    """The disk fills up at once, in the middle of the first apply."""
     holds = [site.mark(f"hold-{name}") for name in "ab"]
     running = asyncio.create_task(site.provide(A, B))
     for name in "ab":
@@ -157,14 +158,14 @@ async def test_a_state_for_which_the_disk_has_no_space_is_not_lost(site: Site, s
     small_disk.fill()
     for hold in holds:
         hold.unlink()
-    found = await running
-    assert "no space left" in found.reason
-    assert (found.exists, names(found), site.up) == (True, ["a", "b"], ["a", "b"])
+    result = await running
+    assert "no space left" in result.reason
+    assert (result.exists, names(result), site.up) == (True, ["a", "b"], ["a", "b"])
     small_disk.free()
     for mark in site.there.glob("started-*"):
         mark.unlink()
-    found = await site.provide(A, B, made=True)
-    assert (found.reason, names(found)) == ("", ["a", "b"])
+    result = await site.provide(A, B, made=True)
+    assert (result.reason, names(result)) == ("", ["a", "b"])
     assert not list(site.there.glob("started-*")), "nothing is made a second time"
     assert not (await site.provide(made=True)).exists
     assert site.up == []
@@ -182,7 +183,7 @@ asyncio.run(main())
 
 @pytest.fixture
 async def dead_worker(site: Site) -> int:
-    """A worker was killed in the middle of an apply. The process of the Terraform that it left."""
+    """Kill a worker in the middle of an apply. Return the process of the remaining Terraform."""
     site.mark("hold-b")
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", _WORKER, str(site.root), site.key, program("terraform")), cwd=Path(__file__).parents[3]
@@ -190,15 +191,15 @@ async def dead_worker(site: Site) -> int:
     await site.started("b")
 
     async def a_is_complete() -> bool:
-        return 'host[\\"a\\"]: Creation complete' in site.told(site.key)
+        return 'host[\\"a\\"]: Creation complete' in site.apply_output(site.key)
 
     await once(a_is_complete)
     worker.send_signal(signal.SIGKILL)
     await worker.wait()
-    left = site.workdir.holder()
-    assert left is not None
-    os.kill(left, 0)
-    return left
+    remaining = site.workdir.holder()
+    assert remaining is not None
+    os.kill(remaining, 0)
+    return remaining
 
 
 async def test_a_successor_waits_for_the_terraform_of_a_dead_worker(site: Site, dead_worker: int) -> None:
@@ -213,18 +214,18 @@ async def test_a_successor_waits_for_the_terraform_of_a_dead_worker(site: Site, 
     assert site.workdir.holder() == dead_worker, "never two for a key"
     (site.there / "hold-b").unlink()
     async with asyncio.timeout(60):
-        found = await running
-    assert (names(found), found.reason, site.up) == (["a", "b"], "", ["a", "b"])
+        result = await running
+    assert (names(result), result.reason, site.up) == (["a", "b"], "", ["a", "b"])
 
 
 async def test_a_successor_that_wants_something_else_interrupts_it(site: Site, dead_worker: int) -> None:
     async with asyncio.timeout(60):
-        found = await site.provide()
-    assert (found.left, found.exists, site.up) == (False, False, [])
+        result = await site.provide()
+    assert (result.left, result.exists, site.up) == (False, False, [])
 
 
 async def test_a_terraform_of_a_dead_worker_that_does_not_end_is_ended(site: Site, dead_worker: int) -> None:
-    """It works for the same, so it has the time that every program has."""
+    """The program works towards the same state, so it has the time that every program has."""
     site.provisioner = site.another(program("terraform"), run=2.0, grace=1.0)
     running = asyncio.create_task(site.provide(A, B))
 
@@ -258,7 +259,8 @@ for number in (signal.SIGINT, signal.SIGKILL):
 
 
 async def test_a_holder_that_is_no_process_here_gets_no_signal() -> None:
-    """The kernel gives 0 for a process of another container; a signal to 0 goes to the own group, here that of a child alone."""
+    """The kernel returns 0 for a process of another container; a signal to 0 would go to the own group, which is that of a child
+    here."""
     command = (sys.executable, "-c", _ELSEWHERE)
     child = await asyncio.create_subprocess_exec(*command, cwd=Path(__file__).parents[3], start_new_session=True)
     assert await child.wait() == 0
@@ -269,8 +271,8 @@ async def test_a_workdir_goes_when_nothing_is_there_and_only_then(site: Site) ->
     assert await site.provisioner.local_keys() == [site.key]
     await site.provisioner.forget(site.key)
     assert site.workdir.path.exists(), "its state has objects"
-    left = site.workdir.path.with_name(f"{site.workdir.name}.gone-1")
-    left.mkdir()
+    remaining = site.workdir.path.with_name(f"{site.workdir.name}.gone-1")
+    remaining.mkdir()
     await site.provide()
     unsaved = site.workdir.path / "errored.tfstate"
     unsaved.write_text("{}")

@@ -1,4 +1,4 @@
-"""Plans of Terraform for people: what it would do, in a copy of the workdir."""
+"""Readable plans of Terraform: what it would do, in a copy of the workdir."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def site(tmp_path: Path) -> Site:
 
 
 def digest(site: Site) -> dict[str, str]:
-    found = site.workdir.path.rglob("*")
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found if path.is_file() and not path.is_symlink()}
+    result = site.workdir.path.rglob("*")
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in result if path.is_file() and not path.is_symlink()}
 
 
 async def test_a_plan_names_what_would_be_made_changed_and_removed(site: Site) -> None:
@@ -52,7 +52,7 @@ async def test_a_plan_that_fails_says_why_without_secrets(site: Site) -> None:
         'resource "terraform_data" "x" {\n  lifecycle {\n    precondition {\n      condition = var.token == ""\n'
         '      error_message = "not with ${var.token}"\n    }\n  }\n}\n'
     )
-    said = await site.provisioner.plan(site.desired(ORIGIN))
-    assert said.startswith("it would fail: terraform plan failed: ")
-    assert "not with ****" in said
+    message = await site.provisioner.plan(site.desired(ORIGIN))
+    assert message.startswith("it would fail: terraform plan failed: ")
+    assert "not with ****" in message
     assert list((site.root / "work").iterdir()) == []

@@ -1,4 +1,4 @@
-"""The sealer signs what is due, tells who asked for it, and has checkpoints kept outside of the database."""
+"""The sealer signs what is due, notifies its subscribers, and has checkpoints stored outside of the database."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from workers.sealing.time_stamp import TimeStamp
 
 
 class Broken:
-    """A place that takes nothing until it is `well`."""
+    """A place that accepts nothing until it is `well`."""
 
     def __init__(self) -> None:
         self.kind, self.place, self.well = "test", "nowhere", False
@@ -66,9 +66,9 @@ def sealer(inner: Core, *, seconds: float = 0.0, anchors: list[Anchor] | None = 
 @asynccontextmanager
 async def running(*sealers: Sealer) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
-        for one in sealers:
-            stack.push_async_callback(one.stop)
-            await one.start()
+        for sealer in sealers:
+            stack.push_async_callback(sealer.stop)
+            await sealer.start()
         yield
 
 
@@ -125,8 +125,8 @@ async def test_a_log_that_was_changed_is_not_sealed_and_operators_see_it(inner: 
     as_superuser(database_url, "UPDATE events SET state = state || ' '::bytea WHERE position = 1")
 
     async def fails() -> bool:
-        told = "OperatorNeeded: the log is damaged at position %: the stored bytes%"
-        return bool(await inner.database.rows("SELECT FROM consumer_members WHERE fault LIKE %s", (told,)))
+        reported = "OperatorNeeded: the log is damaged at position %: the stored bytes%"
+        return bool(await inner.database.rows("SELECT FROM consumer_members WHERE fault LIKE %s", (reported,)))
 
     async with running(sealer(inner)):
         await until(fails)
@@ -140,10 +140,10 @@ async def test_who_asked_for_it_gets_each_checkpoint(inner: Core, http: httpx.As
     await add_webhook(http, additionalPropertiesJson='{"headers": [{"name": "X-A", "value": "log.sealed"}]}')
     async with running(sealer(inner)):
 
-        async def told() -> bool:
+        async def notified() -> bool:
             return bool(await inner.database.rows("SELECT FROM pending_deliveries"))
 
-        await until(told)
+        await until(notified)
     answer = (await http.get(f"/api/webhook/{asking}/deliveries/")).json()
     [(note,)] = await inner.database.rows("SELECT note FROM checkpoints")
     [delivery] = answer["results"]
@@ -159,7 +159,7 @@ async def test_who_asked_for_it_gets_each_checkpoint(inner: Core, http: httpx.As
 
 
 async def test_it_is_told_after_the_notifications_of_what_it_seals(inner: Core, http: httpx.AsyncClient) -> None:
-    """Also where the log ends with what no webhook is notified of, and nothing is written after it."""
+    """This also holds if the log ends with events that no webhook is notified of, and nothing is written after them."""
     await add_webhook(http, additionalPropertiesJson='{"headers": [], "notifications": ["log.sealed"]}')
     leases = ShardLeases(inner.database, FAN_OUT, shards=1, member=new_id(), lease=0.5)
     await leases.start()
@@ -167,7 +167,7 @@ async def test_it_is_told_after_the_notifications_of_what_it_seals(inner: Core, 
     async def pending() -> list[tuple[Any, ...]]:
         return await inner.database.rows("SELECT position, ordering_key FROM pending_deliveries ORDER BY created_at")
 
-    async def told() -> bool:
+    async def notified() -> bool:
         return (await pending())[-1:] == [(await head(inner.database), LOG_SEALED)]
 
     async with running(sealer(inner)):
@@ -175,9 +175,9 @@ async def test_it_is_told_after_the_notifications_of_what_it_seals(inner: Core, 
         await sealed_up_to(inner, await head(inner.database))
         assert await pending() == []
         async with consumed(inner, fed(inner).fanout, leases):
-            await until(told)
+            await until(notified)
             await room(inner, 1, "north")
-            await until(told)
+            await until(notified)
     last = await head(inner.database)
     assert [position for position, _ in await pending()] == [last - 1, last - 1, last]
 
@@ -185,7 +185,7 @@ async def test_it_is_told_after_the_notifications_of_what_it_seals(inner: Core, 
 async def test_a_receiver_that_took_a_checkpoint_is_an_anchor_of_it(
     inner: Core, database_url: str, clock: HandClock, tmp_path: Path
 ) -> None:
-    """Not before it answered with 2xx, and also when its delivery is deleted."""
+    """The receiver is an anchor only after it answered with 2xx, and stays one when its delivery is deleted."""
     sending, well = Sending(inner, database_url, clock), False
     asks = '{"headers": [], "notifications": ["log.sealed"]}'
     async with Receiver(lambda _: web.Response(status=200 if well else 503)) as receiver, sending.sender(delays=[0.0, 3600.0]):
@@ -204,8 +204,8 @@ async def test_a_receiver_that_took_a_checkpoint_is_an_anchor_of_it(
     assert [json.loads(body)["checkpoint"] for body in receiver.bodies] == [note, note]
     as_superuser(database_url, "DELETE FROM finished_deliveries")
     with SealedLog.opened(database_url, tmp_path) as log:
-        code, said = verdict("log", log.export(), "--key", log.key)
-    assert (code, f"anchored up to position {position}: webhook {webhook}" in said) == (0, True)
+        code, message = verdict("log", log.export(), "--key", log.key)
+    assert (code, f"anchored up to position {position}: webhook {webhook}" in message) == (0, True)
 
 
 async def test_a_checkpoint_is_kept_in_every_place_and_tried_again_where_it_failed(
@@ -225,10 +225,10 @@ async def test_a_checkpoint_is_kept_in_every_place_and_tried_again_where_it_fail
         assert await Anchoring(inner.database, anchors).run() is None
         assert path.read_text() == f"{first.note}\n{second.note}\n"
         assert (await Unsealed(inner.database).now()).unanchored == 0
-        code, said = verdict("log", log.export(), "--key", log.key, "--kept", path)
+        code, message = verdict("log", log.export(), "--key", log.key, "--kept", path)
     assert code == 0
-    assert "2 checkpoints that were kept are of this log" in said
-    assert f"anchored up to position 2: file {path}, test nowhere" in said
+    assert "2 checkpoints that were kept are of this log" in message
+    assert f"anchored up to position 2: file {path}, test nowhere" in message
 
 
 async def test_a_bucket_keeps_checkpoints_that_nobody_can_delete(inner: Core, tmp_path: Path, moto_endpoint: str) -> None:
@@ -237,12 +237,12 @@ async def test_a_bucket_keeps_checkpoints_that_nobody_can_delete(inner: Core, tm
     anchor = BucketAnchor(address, days=30, clock=system_clock)
     await anchor.keep(StoredNote(3, 1234, "a note\n"))
     key = "seals/checkpoint-00000000000000001234-0000000003.txt"
-    found = client(address).get_object(Bucket="locked", Key=key)
-    assert found["Body"].read() == b"a note\n"
-    assert found["ObjectLockMode"] == "COMPLIANCE"
-    assert timedelta(days=29) < found["ObjectLockRetainUntilDate"] - system_clock() <= timedelta(days=30)
+    result = client(address).get_object(Bucket="locked", Key=key)
+    assert result["Body"].read() == b"a note\n"
+    assert result["ObjectLockMode"] == "COMPLIANCE"
+    assert timedelta(days=29) < result["ObjectLockRetainUntilDate"] - system_clock() <= timedelta(days=30)
     with pytest.raises(Exception, match="AccessDenied"):
-        client(address).delete_object(Bucket="locked", Key=key, VersionId=found["VersionId"])
+        client(address).delete_object(Bucket="locked", Key=key, VersionId=result["VersionId"])
     client(address).create_bucket(Bucket="open")
     with pytest.raises((OSError, Unavailable)):
         await BucketAnchor(

@@ -1,4 +1,4 @@
-"""A time stamp server of its own, on openssl."""
+"""A time stamp server for tests, based on openssl."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ basicConstraints = critical,CA:true
 
 
 def openssl() -> str:
-    found = which("openssl")
-    if found is None:
+    result = which("openssl")
+    if result is None:
         not_run("openssl", "apt-get install openssl")
-    return found
+    return result
 
 
 def made(folder: Path) -> None:
-    """Key and certificate."""
+    """Make a key and a certificate."""
     (folder / "req.conf").write_text(_CERTIFICATE)
     (folder / "tsa.conf").write_text(_CONFIG.format(folder=folder))
     (folder / "serial").write_text("01\n")
@@ -59,7 +59,7 @@ def stamped(folder: Path, query: bytes) -> bytes:
 
 
 def verified(folder: Path, reply: bytes, data: bytes) -> bool:
-    """By openssl, as an auditor does it."""
+    """Verify a time stamp with openssl, as an auditor does."""
     (folder / "reply").write_bytes(reply)
     (folder / "data").write_bytes(data)
     command = [openssl(), "ts", "-verify", "-in", "reply", "-data", "data", "-CAfile", "cert.pem"]
@@ -72,7 +72,7 @@ def _run(folder: Path, *arguments: str) -> None:
 
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[TestServer]:
-    """`/` stamps, `/other` stamps something else, `/broken` answers with what is no time stamp."""
+    """Serve `/`, which stamps, `/other`, which stamps something else, and `/broken`, whose answer is no time stamp."""
     await asyncio.to_thread(made, folder)
 
     async def stamp(request: web.Request) -> web.Response:

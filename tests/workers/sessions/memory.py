@@ -1,4 +1,4 @@
-"""A kind of session in memory: each writes to the point of its key all the time, and the point judges who wrote."""
+"""A kind of session in memory: each session writes to the point of its key continuously, and the point checks the writers."""
 
 from __future__ import annotations
 
@@ -34,45 +34,45 @@ LIVE, STOPPED = EventState.LIVE_UNPUBLISHED, EventState.STOPPED
 
 @dataclass
 class World:
-    """Publishing points by key: every write, with the session and the worker that made it."""
+    """The publishing points by key: every write, with the session and the worker that made it."""
 
     writes: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     reports: list[tuple[Any, ...]] = field(default_factory=list)
 
     def numbers(self, key: UUID) -> list[int]:
-        """Of the sessions that wrote, each as often as it took over."""
-        found: list[int] = []
+        """Return the numbers of the sessions that wrote, each as often as it took over."""
+        results: list[int] = []
         for number, _ in self.writes.get(str(key), []):
-            if not found or found[-1] != number:
-                found.append(number)
-        return found
+            if not results or results[-1] != number:
+                results.append(number)
+        return results
 
     def check(self) -> None:
-        """No session wrote once a later one had written: never two at once."""
+        """Check that no session wrote once a later one had written: there are never two at once."""
         for key in self.writes:
             numbers = self.numbers(UUID(key))
             assert numbers == sorted(set(numbers)), f"two sessions sent on {key}: {numbers}"
 
     def sends(self, key: UUID) -> Callable[[], bool]:
-        """Whether something was written since now."""
+        """Return a condition that is true if something was written since this call."""
         before = len(self.writes.get(str(key), []))
         return lambda: len(self.writes.get(str(key), [])) > before
 
     async def silent(self, key: UUID) -> bool:
-        """Nothing is written for a while."""
+        """Return True if nothing is written for a while."""
         sends = self.sends(key)
         await asyncio.sleep(30 * _WRITE_EVERY)
         return not sends()
 
-    def has_told(self, kind: str, times: int = 1) -> Callable[[], bool]:
-        return lambda: len(self.told(kind)) >= times
+    def has_reported(self, kind: str, times: int = 1) -> Callable[[], bool]:
+        return lambda: len(self.reported(kind)) >= times
 
-    def told(self, *kinds: str) -> list[tuple[Any, ...]]:
-        return [one for one in self.reports if not kinds or one[0] in kinds]
+    def reported(self, *kinds: str) -> list[tuple[Any, ...]]:
+        return [report for report in self.reports if not kinds or report[0] in kinds]
 
 
 class MemorySession:
-    """Writes until it is stopped or crashes."""
+    """A session that writes until it is stopped or crashes."""
 
     def __init__(self, world: World, key: str, *, number: int, worker: str, may_send: Callable[[], bool]) -> None:
         self._world = world
@@ -107,7 +107,7 @@ class MemorySession:
 
 
 class MemoryKind:
-    """`cannot`, `fails` and `waits` are the sentences with which starts are refused."""
+    """A kind of session. `cannot`, `fails` and `waits` are the sentences with which starts are refused."""
 
     wanted = WANTED
 
@@ -118,7 +118,7 @@ class MemoryKind:
         self.fails = ""
         self.waits = ""
         self.starting: asyncio.Event | None = None
-        """A start waits for it."""
+        """An event for which a start waits."""
         self.sessions: dict[str, MemorySession] = {}
         self.starts: list[int] = []
 
@@ -157,9 +157,9 @@ class Member:
     kind: MemoryKind
 
     async def die(self) -> None:
-        """As SIGKILL: nothing is said, no lease is released, and its children die with it."""
+        """End like a process after SIGKILL: nothing is reported, no lease is released, and its children die with it."""
         tasks = [task for task in (self.worker._task, self.worker._renewals, self.worker._ticking) if task is not None]
-        tasks += [one._task for one in self.worker.sessions.values() if one._task is not None]
+        tasks += [session._task for session in self.worker.sessions.values() if session._task is not None]
         for task in tasks:
             task.cancel()
         for session in self.kind.sessions.values():
@@ -185,7 +185,7 @@ async def member(
 
 
 async def an_event(inner: Core, number: int, *, channel: int | None = None) -> UUID:
-    """An Event with a channel of its own, or with another one's."""
+    """Create an Event with its own channel, or with that of another one."""
     key = UUID(int=1000 + (channel or number))
     if channel is None:
         text = '{"encoders": [{"name": "enc-1", "type": "ffmpeg"}]}'
@@ -198,7 +198,7 @@ def channel_of(event_id: UUID) -> UUID:
 
 
 async def go_live(inner: Core, key: UUID, *, channel: UUID | None = None) -> None:
-    """As the consumer of states does it."""
+    """Put the Event on the air, as the consumer of states does."""
     started = await do(inner, ChangeEventState(key, LIVE))
     await do(inner, TakeChannel(key, channel or channel_of(key), started.version))
 
@@ -208,7 +208,7 @@ async def stop(inner: Core, key: UUID) -> None:
 
 
 async def until(condition: Callable[[], Any], *, seconds: float = 60.0) -> float:
-    """Waits for a condition; how long that took."""
+    """Wait for a condition, and return the duration."""
     begun = time.monotonic()
     async with asyncio.timeout(seconds):
         while True:

@@ -1,4 +1,4 @@
-"""Sessions of encoders in memory, with the log and the views on a real PostgreSQL: what the Event and the log store say of them."""
+"""Sessions of encoders in memory, with the log and the views on a real PostgreSQL: the resulting Event and log store."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ENGLISH, FRENCH = AudioInput(id="a1", name="English"), AudioInput(id="a2", name=
 
 @dataclass
 class Stage:
-    """One channel, one Event on it, and a worker of its encoders."""
+    """A channel, an Event on it, and a worker of its encoders."""
 
     inner: Core
     encoder: MemoryEncoder = field(default_factory=MemoryEncoder)
@@ -74,7 +74,7 @@ class Stage:
         return {event: self.hosts for event in events if event == self.event}
 
     async def of(self, event_id: UUID) -> PlayoutPlaylist | None:
-        """The playlist of the Event, where it has one for encoders."""
+        """Return the playlist of the Event, if it has one for encoders."""
         return self.shelf.playlist if self.composed and event_id == self.event else None
 
     @asynccontextmanager
@@ -121,10 +121,10 @@ class Stage:
             await self.inner.database.rows("SELECT pg_sleep(0.02)")
 
     async def noted(self, times: int) -> list[str]:
-        """The entries of the log store about the Event, once there are so many."""
-        while len(found := await self.notes()) < times:
+        """Return the entries of the log store about the Event, once there are so many."""
+        while len(result := await self.notes()) < times:
             await self.inner.database.rows("SELECT pg_sleep(0.02)")
-        return found
+        return result
 
     async def notes(self) -> list[str]:
         rows = await self.inner.database.rows("SELECT message FROM logbook WHERE subject = %s ORDER BY id", (str(self.event),))
@@ -266,16 +266,16 @@ async def test_options_that_are_left_out_are_named_once(stage: Stage) -> None:
 
 async def test_audio_inputs_become_facts_when_they_change(stage: Stage) -> None:
     await stage.given(encoder("enc-1", "a"))
-    stage.encoder.found = [ENGLISH]
+    stage.encoder.audio = [ENGLISH]
     async with stage.worker():
         await stage.on_air()
         await stage.happened("audio_inputs_changed")
-        stage.encoder.found = [ENGLISH, FRENCH]
+        stage.encoder.audio = [ENGLISH, FRENCH]
         await stage.happened("audio_inputs_changed", 2)
         await until(stage.sends("a"))
-    found = await stage.inner.streams.load(MediaEvent.stream(stage.event))
-    assert isinstance(found, MediaEvent)
-    assert found.details.audio_inputs == (ENGLISH, FRENCH)
+    aggregate = await stage.inner.streams.load(MediaEvent.stream(stage.event))
+    assert isinstance(aggregate, MediaEvent)
+    assert aggregate.details.audio_inputs == (ENGLISH, FRENCH)
     assert (await stage.history()).count("audio_inputs_changed") == 2
 
 
@@ -283,13 +283,13 @@ async def test_statistics_are_columns_of_the_row_and_hold_no_secret(stage: Stage
     await stage.given(encoder("enc-1", "a?key=s3cret"))
     async with stage.worker():
         await stage.on_air()
-        while not (found := [row.statistics for row in await SessionQueries(stage.inner.database).list() if row.statistics]):
+        while not (result := [row.statistics for row in await SessionQueries(stage.inner.database).list() if row.statistics]):
             await stage.inner.database.rows("SELECT pg_sleep(0.05)")
-    [one] = found[0]["encoders"]
-    assert (one["name"], one["running"]) == ("enc-1", True)
-    assert one["bytes"] > 0
-    assert one["points"][0]["connected"]
-    assert "s3cret" not in json.dumps(found)
+    [entry] = result[0]["encoders"]
+    assert (entry["name"], entry["running"]) == ("enc-1", True)
+    assert entry["bytes"] > 0
+    assert entry["points"][0]["connected"]
+    assert "s3cret" not in json.dumps(result)
 
 
 async def test_odd_statistics_are_null_and_spoil_no_other_row(stage: Stage) -> None:
@@ -308,11 +308,11 @@ async def test_odd_statistics_are_null_and_spoil_no_other_row(stage: Stage) -> N
         reports: dict[str, dict[str, Any]] = {"good": {"fps": 25.0}, "odd": odd, "broken": {"fps": object()}}
         assert await store.report({(key, row.number): document for key, document in reports.items()}) == set()
         assert await store.settle("odd", row.number, state=SessionState.STOPPED, reason="a\0b")
-        found = {one.key: one for one in await queries.list()}
-    assert found["good"].statistics == {"fps": 25.0}
-    assert found["odd"].statistics == {"fps": None, "bytes": None, "last_error": "a\ufffdb\ufffd", "points": [{"dropped": None}]}
-    assert found["broken"].statistics is None
-    assert found["odd"].reason == "a\ufffdb"
+        results = {entry.key: entry for entry in await queries.list()}
+    assert results["good"].statistics == {"fps": 25.0}
+    assert results["odd"].statistics == {"fps": None, "bytes": None, "last_error": "a\ufffdb\ufffd", "points": [{"dropped": None}]}
+    assert results["broken"].statistics is None
+    assert results["odd"].reason == "a\ufffdb"
 
 
 async def test_an_encoder_whose_statistics_fail_keeps_those_of_no_other_session(
@@ -392,7 +392,7 @@ class TestAutoExpire:
 
 
 async def test_points_on_hosts_that_are_provisioned_later_are_sent_to_then(stage: Stage) -> None:
-    """Waiting is no failure, however long it takes. Where one point is known the encoder does not wait for the other."""
+    """Waiting is no failure, however long it takes. If one point is known, the encoder does not wait for the other."""
     await stage.given(provisioned("{dns}/live/a", "{internalDns}/live/b"))
     async with stage.worker():
         await stage.on_air()
@@ -418,8 +418,8 @@ def provisioned(*points: str) -> dict[str, Any]:
 
 
 async def test_a_film_that_is_over_is_not_begun_anew(stage: Stage) -> None:
-    """While another encoder of the channel goes on, so does the session. Then the channel is free, until the Event is started once
-    more."""
+    """While another encoder of the channel runs, so does the session. Then the channel is free, until the Event is started
+    again."""
     await stage.given(encoder("film", "a"), encoder("live", "b"))
     async with stage.worker():
         await stage.on_air()

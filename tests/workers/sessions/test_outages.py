@@ -1,4 +1,4 @@
-"""A worker that the database does not answer: whether its sessions go on sending, and who else starts them."""
+"""A worker without answers of the database: its sessions may continue to send, or be started by another worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.link import Link
 from tests.workers.sessions.memory import LEASE, World, an_event, channel_of, go_live, member, stop, until
 
 LONG = 6.0
-"""A lease that a busy machine keeps: whoever stood still for a third of one asks the database before it sends."""
+"""A lease that a busy machine can keep: a process that was frozen for a third of it asks the database before it sends."""
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def link(database_url: str) -> AsyncIterator[Link]:
 
 @pytest.fixture
 async def far(link: Link, database_url: str) -> AsyncIterator[Database]:
-    """The database, by the link."""
+    """Return the database behind the link."""
     async with Database(link.through(database_url), size=4) as pool:
         yield pool
 
@@ -41,7 +41,7 @@ async def lost(link: Link, how: str) -> None:
         await link.close()
 
 
-async def found(link: Link, how: str) -> None:
+async def reconnect(link: Link, how: str) -> None:
     if how == "swallowed":
         link.replace()
     else:
@@ -57,20 +57,20 @@ async def test_the_only_worker_stays_on_the_air_while_the_database_is_away(
 ) -> None:
     event = await an_event(inner, 1)
     channel = channel_of(event)
-    async with member(far, world, lease=LONG) as one:
+    async with member(far, world, lease=LONG) as entry:
         await go_live(inner, event)
-        await until(world.has_told("started"))
+        await until(world.has_reported("started"))
         await until(world.sends(channel))
         await lost(link, how)
         await asyncio.sleep(LONG + 2)
         await until(world.sends(channel), seconds=20)
-        await found(link, how)
-        before = one.worker._assignment.until
-        await until(lambda: one.worker._assignment.until > before)
+        await reconnect(link, how)
+        before = entry.worker._assignment.until
+        await until(lambda: entry.worker._assignment.until > before)
         await until(world.sends(channel))
         assert len(world.numbers(channel)) == 1, "it was not started again"
         await stop(inner, event)
-        await until(lambda: not one.worker.sessions)
+        await until(lambda: not entry.worker.sessions)
     world.check()
 
 
@@ -80,14 +80,14 @@ async def test_what_was_stopped_while_the_database_was_away_is_stopped_when_it_a
 ) -> None:
     event = await an_event(inner, 1)
     channel = channel_of(event)
-    async with member(far, world, lease=LONG) as one:
+    async with member(far, world, lease=LONG) as entry:
         await go_live(inner, event)
         await until(world.sends(channel))
         await lost(link, how)
         await stop(inner, event)
         await until(world.sends(channel), seconds=20)
-        await found(link, how)
-        await until(lambda: not one.worker.sessions)
+        await reconnect(link, how)
+        await until(lambda: not entry.worker.sessions)
         assert await world.silent(channel)
     assert len(world.numbers(channel)) == 1
 
@@ -97,17 +97,17 @@ async def test_a_worker_that_alone_is_cut_off_falls_silent_before_another_starts
     inner: Core, far: Database, link: Link, world: World, how: str
 ) -> None:
     events = [await an_event(inner, number) for number in range(1, 7)]
-    async with member(far, world, name="far") as one, member(inner.database, world, name="near") as two:
+    async with member(far, world, name="far") as entry, member(inner.database, world, name="near") as two:
         for key in events:
             await go_live(inner, key)
-        await until(world.has_told("started", len(events)))
+        await until(world.has_reported("started", len(events)))
         await lost(link, how)
         await until(lambda: len(two.worker.sessions) == len(events))
         for key in events:
             await until(world.sends(channel_of(key)))
         world.check()
-        await found(link, how)
-        await until(lambda: not one.worker.sessions)
+        await reconnect(link, how)
+        await until(lambda: not entry.worker.sessions)
         await asyncio.sleep(LEASE)
         for key in events:
             await until(world.sends(channel_of(key)))

@@ -1,4 +1,4 @@
-"""Whether a session may send, by a clock that the test moves."""
+"""The permission of a session to send, by a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ def test_nothing_is_sent_before_the_database_has_answered() -> None:
 
 
 def test_within_the_lease_it_may_send_until_shortly_before_its_end() -> None:
-    one = Ticking(LEASE).renewed(alone=False)
-    assert one.after(4.9).valid
-    assert not one.after(0.2).valid
-    assert one.renewed(alone=False).permit.valid
+    renewed = Ticking(LEASE).renewed(alone=False)
+    assert renewed.after(4.9).valid
+    assert not renewed.after(0.2).valid
+    assert renewed.renewed(alone=False).permit.valid
 
 
 def test_who_was_alone_goes_on_while_the_database_is_away() -> None:
-    one = Ticking(LEASE).renewed(alone=True)
-    assert one.after(3600).valid
+    renewed = Ticking(LEASE).renewed(alone=True)
+    assert renewed.after(3600).valid
 
 
 def test_who_was_not_alone_does_not() -> None:
@@ -28,16 +28,16 @@ def test_who_was_not_alone_does_not() -> None:
 
 
 def test_who_was_frozen_past_its_lease_does_not_though_it_was_alone() -> None:
-    one = Ticking(LEASE).renewed(alone=True)
-    assert not one.frozen(30).valid
-    assert not one.after(30).valid, "until the database answers"
-    assert one.renewed(alone=True).after(30).valid
+    renewed = Ticking(LEASE).renewed(alone=True)
+    assert not renewed.frozen(30).valid
+    assert not renewed.after(30).valid, "until the database answers"
+    assert renewed.renewed(alone=True).after(30).valid
 
 
 def test_who_is_frozen_while_the_database_is_away_falls_silent_at_once() -> None:
-    one = Ticking(LEASE).renewed(alone=True)
-    assert one.after(60).valid
-    assert not one.frozen(3).valid
+    renewed = Ticking(LEASE).renewed(alone=True)
+    assert renewed.after(60).valid
+    assert not renewed.frozen(3).valid
 
 
 def test_a_short_pause_within_the_lease_does_no_harm() -> None:

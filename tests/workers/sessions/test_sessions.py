@@ -1,4 +1,4 @@
-"""Sessions on a real PostgreSQL: what is wanted runs, once, and nothing else."""
+"""Sessions on a real PostgreSQL: what is wanted runs once, and nothing else."""
 
 from __future__ import annotations
 
@@ -36,49 +36,49 @@ def world() -> World:
 
 
 @pytest.fixture
-async def one(inner: Core, world: World) -> AsyncIterator[Member]:
+async def single(inner: Core, world: World) -> AsyncIterator[Member]:
     async with member(inner.database, world) as made:
         yield made
     world.check()
 
 
-async def test_a_session_runs_from_the_order_to_the_stop(inner: Core, world: World, one: Member) -> None:
+async def test_a_session_runs_from_the_order_to_the_stop(inner: Core, world: World, single: Member) -> None:
     event = await an_event(inner, 1)
     channel = channel_of(event)
     await go_live(inner, event)
-    await until(world.has_told("started"))
+    await until(world.has_reported("started"))
     await until(world.sends(channel))
     [number] = world.numbers(channel)
     assert await rows(inner) == [(str(channel), number, "running", 0, "")]
     await stop(inner, event)
-    await until(world.has_told("stopped"))
-    assert world.told() == [("started", str(event), number), ("stopped", str(event), number, "")]
+    await until(world.has_reported("stopped"))
+    assert world.reported() == [("started", str(event), number), ("stopped", str(event), number, "")]
     assert await world.silent(channel)
     assert [row[2] for row in await rows(inner)] == ["stopped"]
 
 
-async def test_each_start_has_a_higher_number(inner: Core, world: World, one: Member) -> None:
+async def test_each_start_has_a_higher_number(inner: Core, world: World, single: Member) -> None:
     event = await an_event(inner, 1)
     for times in range(1, 4):
         await go_live(inner, event)
-        await until(world.has_told("started", times))
+        await until(world.has_reported("started", times))
         await stop(inner, event)
-        await until(world.has_told("stopped", times))
-    numbers = [number for _, _, number in world.told("started")]
+        await until(world.has_reported("stopped", times))
+    numbers = [number for _, _, number in world.reported("started")]
     assert numbers == sorted(set(numbers))
     assert numbers[0] > 1_700_000_000, "higher than those of a database that was lost"
 
 
-async def test_one_that_crashes_is_started_again_with_the_next_number(inner: Core, world: World, one: Member) -> None:
+async def test_one_that_crashes_is_started_again_with_the_next_number(inner: Core, world: World, single: Member) -> None:
     event = await an_event(inner, 1)
     channel = channel_of(event)
     await go_live(inner, event)
     await until(world.sends(channel))
-    one.kind.sessions[str(channel)].crash("exit code 1")
-    await until(world.has_told("started", 2))
-    first, second = (number for _, _, number in world.told("started"))
+    single.kind.sessions[str(channel)].crash("exit code 1")
+    await until(world.has_reported("started", 2))
+    first, second = (number for _, _, number in world.reported("started"))
     assert second > first
-    assert world.told("stopped") == [("stopped", str(event), first, "exit code 1")]
+    assert world.reported("stopped") == [("stopped", str(event), first, "exit code 1")]
     [(_, number, state, failures, _)] = await rows(inner)
     assert (number, state, failures) == (second, "running", 1)
     assert await inner.database.rows("SELECT restarts FROM sessions") == [(1,)]
@@ -92,105 +92,105 @@ def test_the_first_try_comes_within_five_seconds_and_the_last_ones_once_a_minute
     assert RETRIES.after(10_000) == 60
 
 
-async def test_one_that_cannot_be_started_is_given_up_until_the_next_order(inner: Core, world: World, one: Member) -> None:
+async def test_one_that_cannot_be_started_is_given_up_until_the_next_order(inner: Core, world: World, single: Member) -> None:
     event = await an_event(inner, 1)
-    one.kind.fails = "the source does not answer"
+    single.kind.fails = "the source does not answer"
     await go_live(inner, event)
-    await until(world.has_told("failed"))
-    assert len(one.kind.starts) == FAST.most
-    assert world.told("failed")[0] == ("failed", str(event), one.kind.starts[-1], "the source does not answer")
+    await until(world.has_reported("failed"))
+    assert len(single.kind.starts) == FAST.most
+    assert world.reported("failed")[0] == ("failed", str(event), single.kind.starts[-1], "the source does not answer")
     assert [row[2:4] for row in await rows(inner)] == [("failed", FAST.most)]
     await do(inner, ReleaseChannel(event, channel_of(event)))
-    one.kind.fails = ""
+    single.kind.fails = ""
     await stop(inner, event)
     await go_live(inner, event)
-    await until(world.has_told("started"))
+    await until(world.has_reported("started"))
     assert [row[2:4] for row in await rows(inner)] == [("running", 0)]
 
 
 async def test_a_worker_that_takes_over_tells_of_a_failure_and_starts_nothing(inner: Core, world: World) -> None:
     event = await an_event(inner, 1)
-    async with member(inner.database, world) as one:
-        one.kind.fails = "no"
+    async with member(inner.database, world) as first_member:
+        first_member.kind.fails = "no"
         await go_live(inner, event)
-        await until(world.has_told("failed"))
-    told = len(world.told("failed"))
-    async with member(inner.database, world, name="two") as two:
-        await until(lambda: len(world.told("failed")) > told)
-        assert two.kind.starts == []
+        await until(world.has_reported("failed"))
+    reported = len(world.reported("failed"))
+    async with member(inner.database, world, name="two") as second_member:
+        await until(lambda: len(world.reported("failed")) > reported)
+        assert second_member.kind.starts == []
 
 
-async def test_what_has_nothing_to_run_is_given_up_at_once(inner: Core, world: World, one: Member) -> None:
+async def test_what_has_nothing_to_run_is_given_up_at_once(inner: Core, world: World, single: Member) -> None:
     event = await an_event(inner, 1)
-    one.kind.cannot = "nobody knows an encoder of the type x"
+    single.kind.cannot = "nobody knows an encoder of the type x"
     await go_live(inner, event)
-    await until(world.has_told("failed"))
-    assert (world.told(), len(one.kind.starts)) == (
-        [("failed", str(event), None, "nobody knows an encoder of the type x")] * len(world.told()),
+    await until(world.has_reported("failed"))
+    assert (world.reported(), len(single.kind.starts)) == (
+        [("failed", str(event), None, "nobody knows an encoder of the type x")] * len(world.reported()),
         1,
     )
 
 
 async def test_one_that_was_given_up_is_not_started_again_before_its_row_says_so(
-    inner: Core, world: World, one: Member, monkeypatch: pytest.MonkeyPatch
+    inner: Core, world: World, single: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its row is written by a task of its own, which may be behind: the worker reads rows that say that it runs."""
+    """The row is written by a separate task, which may be behind: the worker reads rows that say that the session runs."""
     event = await an_event(inner, 1)
-    one.kind.cannot = "nobody knows an encoder of the type x"
-    one.worker._reports.pause()
+    single.kind.cannot = "nobody knows an encoder of the type x"
+    single.worker._reports.pause()
     rounds = 0
-    turn = one.worker._round
+    turn = single.worker._round
 
     async def counted() -> None:
         nonlocal rounds
         await turn()
         rounds += 1
 
-    monkeypatch.setattr(one.worker, "_round", counted)
+    monkeypatch.setattr(single.worker, "_round", counted)
     await go_live(inner, event)
-    await until(lambda: one.kind.starts and not one.worker.sessions)
+    await until(lambda: single.kind.starts and not single.worker.sessions)
     assert [row[2] for row in await rows(inner)] == ["starting"]
     seen = rounds
     await until(lambda: rounds >= seen + 3)
-    one.worker._reports.resume()
-    await until(world.has_told("failed"))
-    assert len(one.kind.starts) == 1
-    one.kind.cannot = ""
+    single.worker._reports.resume()
+    await until(world.has_reported("failed"))
+    assert len(single.kind.starts) == 1
+    single.kind.cannot = ""
     await do(inner, ReleaseChannel(event, channel_of(event)))
     await stop(inner, event)
     await go_live(inner, event)
-    await until(world.has_told("started"))
+    await until(world.has_reported("started"))
 
 
-async def test_a_forgiven_end_is_tried_again_for_ever(inner: Core, world: World, one: Member) -> None:
+async def test_a_forgiven_end_is_tried_again_for_ever(inner: Core, world: World, single: Member) -> None:
     event = await an_event(inner, 1)
     channel = str(channel_of(event))
     await go_live(inner, event)
     for times in range(1, FAST.most + 3):
-        await until(world.has_told("started", times))
-        one.kind.sessions[channel].crash("all points fail", forgiven=True)
-    await until(world.has_told("started", FAST.most + 3))
-    assert world.told("failed") == []
+        await until(world.has_reported("started", times))
+        single.kind.sessions[channel].crash("all points fail", forgiven=True)
+    await until(world.has_reported("started", FAST.most + 3))
+    assert world.reported("failed") == []
 
 
 async def test_a_session_that_waits_says_so_when_the_reason_changes(
-    inner: Core, one: Member, caplog: pytest.LogCaptureFixture
+    inner: Core, single: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Waiting is no restart."""
+    """Waiting does not count as a restart."""
     caplog.set_level("INFO")
     event = await an_event(inner, 1)
-    one.kind.waits = "its hosts are not there"
+    single.kind.waits = "its hosts are not there"
     await go_live(inner, event)
-    await until(lambda: len(one.kind.starts) > 10)
-    one.kind.waits = "its points are not there"
+    await until(lambda: len(single.kind.starts) > 10)
+    single.kind.waits = "its points are not there"
     await until(lambda: "points are not there" in caplog.text)
-    said = [line.getMessage() for line in caplog.records if "are not there" in line.getMessage()]
+    message = [line.getMessage() for line in caplog.records if "are not there" in line.getMessage()]
     channel = channel_of(event)
-    assert said == [f"the session of {channel} waits: {why}" for why in ("its hosts are not there", "its points are not there")]
-    one.kind.waits = ""
-    await until(lambda: one.kind.sessions)
+    assert message == [f"the session of {channel} waits: {why}" for why in ("its hosts are not there", "its points are not there")]
+    single.kind.waits = ""
+    await until(lambda: single.kind.sessions)
     assert await inner.database.rows("SELECT restarts FROM sessions") == [(0,)]
-    assert one.worker._metrics._restarts.labels("memory")._value.get() == 0
+    assert single.worker._metrics._restarts.labels("memory")._value.get() == 0
 
 
 def test_a_session_that_waits_looks_again_within_about_five_seconds() -> None:
@@ -198,7 +198,7 @@ def test_a_session_that_waits_looks_again_within_about_five_seconds() -> None:
 
 
 async def test_a_session_without_a_number_says_so_once(
-    inner: Core, one: Member, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    inner: Core, single: Member, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries = 0
 
@@ -209,35 +209,35 @@ async def test_a_session_without_a_number_says_so_once(
 
     event = await an_event(inner, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(one.worker._store, "draw", broken)
+        patch.setattr(single.worker._store, "draw", broken)
         await go_live(inner, event)
         await until(lambda: tries > 10)
-    await until(lambda: one.kind.sessions)
+    await until(lambda: single.kind.sessions)
     assert [line.getMessage() for line in caplog.records if "the table is gone" in line.getMessage()] == [
         f"the session of {channel_of(event)} waits for its number: the table is gone"
     ]
 
 
-async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, one: Member) -> None:
-    """Between a crash and the next try, during a start, and at any other moment."""
+async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, single: Member) -> None:
+    """The stop comes between a crash and the next attempt, during a start, and at any other time."""
     event = await an_event(inner, 1)
     channel = channel_of(event)
     await go_live(inner, event)
     await until(world.sends(channel))
-    one.kind.sessions[str(channel)].crash()
+    single.kind.sessions[str(channel)].crash()
     await stop(inner, event)
-    await until(lambda: not one.worker.sessions)
-    starts = len(one.kind.starts)
-    one.kind.starting = asyncio.Event()
+    await until(lambda: not single.worker.sessions)
+    starts = len(single.kind.starts)
+    single.kind.starting = asyncio.Event()
     await go_live(inner, event)
-    await until(lambda: len(one.kind.starts) == starts + 1)
+    await until(lambda: len(single.kind.starts) == starts + 1)
     await stop(inner, event)
     await asyncio.sleep(0.2)
-    one.kind.starting.set()
-    await until(lambda: not one.worker.sessions)
+    single.kind.starting.set()
+    await until(lambda: not single.worker.sessions)
     written = len(world.writes[str(channel)])
     await asyncio.sleep(2 * FAST.longest)
-    assert len(one.kind.starts) == starts + 1
+    assert len(single.kind.starts) == starts + 1
     assert [row[2] for row in await rows(inner)] == ["stopped"]
     assert len(world.writes[str(channel)]) == written
 
@@ -245,45 +245,48 @@ async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, 
 async def test_a_start_that_does_not_end_is_cut_off_and_keeps_no_other_session(inner: Core, second: Core, world: World) -> None:
     events = [await an_event(inner, number) for number in (1, 2)]
     runs, stuck = (channel_of(event) for event in events)
-    async with asyncio.timeout(120), member(inner.database, world, name="one", lease=30.0) as one:
+    async with asyncio.timeout(120), member(inner.database, world, name="one", lease=30.0) as first_member:
         await go_live(inner, events[0])
         await until(world.sends(runs))
-        one.kind.starting = asyncio.Event()
+        first_member.kind.starting = asyncio.Event()
         for starts in (2, 3):
             await go_live(inner, events[1])
-            await until(partial(one.kind.has_started, starts))
+            await until(partial(first_member.kind.has_started, starts))
             if starts == 2:
                 await stop(inner, events[1])
-                await until(lambda: str(stuck) not in one.worker.sessions)
-        async with member(second.database, world, name="two", lease=30.0) as two:
-            await until(lambda: two.worker._renewed > 0)
-            await one.worker.stop()
-            one.worker._task = None
-            assert await until(lambda: len(two.worker.sessions) == 2) < 10, "long before the lease of 30 seconds"
+                await until(lambda: str(stuck) not in first_member.worker.sessions)
+        async with member(second.database, world, name="two", lease=30.0) as second_member:
+            await until(lambda: second_member.worker._renewed > 0)
+            await first_member.worker.stop()
+            first_member.worker._task = None
+            assert await until(lambda: len(second_member.worker.sessions) == 2) < 10, "long before the lease of 30 seconds"
             await until(world.sends(runs))
             await until(world.sends(stuck))
     world.check()
     assert {name for _, name in world.writes[str(stuck)]} == {"two"}
 
 
-async def test_two_events_follow_each_other_on_a_channel_without_an_overlap(inner: Core, world: World, one: Member) -> None:
+async def test_two_events_follow_each_other_on_a_channel_without_an_overlap(inner: Core, world: World, single: Member) -> None:
     first = await an_event(inner, 1)
     second = await an_event(inner, 2, channel=1)
     channel = channel_of(first)
     for times, key in enumerate((first, second) * 3, start=1):
         await go_live(inner, key, channel=channel)
-        await until(world.has_told("started", times))
+        await until(world.has_reported("started", times))
         await stop(inner, key)
-    await until(lambda: not one.worker.sessions)
-    assert [owner for _, owner, _ in world.told("started")] == [str(first), str(second)] * 3
+    await until(lambda: not single.worker.sessions)
+    assert [owner for _, owner, _ in world.reported("started")] == [str(first), str(second)] * 3
 
 
 async def test_starts_and_stops_in_quick_succession_end_in_the_last_wish(inner: Core, world: World) -> None:
-    """100 rounds over three channels and two workers."""
+    """There are 100 rounds over three channels and two workers."""
     random = Random(17)
     events = [await an_event(inner, number) for number in (1, 2, 3)]
     live = dict.fromkeys(events, False)
-    async with member(inner.database, world, name="one") as one, member(inner.database, world, name="two") as two:
+    async with (
+        member(inner.database, world, name="one") as first_member,
+        member(inner.database, world, name="two") as second_member,
+    ):
         for _ in range(100):
             key = random.choice(events)
             await (stop if live[key] else go_live)(inner, key)
@@ -292,8 +295,10 @@ async def test_starts_and_stops_in_quick_succession_end_in_the_last_wish(inner: 
         wanted = {channel_of(key) for key, on in live.items() if on}
 
         def settled() -> bool:
-            running = {UUID(key) for each in (one, two) for key, of in each.worker.sessions.items() if of.statistics()}
-            return running == wanted and len(one.worker.sessions) + len(two.worker.sessions) == len(wanted)
+            running = {
+                UUID(key) for each in (first_member, second_member) for key, of in each.worker.sessions.items() if of.statistics()
+            }
+            return running == wanted and len(first_member.worker.sessions) + len(second_member.worker.sessions) == len(wanted)
 
         await until(settled)
         for key in wanted:
@@ -306,13 +311,16 @@ async def test_starts_and_stops_in_quick_succession_end_in_the_last_wish(inner: 
 class TestTakeover:
     async def test_a_dead_worker_is_replaced_within_seconds(self, inner: Core, second: Core, world: World) -> None:
         events = [await an_event(inner, number) for number in range(1, 9)]
-        async with member(inner.database, world, name="one") as one, member(second.database, world, name="two") as two:
+        async with (
+            member(inner.database, world, name="one") as first_member,
+            member(second.database, world, name="two") as second_member,
+        ):
             for key in events:
                 await go_live(inner, key)
-            await until(lambda: len(one.worker.sessions) + len(two.worker.sessions) == len(events))
-            await until(world.has_told("started", len(events)))
-            await one.die()
-            took = await until(lambda: len(two.worker.sessions) == len(events))
+            await until(lambda: len(first_member.worker.sessions) + len(second_member.worker.sessions) == len(events))
+            await until(world.has_reported("started", len(events)))
+            await first_member.die()
+            took = await until(lambda: len(second_member.worker.sessions) == len(events))
             assert took < LEASE + LEASE / 3 + 20, "a lease, and the time until the next look; the rest is a busy machine"
             for key in events:
                 await until(world.sends(channel_of(key)))
@@ -321,54 +329,54 @@ class TestTakeover:
     async def test_a_worker_that_is_stopped_hands_over_at_once(self, inner: Core, second: Core, world: World) -> None:
         event = await an_event(inner, 1)
         channel = channel_of(event)
-        async with member(inner.database, world, name="one", lease=30.0) as one:
+        async with member(inner.database, world, name="one", lease=30.0) as first_member:
             await go_live(inner, event)
             await until(world.sends(channel))
-            async with member(second.database, world, name="two", lease=30.0) as two:
-                await until(lambda: two.worker._renewed > 0)
-                assert not two.worker.sessions, "what runs stays where it is"
-                await one.worker.stop()
-                one.worker._task = None
+            async with member(second.database, world, name="two", lease=30.0) as second_member:
+                await until(lambda: second_member.worker._renewed > 0)
+                assert not second_member.worker.sessions, "what runs stays where it is"
+                await first_member.worker.stop()
+                first_member.worker._task = None
                 assert [row[2] for row in await rows(inner)] in (["handed_over"], ["starting"], ["running"])
-                assert await until(lambda: two.worker.sessions) < 10, "long before the lease of 30 seconds"
+                assert await until(lambda: second_member.worker.sessions) < 10, "long before the lease of 30 seconds"
                 await until(world.sends(channel))
         world.check()
-        assert world.told("stopped")[0][3] == "its worker was stopped"
+        assert world.reported("stopped")[0][3] == "its worker was stopped"
 
     async def test_a_failure_that_is_told_late_does_not_end_what_another_worker_has_started(
         self, inner: Core, second: Core, world: World
     ) -> None:
-        """A worker gives up, and is cut off before it has told so: another one starts the session, which runs."""
+        """A worker gives up, and is cut off before it has reported this: another one starts the session, which runs."""
         event = await an_event(inner, 1)
-        async with member(inner.database, world, name="one") as one:
-            one.kind.cannot = "its disk is full"
-            one.worker._reports.pause()
+        async with member(inner.database, world, name="one") as first_member:
+            first_member.kind.cannot = "its disk is full"
+            first_member.worker._reports.pause()
             await go_live(inner, event)
-            await until(lambda: one.kind.starts and not one.worker.sessions)
-            await one.die()
+            await until(lambda: first_member.kind.starts and not first_member.worker.sessions)
+            await first_member.die()
             async with member(second.database, world, name="two"):
-                await until(world.has_told("started"))
-                one.worker._reports.resume()
-                await one.worker._reports.stop()
-        assert world.told("failed") == []
+                await until(world.has_reported("started"))
+                first_member.worker._reports.resume()
+                await first_member.worker._reports.stop()
+        assert world.reported("failed") == []
 
     async def test_a_worker_in_a_long_turn_hears_of_another_one(
         self, inner: Core, second: Core, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Only one that is alone goes on sending after its lease, while the database is away."""
+        """A worker continues to send after its lease only if it is alone, while the database is unavailable."""
         turning, over = asyncio.Event(), asyncio.Event()
 
         async def long() -> None:
             turning.set()
             await over.wait()
 
-        async with member(inner.database, world, name="one") as one:
-            await until(lambda: one.worker._permit._alone)
-            monkeypatch.setattr(one.worker, "_round", long)
+        async with member(inner.database, world, name="one") as first_member:
+            await until(lambda: first_member.worker._permit._alone)
+            monkeypatch.setattr(first_member.worker, "_round", long)
             await turning.wait()
             try:
                 async with member(second.database, world, name="two"):
-                    await until(lambda: not one.worker._permit._alone)
+                    await until(lambda: not first_member.worker._permit._alone)
             finally:
                 over.set()
 
@@ -376,12 +384,12 @@ class TestTakeover:
         self, inner: Core, second: Core, world: World
     ) -> None:
         event = await an_event(inner, 1)
-        async with member(inner.database, world, name="one") as one:
+        async with member(inner.database, world, name="one") as first_member:
             await go_live(inner, event)
-            await until(world.has_told("started"))
-            await one.die()
+            await until(world.has_reported("started"))
+            await first_member.die()
             await stop(inner, event)
-            async with member(second.database, world, name="two") as two:
-                await until(world.has_told("stopped"))
-                assert two.kind.starts == []
+            async with member(second.database, world, name="two") as second_member:
+                await until(world.has_reported("stopped"))
+                assert second_member.kind.starts == []
         assert [row[2] for row in await rows(inner)] == [SessionState.STOPPED]

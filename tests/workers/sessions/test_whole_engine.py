@@ -1,4 +1,5 @@
-"""From the change of a state to media at a publishing point: the roles of one process, ffmpeg, and a server for the ingest."""
+"""The whole path from the change of a state to media at a publishing point: the roles of one process, ffmpeg, and a server for the
+ingest."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 async def given(inner: Core, receiver: Receiver, *events: int, composes: bool = False) -> list[UUID]:
-    """A channel with one encoder that sends a test picture to two points, and Events on it."""
+    """Create a channel with one encoder that sends a test picture to two points, and Events on it."""
     points = {
         "primaryPublishingPoint": {"publishingPointUrl": receiver.point("a")},
         "secondaryPublishingPoint": {"publishingPointUrl": receiver.point("b")},
@@ -55,12 +56,12 @@ async def given(inner: Core, receiver: Receiver, *events: int, composes: bool = 
 
 
 def sessions(receiver: Receiver, point: str = "a") -> list[int]:
-    """The sessions of the media that arrived, each once, in the order in which they began."""
-    return list(dict.fromkeys(one.session for one in receiver.media(point)))
+    """Return the sessions of the media that arrived, each once, in the order in which they began."""
+    return list(dict.fromkeys(entry.session for entry in receiver.media(point)))
 
 
 async def stopped(inner: Core, key: UUID) -> None:
-    """Until the Event has heard that its session sends nothing any more."""
+    """Wait until the Event has recorded that its session sends nothing any more."""
     query = "SELECT FROM events WHERE originator_id = %s AND topic = 'event.encoder_stopped'"
     await once(lambda: inner.database.rows(query, (MediaEvent.stream(key),)), seconds=120)
 
@@ -85,18 +86,18 @@ async def test_a_change_of_state_puts_a_picture_on_the_air_and_another_takes_it_
         before = len(receiver.taken)
         await asyncio.sleep(2)
         assert len(receiver.taken) == before
-        numbers = [one.session for one in receiver.media("a")]
+        numbers = [entry.session for entry in receiver.media("a")]
         assert numbers == sorted(numbers), "never two sessions at once"
-        found = await inner.streams.load(MediaEvent.stream(second))
-        assert isinstance(found, MediaEvent)
-        assert found.details.state is EventState.LIVE_PUBLISHED
+        aggregate = await inner.streams.load(MediaEvent.stream(second))
+        assert isinstance(aggregate, MediaEvent)
+        assert aggregate.details.state is EventState.LIVE_PUBLISHED
     assert children("ffmpeg") == []
 
 
 async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_replaced(
     database_url: str, migrated: Migrated, tmp_path: Path, receiver: Receiver
 ) -> None:
-    """Nobody else may read the film of the first item."""
+    """No other account may read the film of the first item."""
     source, playing = UUID(int=5), UUID(int=1)
     media = tmp_path / "media"
     (media / str(source)).mkdir(parents=True)
@@ -126,7 +127,7 @@ async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_
         await once(lambda: inner.database.rows(_NOTE, ("item 3 of the playlist",)), seconds=120)
         await do(inner, ChangeEventState(playing, STOPPED))
         await stopped(inner, playing)
-    (_, first), (shown, number) = (_first_picture(receiver, tmp_path, session=one) for one in sessions(receiver))
+    (_, first), (shown, number) = (_first_picture(receiver, tmp_path, session=session) for session in sessions(receiver))
     assert first == 1
     due = begun + (number - 1) / 25
     rounds = math.ceil((restarted - due) / 9.6)  # the two films together are 240 frames
@@ -139,9 +140,9 @@ _ITEM = "SELECT FROM sessions WHERE statistics #>> '{encoders,0,playout,item}' =
 
 
 def _first_picture(receiver: Receiver, folder: Path, *, session: int) -> tuple[float, int]:
-    """When the first frame of a session was shown, by the time of the media, and its number."""
-    taken = [one for one in receiver.media("a") if one.session == session and one.path.startswith("/a/v0-")]
+    """Return the time at which the first frame of a session was shown, by the time of the media, and its number."""
+    taken = [entry for entry in receiver.media("a") if entry.session == session and entry.path.startswith("/a/v0-")]
     path = folder / f"{session}.mp4"
-    path.write_bytes(receiver.file(f"/a/v0-{session}.mp4") + b"".join(one.body for one in taken))
+    path.write_bytes(receiver.file(f"/a/v0-{session}.mp4") + b"".join(entry.body for entry in taken))
     (packet, *_) = probed(path, "-select_streams", "v", "-show_entries", "packet=pts_time")["packets"]
     return float(packet["pts_time"]), numbers(path)[0]

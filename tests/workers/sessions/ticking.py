@@ -1,4 +1,4 @@
-"""A permission with a clock that is moved by hand: with ticks, as in a process that runs, or without, as in one that is frozen."""
+"""A permission with a clock that is moved by hand: with ticks, as in a running process, or without, as in a frozen one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workers.sessions.permit import TICKS, SendPermit
 
 
 class Ticking:
-    """`lease` in seconds."""
+    """A permission for a `lease` in seconds."""
 
     def __init__(self, lease: float) -> None:
         self.now = 1000.0

@@ -1,4 +1,4 @@
-"""Live publications and their Events, on a real log: what starts, ends, and is tried again. The target is a twin."""
+"""Live publications and their Events on a real log: what starts, ends, and is retried. The target is in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.conftest import HandClock
 from tests.contract.target.memory import MemoryLiveTarget
 from tests.domain.memory import MemoryNotes
 from tests.projections.feeding import configured, do, event, record
-from tests.workers.syndication.test_orders import carried_out, fed, left
+from tests.workers.syndication.test_orders import carried_out, fed, pending_orders
 from workers.target_ports import TargetFailed
 
 DESTINATION, CHANNEL = UUID(int=501), UUID(int=601)
@@ -64,9 +64,9 @@ async def scheduled(inner: Core, event_id: UUID, number: int, *, start: bool = F
 
 
 async def state(inner: Core, key: UUID) -> tuple[PublicationState, bool]:
-    found = await inner.streams.load(Publication.stream(key))
-    assert isinstance(found, Publication)
-    return found.state, found.open
+    aggregate = await inner.streams.load(Publication.stream(key))
+    assert isinstance(aggregate, Publication)
+    return aggregate.state, aggregate.open
 
 
 async def test_going_live_starts_what_waits_where_the_event_says_so(inner: Core, target: MemoryLiveTarget) -> None:
@@ -79,13 +79,13 @@ async def test_going_live_starts_what_waits_where_the_event_says_so(inner: Core,
     assert await fed(inner) == 2, "not again when it is published"
     target.fault = TargetFailed("retry", "busy")
     await carried_out(inner, target)
-    assert await left(inner) == 1
+    assert await pending_orders(inner) == 1
     assert {await state(inner, key) for key in keys} == {(PublicationState.Scheduled, False)}
     target.fault = None
     await carried_out(inner, target)
     running, waiting = (PublicationState.InProgress, True), (PublicationState.Scheduled, False)
     assert [await state(inner, key) for key in keys] == [running, running, waiting]
-    assert await left(inner) == 0
+    assert await pending_orders(inner) == 0
 
 
 async def test_going_live_starts_what_was_started_ahead(inner: Core, target: MemoryLiveTarget) -> None:
@@ -103,8 +103,12 @@ async def test_going_live_starts_what_was_started_ahead(inner: Core, target: Mem
     await do(inner, ChangeEventState(key, LIVE))
     await fed(inner)
     await carried_out(inner, target)
-    assert [await state(inner, one) for one in (ahead, stopped, other)] == [(PublicationState.InProgress, True), waiting, waiting]
-    assert await left(inner) == 0
+    assert [await state(inner, entry) for entry in (ahead, stopped, other)] == [
+        (PublicationState.InProgress, True),
+        waiting,
+        waiting,
+    ]
+    assert await pending_orders(inner) == 0
 
 
 async def test_one_that_is_started_while_its_event_goes_live_is_started(inner: Core, target: MemoryLiveTarget) -> None:
@@ -128,7 +132,7 @@ async def test_what_cannot_start_with_its_event_is_noted_and_not_tried_again(inn
     notes = MemoryNotes()
     await fed(inner)
     await carried_out(inner, target, notes=notes)
-    assert await left(inner) == 0
+    assert await pending_orders(inner) == 0
     assert "no stream to publish" in str(vars(notes))
 
 
@@ -139,8 +143,8 @@ async def test_the_end_of_the_event_ends_what_is_pushed_and_the_target_hears_of_
     inner: Core, target: MemoryLiveTarget, ending: Any
 ) -> None:
     key, other = await event(inner, 1, channel_id=CHANNEL), await event(inner, 2, channel_id=CHANNEL)
-    for one in (key, other):
-        await do(inner, ChangeEventState(one, LIVE))
+    for first in (key, other):
+        await do(inner, ChangeEventState(first, LIVE))
     pushed, waiting = await scheduled(inner, key, 11, start=True), await scheduled(inner, key, 12)
     elsewhere = await scheduled(inner, other, 13, start=True)
     await fed(inner)
@@ -181,13 +185,13 @@ async def test_a_target_that_cannot_be_told_is_told_until_it_is_or_for_a_day(
     await fed(inner)
     target.fault = TargetFailed("retry", "busy")
     await carried_out(inner, target)
-    assert [await state(inner, one) for one in publications] == [(PublicationState.Completed, True)] * 2
+    assert [await state(inner, publication) for publication in publications] == [(PublicationState.Completed, True)] * 2
     with pytest.raises(Exception, match="in use"):
         await do(inner, DeleteRecord(DESTINATION, Destination))
     clock.forward(hours=25)
     await carried_out(inner, target)
-    assert [await state(inner, one) for one in publications] == [(PublicationState.Completed, False)] * 2
-    assert await left(inner) == 0
+    assert [await state(inner, publication) for publication in publications] == [(PublicationState.Completed, False)] * 2
+    assert await pending_orders(inner) == 0
 
 
 async def test_a_deleted_one_is_ended_and_removed_at_its_target(inner: Core, target: MemoryLiveTarget) -> None:
@@ -202,5 +206,5 @@ async def test_a_deleted_one_is_ended_and_removed_at_its_target(inner: Core, tar
         "publication.target_closed",
         "publication.target_cleared",
     ]
-    assert await left(inner) == 0
+    assert await pending_orders(inner) == 0
     await do(inner, DeleteRecord(DESTINATION, Destination))

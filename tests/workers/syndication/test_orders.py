@@ -1,4 +1,4 @@
-"""What follows from deleted destinations and publications, on a real log. The target is a twin in memory."""
+"""The effects of deleted destinations and publications, on a real log. The target is in memory."""
 
 from __future__ import annotations
 
@@ -77,9 +77,11 @@ async def inner(inner: Core) -> Core:
 
 
 async def fed(inner: Core) -> int:
-    """The whole log, as the consumer gives it. Returns the number of orders."""
+    """Feed the whole log to the handler, as the consumer does. Return the number of orders."""
     handler = SyndicationOrders(inner.streams, mapper=EventMapper(inner.catalogue), wake=lambda: None)
-    batch = [one for write in writes(await read(inner.database, 0, limit=100_000)) for one in write if one.kind in handler.kinds]
+    batch = [
+        entry for write in writes(await read(inner.database, 0, limit=100_000)) for entry in write if entry.kind in handler.kinds
+    ]
     effects = await handler.prepare(batch)
     if effects is not None:
         async with inner.database.connection() as connection, connection.transaction():
@@ -123,7 +125,7 @@ async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes |
         pass
 
 
-async def left(inner: Core) -> int:
+async def pending_orders(inner: Core) -> int:
     return int((await inner.database.rows("SELECT count(*) FROM orders WHERE consumer = %s", (CONSUMER,)))[0][0])
 
 
@@ -134,7 +136,7 @@ async def test_a_deleted_destination_takes_all_its_publications_along(inner: Cor
     await do(inner, DeleteRecord(DESTINATION, Destination))
     assert await fed(inner) == 1
     await carried_out(inner, MemoryTarget())
-    assert await left(inner) == 0
+    assert await pending_orders(inner) == 0
     assert await inner.database.rows("SELECT count(*) FROM publication_view WHERE NOT withdrawn") == [(0,)]
     await fed(inner)  # the same once more
     await carried_out(inner, MemoryTarget())
@@ -147,14 +149,14 @@ async def test_what_an_upload_left_is_removed_after_its_worker_gave_up_and_until
     assert await fed(inner) == 1
     target = MemoryTarget()
     await carried_out(inner, target)
-    assert (target.calls, await left(inner)) == ([], 1)
+    assert (target.calls, await pending_orders(inner)) == ([], 1)
     clock.forward(seconds=LEASE)
     target.fault = TargetFailed("retry", "busy")
     await carried_out(inner, target)
-    assert (target.calls, await left(inner)) == (["delete", "close"], 1)
+    assert (target.calls, await pending_orders(inner)) == (["delete", "close"], 1)
     target.fault = None
     await carried_out(inner, target)
-    assert (target.calls, await left(inner)) == (["delete", "close"] * 2, 0)
+    assert (target.calls, await pending_orders(inner)) == (["delete", "close"] * 2, 0)
     assert (await topics(inner, Publication.stream(UUID(int=17))))[-1] == "publication.target_cleared"
     await do(inner, DeleteRecord(DESTINATION, Destination))
 

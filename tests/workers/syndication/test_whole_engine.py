@@ -28,12 +28,12 @@ async def made(database_url: str, migrated: Migrated, media_root: Path, tmp_path
     (published / "out").chmod(0o777)  # for the account of steps
     allow = [ip_network("127.0.0.0/8")]
     options: dict[str, Any] = {"outbound_allow": allow, "filesystem_root": published}
-    async with production(database_url, migrated[1], media_root, roles=(*ROLES, "syndication"), **options) as found:
-        yield found
+    async with production(database_url, migrated[1], media_root, roles=(*ROLES, "syndication"), **options) as result:
+        yield result
 
 
 async def destination(made: Production, target: str, config: dict[str, Any]) -> str:
-    """One that was activated by a trial."""
+    """Create a destination that was activated by a trial."""
     key = await add_destination(made.http, target, target=target, destinationJson=json.dumps(config))
     tried = (await made.http.put(f"/api/media/destination/activate/{key}")).json()
     assert not tried["actionRequired"], tried
@@ -42,8 +42,8 @@ async def destination(made: Production, target: str, config: dict[str, Any]) -> 
 
 async def ended(made: Production, key: str, where: str) -> dict[str, Any]:
     async def ask() -> dict[str, Any] | None:
-        found: dict[str, Any] = (await made.http.get(f"{VOD}/{key}", params={"destinationId": where})).json()
-        return found if found["publicationStateString"] != "Processing" else None
+        body: dict[str, Any] = (await made.http.get(f"{VOD}/{key}", params={"destinationId": where})).json()
+        return body if body["publicationStateString"] != "Processing" else None
 
     return await once(ask)
 
@@ -55,11 +55,11 @@ async def test_a_film_is_published_shown_and_taken_off_again(made: Production, t
     async with on_web() as stage:
         config = dict(stage.target()._config)  # type: ignore[attr-defined]  # the configuration of the stage's server
         where = [await destination(made, "FILESYSTEM", {"path": "out"}), await destination(made, "HTTP", config)]
-        wanted = [{"contentId": event, "destinationId": one, "publicationJson": "{}"} for one in where]
+        wanted = [{"contentId": event, "destinationId": entry, "publicationJson": "{}"} for entry in where]
         answer = await made.http.post(f"{VOD}/", json={"publications": wanted})
         assert answer.status_code == 200, answer.text
-        shown = [await ended(made, one["id"], one["destinationId"]) for one in answer.json()]
-        assert [one["publicationStateString"] for one in shown] == ["Completed", "Completed"], shown
+        shown = [await ended(made, entry["id"], entry["destinationId"]) for entry in answer.json()]
+        assert [entry["publicationStateString"] for entry in shown] == ["Completed", "Completed"], shown
         assert [path.read_bytes() for path in published.iterdir()] == [FILM]
         assert list(stage.files().values()) == [FILM]
         assert TOKEN not in json.dumps(shown)
@@ -78,5 +78,5 @@ async def test_a_content_without_a_film_ends_in_the_state_for_it(made: Productio
     where = await destination(made, "FILESYSTEM", {"path": "out"})
     await made.http.post("/engine/settings", json={"name": "retry_limit", "setting": 0})
     wanted = [{"contentId": event, "destinationId": where, "publicationJson": "{}"}]
-    [one] = (await made.http.post(f"{VOD}/", json={"publications": wanted})).json()
-    assert (await ended(made, one["id"], where))["publicationStateString"] == "FailedMediaAsset"
+    [entry] = (await made.http.post(f"{VOD}/", json={"publications": wanted})).json()
+    assert (await ended(made, entry["id"], where))["publicationStateString"] == "FailedMediaAsset"

@@ -43,7 +43,7 @@ from workers.timekeeper.timekeeper import Timekeeper
 
 
 def composition_handlers(core: Core) -> CompositionHandlers:
-    """With jobs whose workflow takes any parameters."""
+    """Return handlers with jobs whose workflow takes any parameters."""
     records = RecordQueries(core.database, RECORDS)
     events = EventQueries(core.database)
     vault = Vault(core.database, CIPHER)
@@ -75,7 +75,8 @@ class Keeping:
     async def plan(
         self, number: int, *, start: float | None = None, end: float | None = None, state: EventState | None = None, **more: Any
     ) -> UUID:
-        """An Event with its scheduled times so many seconds from now. It starts and stops by itself, unless `more` says no."""
+        """Create an Event with its scheduled times so many seconds from now. It starts and stops automatically, unless `more` says
+        otherwise."""
         times = {"scheduled_start": self.seconds(start), "scheduled_end": self.seconds(end)}
         return await event(self.core, number, state=state, **{"auto_start": True, "auto_end": True, **times, **more})
 
@@ -89,14 +90,14 @@ class Keeping:
         return {key.int: EventState(state) for key, state in rows(self.url, "SELECT id, state FROM event_view ORDER BY id")}
 
     def in_state(self, state: EventState) -> list[int]:
-        return [number for number, found in self.states().items() if found is state]
+        return [number for number, result in self.states().items() if result is state]
 
     async def reached(self, state: EventState, *numbers: int) -> None:
-        """Wait until exactly these are in a state."""
+        """Wait until exactly these Events are in a state."""
         await until(lambda: self.in_state(state) == sorted(numbers), what=f"{state.name} {numbers}")
 
     def scheduled(self) -> list[tuple[int, EventState]]:
-        """The Events that the schedule has changed, with their new state, in the order of the log."""
+        """Return the Events that the schedule has changed, with their new state, in the order of the log."""
         asked = """
             SELECT split_part(originator_id, ':', 2)::uuid, convert_from(state, 'UTF8')::json ->> 'state' FROM events
             WHERE topic = 'event.state_changed' AND convert_from(state, 'UTF8')::json ->> 'trigger' = 'schedule' ORDER BY position
@@ -104,7 +105,7 @@ class Keeping:
         return [(key.int, EventState(int(state))) for key, state in rows(self.url, asked)]
 
     def early(self) -> list[Any]:
-        """Events that were started before their time, by the database's own clock."""
+        """Return Events that were started before their time, by the database's own clock."""
         asked = """
             SELECT v.id FROM event_view v JOIN events e ON e.originator_id = 'event:' || v.id AND e.topic = 'event.state_changed'
             WHERE e.recorded_at < v.scheduled_start

@@ -20,7 +20,7 @@ from workers.timekeeper.timekeeper import Rests
 
 HOUR = 3600.0
 OTHER_JOB = 1_000_000
-"""Beyond the numbers that the attempts of the timekeeper draw."""
+"""A job number beyond those that the attempts of the timekeeper draw."""
 GENERATING, WAITING = EventState.COMPOSE_GENERATING, EventState.COMPOSE_WAITING
 _STARTED = """
 SELECT split_part(o.owner, ':', 1), count(*) FROM (
@@ -34,7 +34,7 @@ WHERE e.topic = 'composition.generation_started' AND e.recorded_at < v.live_stre
 
 
 async def waiting(keeping: Keeping, **seconds_by_number: float) -> None:
-    """Events with playlists that wait for so many seconds from now. Those of the past were composed before."""
+    """Create Events with playlists that wait for so many seconds from now. Those of the past were composed before."""
     await do(keeping.core, AddOrUpdateEvent(SOURCE, {}, mp4_state=Mp4State.AVAILABLE))
     handlers, present = composition_handlers(keeping.core), keeping.clock.now
     for name, seconds in seconds_by_number.items():

@@ -1,4 +1,4 @@
-"""Infrastructure is provisioned and terminated when its time comes: not before, once for each time, also when timekeepers fail."""
+"""Infrastructure is provisioned and terminated at its time: not before, once for each time, and even if timekeepers fail."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Planned:
         self.provisioning = Provisioning(keeping.core)
 
     async def event(self, number: int, *, provision: float | None = None, end: float | None = None, **more: Any) -> UUID:
-        """`end` is that of its infrastructure."""
+        """Create an Event. `end` is that of its infrastructure."""
         if "infrastructure_profile_id" not in more:
             more["infrastructure_profile_id"] = await self.provisioning.profile("origin-1", deployment="static")
         plan = {"scheduled_provision_at": self.keeping.seconds(provision), "scheduled_terminate_at": self.keeping.seconds(end)}
@@ -46,10 +46,10 @@ class Planned:
         await until(lambda: sorted(self.asked(topic)) == sorted(numbers), what=f"{topic} {numbers}")
 
     def asked(self, topic: str) -> list[int]:
-        """The Events whose infrastructure got such an event, in the order of the log."""
+        """Return the Events whose infrastructure got such an event, in the order of the log."""
         by_stream = {ProvisionInfo.stream(provision_key(UUID(int=number))): number for number in range(1, 31)}
-        found = rows(self.keeping.url, f"SELECT originator_id FROM events WHERE topic = 'provision.{topic}' ORDER BY position")
-        return [by_stream[stream] for (stream,) in found]
+        result = rows(self.keeping.url, f"SELECT originator_id FROM events WHERE topic = 'provision.{topic}' ORDER BY position")
+        return [by_stream[stream] for (stream,) in result]
 
     def counted(self, topic: str) -> int:
         [(count,)] = rows(self.keeping.url, f"SELECT count(*) FROM events WHERE topic = '{topic}'")
@@ -112,7 +112,7 @@ async def test_what_is_there_already_or_not_there_at_all_stays_so(keeping: Keepi
 
 
 class Restless(Waker):
-    """It looks again at once."""
+    """A waker that never sleeps."""
 
     async def sleep(self, seconds: float = 0.0) -> bool:
         return await super().sleep(0.0)
@@ -126,15 +126,15 @@ async def test_what_cannot_be_provisioned_is_told_once_and_done_when_it_can(
     event = await planned.event(1, provision=-1, infrastructure_profile_id=None)
     async with keeping.timekeeper(waker=Restless()) as timekeeper:
         await until(lambda: any(seconds > 2 * Rests.FIRST for _, seconds in timekeeper._rests._rests.values()))
-        [told] = await planned.provisioning.noted(event)
-        assert told.startswith("the schedule could not provision what was due at ")
-        assert ": the Event has no infrastructure profile; it is tried again" in told
+        [reported] = await planned.provisioning.noted(event)
+        assert reported.startswith("the schedule could not provision what was due at ")
+        assert ": the Event has no infrastructure profile; it is tried again" in reported
         await keeping.change(1, infrastructure_profile_id=await planned.provisioning.profile("origin-1", deployment="static"))
         await planned.reached("requested", 1)
 
 
 async def test_while_it_is_terminated_it_waits(keeping: Keeping) -> None:
-    """A run of an earlier time is still being ended."""
+    """A run of an earlier time is still ending."""
     planned, provisioner = Planned(keeping), MemoryProvisioner()
     provisioning = planned.provisioning
     async with reconciling(keeping.core, provisioner):
@@ -172,7 +172,7 @@ async def test_a_clock_that_jumps_ahead_and_back_asks_once_for_each_time(keeping
 async def test_two_that_both_think_they_are_active_ask_once(
     keeping: Keeping, migrated: tuple[str, str | None], clock: HandClock
 ) -> None:
-    """As where one was frozen until after its lease. Each has found all Events before the other has written any."""
+    """This happens if one was frozen until after its lease. Each has found all Events before the other has written any."""
     planned = Planned(keeping)
     for number in range(1, 21):
         await planned.event(number, provision=-HOUR)
@@ -207,9 +207,9 @@ async def test_one_that_is_killed_before_it_wrote_loses_nothing(
             async with log_locked(keeping.url):
                 await first.__aenter__()
                 await until(lambda: appenders(keeping.url, waiting=True))
-                found = appenders(keeping.url, waiting=True)
+                result = appenders(keeping.url, waiting=True)
                 await wire.cut()
-                terminate(keeping.url, found)
+                terminate(keeping.url, result)
             assert planned.asked("requested") == []
             async with keeping.timekeeper(lease=1.0):
                 await planned.reached("requested", 1)

@@ -1,4 +1,4 @@
-"""Events start and stop when their time comes: not before, not twice, also when timekeepers fail."""
+"""Events start and stop at their time: not before, not twice, and even if timekeepers fail."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_what_was_missed_is_done_at_once(keeping: Keeping) -> None:
 
 
 async def test_what_is_not_due_stays_as_it_is(keeping: Keeping) -> None:
-    """The last one is due, so the others were looked at."""
+    """The last Event is due, so the others were examined."""
     await keeping.plan(1, start=-2 * HOUR, end=-HOUR)
     await keeping.plan(2, start=-HOUR, auto_start=False, auto_publish=True)
     await keeping.plan(3, start=HOUR)
@@ -98,24 +98,24 @@ async def test_a_new_start_starts_again_an_event_that_is_pre_live_again(keeping:
 
 
 async def test_whether_publications_are_to_start_is_known_as_it_was_at_going_live(keeping: Keeping) -> None:
-    """Who follows the log reads the Event as of that event, also when the flags were changed before it came to it."""
+    """A follower of the log reads the Event as of that event, even if the flags were changed before it got there."""
     await keeping.plan(1, start=-1, auto_start_publications=True)
     await keeping.plan(2, start=-1)
     async with keeping.timekeeper():
         await keeping.reached(UNPUBLISHED, 1, 2)
     await keeping.change(1, auto_start_publications=False)
     await keeping.change(2, auto_start_publications=True)
-    found = rows(keeping.url, "SELECT originator_id, position FROM events WHERE topic = 'event.state_changed'")
-    said = {}
-    for stream, position in found:
+    result = rows(keeping.url, "SELECT originator_id, position FROM events WHERE topic = 'event.state_changed'")
+    message = {}
+    for stream, position in result:
         [event] = (await keeping.core.streams.as_of({stream}, position)).values()
         assert isinstance(event, MediaEvent)
-        said[UUID(event.key).int] = (event.details.state, event.details.auto_start_publications)
-    assert said == {1: (UNPUBLISHED, True), 2: (UNPUBLISHED, False)}
+        message[UUID(event.key).int] = (event.details.state, event.details.auto_start_publications)
+    assert message == {1: (UNPUBLISHED, True), 2: (UNPUBLISHED, False)}
 
 
 class OnlyWoken(Waker):
-    """It does not sweep."""
+    """A waker without polls."""
 
     async def sleep(self, seconds: float = POLL) -> bool:
         return await super().sleep(HOUR)
@@ -160,7 +160,7 @@ async def test_many_are_started_in_several_rounds_of_few_appends(keeping: Keepin
 
 
 class HandDue(DueEvents):
-    """Compares with the time that a test sets, as where somebody has set the clock of the database."""
+    """A query that compares with the time that a test sets, as if the clock of the database had been set."""
 
     def __init__(self, database: Database, now: datetime) -> None:
         super().__init__(database)
@@ -175,7 +175,7 @@ class HandDue(DueEvents):
         return await super().next_in(at=self.now)
 
     async def looked(self) -> None:
-        """At the time that is set now."""
+        """Query at the time that is set now."""
         since = self.rounds
         await until(lambda: self.rounds > since + 1)
 
@@ -211,13 +211,13 @@ async def test_how_late_it_was_is_measured(keeping: Keeping) -> None:
         await keeping.reached(UNPUBLISHED, 1)
         await keeping.reached(STOPPED, 2)
     for action in ("start", "stop"):
-        found = keeping.registry.get_sample_value("medialedger_timekeeper_late_seconds_sum", {"action": action})
-        assert found is not None
-        assert 100 < found < 600
+        result = keeping.registry.get_sample_value("medialedger_timekeeper_late_seconds_sum", {"action": action})
+        assert result is not None
+        assert 100 < result < 600
 
 
 class Broken(CommandExecutor):
-    """An executor that fails for some Events, as where a stream holds what this build cannot read."""
+    """An executor that fails for some Events, as if their streams held something that this build cannot read."""
 
     def __init__(self, inner: CommandExecutor, broken: set[int]) -> None:
         self._inner = inner
@@ -233,7 +233,7 @@ class Broken(CommandExecutor):
 
 class TestBroken:
     async def test_broken_events_keep_no_others_from_their_start(self, keeping: Keeping, caplog: pytest.LogCaptureFixture) -> None:
-        """There are more of them than are read in one round, and they are the longest due."""
+        """There are more of them than are read in one round, and they have been due the longest."""
         count = AT_ONCE + 5
         for number in range(1, count + 1):
             await keeping.plan(number, start=-HOUR)
@@ -266,7 +266,7 @@ class TestSeveral:
     async def test_two_that_both_think_they_are_active_start_an_event_once(
         self, keeping: Keeping, migrated: tuple[str, str | None], clock: HandClock
     ) -> None:
-        """As where one was frozen until after its lease. Each has found all Events before the other has written any."""
+        """This happens if one was frozen until after its lease. Each has found all Events before the other has written any."""
         for number in range(1, 31):
             await keeping.plan(number, start=-HOUR, end=HOUR)
         other = core(keeping.url, role=migrated[1], clock=clock)
@@ -285,7 +285,7 @@ class TestSeveral:
         assert sorted(number for number, _ in keeping.scheduled()) == list(range(1, 31))
 
     async def test_when_the_first_ends_the_second_goes_on_at_once(self, keeping: Keeping) -> None:
-        """At once means: without waiting for the lease, which is longer than the patience of a test."""
+        """The second does not wait for the lease, which is longer than the time limit of the test."""
         first = keeping.timekeeper(lease=900.0)
         await first.__aenter__()
         await until(lambda: keeping.members() == 1)
@@ -298,7 +298,7 @@ class TestSeveral:
     async def test_one_that_is_killed_before_it_wrote_loses_nothing(
         self, keeping: Keeping, migrated: tuple[str, str | None], clock: HandClock
     ) -> None:
-        """It has found an Event, and its append is under way when it is gone for good; another takes the lease over."""
+        """The timekeeper has found an Event, and its append is in progress when it is killed; another takes over the lease."""
         async with Wire(keeping.url) as wire:
             doomed = core(wire.conninfo, role=migrated[1], clock=clock)
             await doomed.start()
@@ -308,9 +308,9 @@ class TestSeveral:
                     async with log_locked(keeping.url):
                         await first.enter_async_context(keeping.timekeeper(core=doomed, lease=1.0))
                         await until(lambda: appenders(keeping.url, waiting=True))
-                        found = appenders(keeping.url, waiting=True)
+                        result = appenders(keeping.url, waiting=True)
                         await wire.cut()
-                        terminate(keeping.url, found)
+                        terminate(keeping.url, result)
                     assert keeping.in_state(PRE_LIVE) == [1]
                     async with keeping.timekeeper(lease=1.0):
                         await keeping.reached(UNPUBLISHED, 1)
@@ -355,7 +355,7 @@ async def test_it_stops_while_it_sleeps(keeping: Keeping) -> None:
 async def test_the_time_zone_of_the_database_makes_no_difference(
     keeping: Keeping, migrated: tuple[str, str | None], clock: HandClock, zone: str
 ) -> None:
-    """In the hours that its clocks strike twice, or never."""
+    """The times are in hours that local clocks repeat or skip."""
     moments = ["2025-10-26T00:30:00Z", "2025-10-26T01:30:00Z", "2025-03-30T01:30:00Z", "2025-11-02T05:30:00Z"]
     for number, moment in enumerate(moments, start=1):
         start = datetime.fromisoformat(moment)
@@ -370,5 +370,5 @@ async def test_the_time_zone_of_the_database_makes_no_difference(
 
 
 async def _gone(database: Database) -> bool:
-    """Its lease has run out meanwhile."""
+    """Let the lease expire."""
     return bool(await database.rows("SELECT FROM consumer_shards WHERE held_until < clock_timestamp()"))

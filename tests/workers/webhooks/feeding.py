@@ -41,7 +41,7 @@ class Fed:
         await self.fanout.begin(position)
 
     async def feed(self, *, writes_at_once: int = 1000) -> None:
-        """Feed all to the end of the log, in batches of so many whole writes."""
+        """Feed everything up to the end of the log, in batches of so many whole writes."""
         records = await read(self.inner.database, self.at, limit=100_000)
         together = list(writes(records))
         for start in range(0, len(together), writes_at_once):
@@ -83,7 +83,7 @@ async def delete(inner: Core, key: UUID) -> None:
 
 
 async def together(inner: Core, *commands: Command[Any]) -> int:
-    """Execute several commands as one write. Returns the end of the log."""
+    """Execute several commands as one write. Return the end of the log."""
 
     async def ask() -> Plan:
         return Plan(commands)
@@ -93,17 +93,17 @@ async def together(inner: Core, *commands: Command[Any]) -> int:
 
 
 async def rows(database: Database) -> list[tuple[Any, ...]]:
-    """The columns that do not depend on when the fan-out ran."""
+    """Return the columns that do not depend on when the fan-out ran."""
     return await database.rows(
         "SELECT webhook, position, ordering_key, shard, payload, state, error, created_at FROM deliveries"
         " ORDER BY position, webhook, ordering_key"
     )
 
 
-async def told(database: Database, webhook: UUID = ALL) -> list[str]:
-    """The payloads for a webhook in short, in order: the action, the states and the flags that are true."""
-    found = await database.rows("SELECT payload FROM deliveries WHERE webhook = %s ORDER BY position, ordering_key", (webhook,))
-    return [_short(from_json(text)) for (text,) in found]
+async def notifications(database: Database, webhook: UUID = ALL) -> list[str]:
+    """Return the payloads for a webhook in short form, in order: the action, the states and the flags that are true."""
+    rows = await database.rows("SELECT payload FROM deliveries WHERE webhook = %s ORDER BY position, ordering_key", (webhook,))
+    return [_short(from_json(text)) for (text,) in rows]
 
 
 def _short(payload: dict[str, Any]) -> str:

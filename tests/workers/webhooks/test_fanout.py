@@ -1,4 +1,4 @@
-"""Fan-out of notifications on a real log: which webhooks are notified of which write, and the state they are shown."""
+"""The fan-out of notifications on a real log: the webhooks that are notified of a write, and the state that they are shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from projections.deliveries.keys import shard_of
 from projections.log.reader import head
 from tests.conftest import NOON
 from tests.projections.feeding import do, event, room
-from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, delete, fed, rows, told, webhook
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, delete, fed, notifications, rows, webhook
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 ADDED = "stateChanged metadataChanged"
@@ -46,7 +46,7 @@ async def test_each_effective_write_is_one_notification_with_the_state_after_it(
     await do(inner, DeleteEvent(FIRST))
     await do(inner, RestoreEvent(FIRST))
     await fan.feed()
-    assert await told(inner.database) == [
+    assert await notifications(inner.database) == [
         f"1 Added PRE_LIVE {ADDED}",
         "1 Updated LIVE_PUBLISHED stateChanged thumbnailChanged",
         "1 Updated LIVE_PUBLISHED metadataChanged mp4StateChanged",
@@ -56,10 +56,10 @@ async def test_each_effective_write_is_one_notification_with_the_state_after_it(
         "1 Deleted STOPPED",
         "1 Restored STOPPED",
     ]
-    found = await inner.database.rows(
+    rows = await inner.database.rows(
         "SELECT payload::json->>'referenceId', payload::json->>'mp4State' FROM deliveries ORDER BY position"
     )
-    assert found == [("r1", "NONE"), ("r1", "NONE"), *[("r2", "GENERATING")] * 6]
+    assert rows == [("r1", "NONE"), ("r1", "NONE"), *[("r2", "GENERATING")] * 6]
 
 
 async def test_a_row_says_where_it_comes_from_and_when_it_is_due(inner: Core, fan: Fed) -> None:
@@ -86,7 +86,7 @@ async def test_a_webhook_gets_only_writes_of_its_own_lifetime(inner: Core, fan: 
     await webhook(inner, ALL)
     await do(inner, ChangeEventState(FIRST, EventState.STOPPED))
     await fan.feed()
-    assert await told(inner.database) == ["1 Updated PRE_LIVE metadataChanged", "1 Updated STOPPED stateChanged"]
+    assert await notifications(inner.database) == ["1 Updated PRE_LIVE metadataChanged", "1 Updated STOPPED stateChanged"]
 
 
 async def test_an_event_webhook_gets_notifications_of_its_event_only(inner: Core, fan: Fed) -> None:
@@ -99,8 +99,8 @@ async def test_an_event_webhook_gets_notifications_of_its_event_only(inner: Core
     await do(inner, ForceNotification(FIRST))
     await do(inner, ForceNotification(SECOND))
     await fan.feed()
-    assert await told(inner.database, ONE) == ["1 Updated PRE_LIVE isForced", "2 Updated PRE_LIVE isForced"]
-    assert len(await told(inner.database, ALL)) == 4
+    assert await notifications(inner.database, ONE) == ["1 Updated PRE_LIVE isForced", "2 Updated PRE_LIVE isForced"]
+    assert len(await notifications(inner.database, ALL)) == 4
 
 
 async def test_deliveries_for_a_disabled_webhook_are_inserted_as_failed(inner: Core, fan: Fed) -> None:
@@ -108,8 +108,8 @@ async def test_deliveries_for_a_disabled_webhook_are_inserted_as_failed(inner: C
     await amend(inner, ALL, disabled_at=NOON)
     await event(inner, 1)
     await fan.feed()
-    found = await inner.database.rows("SELECT state, error, finished_at IS NOT NULL FROM deliveries")
-    assert found == [(2, "the webhook is disabled", True)]
+    result = await inner.database.rows("SELECT state, error, finished_at IS NOT NULL FROM deliveries")
+    assert result == [(2, "the webhook is disabled", True)]
     await amend(inner, ALL, disabled_at=None)
     await do(inner, ForceNotification(FIRST))
     await fan.feed()
@@ -126,7 +126,7 @@ async def test_without_webhooks_and_without_events_there_is_nothing_to_write(inn
 
 
 async def test_the_state_is_that_after_the_write_even_when_read_late(inner: Core, fan: Fed) -> None:
-    """Also with a snapshot of a later state."""
+    """This includes a snapshot of a later state."""
     await webhook(inner, ALL)
     await event(inner, 1)
     for number in range(120):
@@ -139,8 +139,8 @@ async def test_the_state_is_that_after_the_write_even_when_read_late(inner: Core
         await inner.database.execute("DELETE FROM pending_deliveries")
         await fan.begin(start)
         await fan.feed()
-        found = await inner.database.rows("SELECT payload::json->>'referenceId' FROM deliveries ORDER BY position")
-        assert [int(number) for (number,) in found] == list(range(start - 2, 120))
+        rows = await inner.database.rows("SELECT payload::json->>'referenceId' FROM deliveries ORDER BY position")
+        assert [int(number) for (number,) in rows] == list(range(start - 2, 120))
 
 
 async def test_repeated_feeding_in_any_batches_makes_the_same_rows(inner: Core, fan: Fed) -> None:
@@ -182,7 +182,7 @@ async def test_an_event_without_subscribers_is_not_cached(inner: Core, fan: Fed,
 
 
 async def test_what_lost_its_content_is_shown_without_it_from_then_on(inner: Core, fan: Fed) -> None:
-    """The fan-out remembers the Event as it was, and hears of the redaction like of any other change."""
+    """The fan-out caches the Event as it was, and sees the redaction like any other change."""
     await webhook(inner, ALL)
     await event(inner, 1, ref_id="Ilse")
     await do(inner, AddOrUpdateEvent(FIRST, {}, state=EventState.LIVE_PUBLISHED))
@@ -194,7 +194,7 @@ async def test_what_lost_its_content_is_shown_without_it_from_then_on(inner: Cor
         order = await inner.redactor.step(order)
     await do(inner, AddOrUpdateEvent(FIRST, {"title": "New"}))
     await fan.feed()
-    found = await inner.database.rows("SELECT payload::json->>'referenceId' FROM deliveries ORDER BY position")
-    assert [reference or "" for (reference,) in found] == ["Ilse", "Ilse", "Ilse", "", ""]
+    rows = await inner.database.rows("SELECT payload::json->>'referenceId' FROM deliveries ORDER BY position")
+    assert [reference or "" for (reference,) in rows] == ["Ilse", "Ilse", "Ilse", "", ""]
     await inner.redactor.step(order)
     assert await inner.database.rows("SELECT 1 FROM deliveries WHERE strpos(payload, 'Ilse') > 0") == []

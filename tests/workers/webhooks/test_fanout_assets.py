@@ -22,7 +22,7 @@ from domain.asset.commands import (
 from domain.asset.values import AssetType
 from tests.domain.scenario import NOW, THEN
 from tests.projections.feeding import do, event
-from tests.workers.webhooks.feeding import ALL, ONE, Fed, fed, together, told, webhook
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, fed, notifications, together, webhook
 
 FIRST = UUID(int=1)
 ASSET, FOUND = UUID(int=21), UUID(int=22)
@@ -61,11 +61,11 @@ async def test_each_change_of_an_asset_is_notified_but_for_the_end_of_its_file(i
     for command in (*writes, ReleaseAssetPath(ASSET)):
         await do(inner, command)
     await fan.feed(writes_at_once=at_once)
-    assert await told(inner.database) == [CHANGED] * len(writes)
-    assert await told(inner.database, ONE) == [CHANGED] * len(writes)
+    assert await notifications(inner.database) == [CHANGED] * len(writes)
+    assert await notifications(inner.database, ONE) == [CHANGED] * len(writes)
 
 
 async def test_a_synchronisation_is_one_notification(inner: Core, fan: Fed) -> None:
     await together(inner, *(discovery(UUID(int=100 + number)) for number in range(20)))
     await fan.feed()
-    assert await told(inner.database) == [CHANGED]
+    assert await notifications(inner.database) == [CHANGED]

@@ -14,7 +14,7 @@ from domain.records.kinds.chapter_point import ChapterPoint
 from domain.records.kinds.custom_property import CategoryProperty, ChapterPointProperty
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.projections.feeding import do, event, record
-from tests.workers.webhooks.feeding import ALL, ONE, Fed, fed, rows, together, told, webhook
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, fed, notifications, rows, together, webhook
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 POINT, PROPERTY = UUID(int=11), UUID(int=12)
@@ -39,10 +39,10 @@ async def fan(inner: Core) -> Fed:
 
 
 async def test_a_point_and_its_properties_in_one_write_are_one_notification(inner: Core, fan: Fed) -> None:
-    """In any order within the write."""
+    """The order within the write does not matter."""
     end = await together(inner, property_("x"), point(), property_("y", UUID(int=13)))
     await fan.feed()
-    assert await told(inner.database) == [f"1 {CHANGED}"]
+    assert await notifications(inner.database) == [f"1 {CHANGED}"]
     assert [row[:3] for row in await rows(inner.database)] == [(ALL, end, str(FIRST)), (ONE, end, str(FIRST))]
 
 
@@ -54,8 +54,8 @@ async def test_later_changes_of_points_and_properties_are_notified(inner: Core, 
     await do(inner, AmendRecord(PROPERTY, ChapterPointProperty, {"value": "z"}))
     await together(inner, DeleteRecord(PROPERTY, ChapterPointProperty), DeleteRecord(POINT, ChapterPoint))
     await fan.feed(writes_at_once=at_once)
-    assert await told(inner.database) == [f"1 {CHANGED}"] * 5
-    assert await told(inner.database, ONE) == [f"1 {CHANGED}"] * 5
+    assert await notifications(inner.database) == [f"1 {CHANGED}"] * 5
+    assert await notifications(inner.database, ONE) == [f"1 {CHANGED}"] * 5
 
 
 @pytest.mark.parametrize("at_once", [1, 1000])
@@ -66,19 +66,19 @@ async def test_a_point_registered_again_for_another_event_notifies_that_event(in
     await do(inner, point(SECOND))
     await do(inner, property_("x"))
     await fan.feed(writes_at_once=at_once)
-    assert await told(inner.database) == [f"1 {CHANGED}"] * 3 + [f"2 {CHANGED}"] * 2
-    assert await told(inner.database, ONE) == [f"1 {CHANGED}"] * 3
+    assert await notifications(inner.database) == [f"1 {CHANGED}"] * 3 + [f"2 {CHANGED}"] * 2
+    assert await notifications(inner.database, ONE) == [f"1 {CHANGED}"] * 3
 
 
 async def test_a_write_to_points_of_two_events_is_one_notification_for_each(inner: Core, fan: Fed) -> None:
     end = await together(inner, point(), point(SECOND, UUID(int=14)), property_("x"))
     await fan.feed()
-    found = await inner.database.rows("SELECT position, ordering_key FROM deliveries WHERE webhook = %s ORDER BY 1", (ALL,))
-    assert found == [(end - 1, str(SECOND)), (end, str(FIRST))]
+    rows = await inner.database.rows("SELECT position, ordering_key FROM deliveries WHERE webhook = %s ORDER BY 1", (ALL,))
+    assert rows == [(end - 1, str(SECOND)), (end, str(FIRST))]
 
 
 async def test_the_event_is_shown_as_of_the_write(inner: Core, fan: Fed) -> None:
-    """Also where the batch has no record of the Event itself."""
+    """This also holds if the batch has no record of the Event itself."""
     await do(inner, point())
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "later"}))
     await do(inner, AmendRecord(POINT, ChapterPoint, {"title": "Goal"}))
@@ -99,4 +99,4 @@ async def test_points_of_a_deleted_event_are_notified(inner: Core, fan: Fed) -> 
     await do(inner, DeleteEvent(FIRST))
     await do(inner, point())
     await fan.feed()
-    assert await told(inner.database) == ["1 Deleted PRE_LIVE", f"1 {CHANGED}"]
+    assert await notifications(inner.database) == ["1 Deleted PRE_LIVE", f"1 {CHANGED}"]

@@ -1,4 +1,4 @@
-"""The fan-out with unreadable records, and with records that come late."""
+"""The fan-out with unreadable records, and with late records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from projections.log.reader import head, read
 from tests.conftest import NOON
 from tests.projections.deliveries.finishing import finishing
 from tests.projections.feeding import as_superuser, do, event, record
-from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, fed, rows, told, webhook
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, fed, notifications, rows, webhook
 
 FIRST = UUID(int=1)
 
@@ -45,15 +45,15 @@ async def listener(inner: Core) -> AsyncIterator[AsyncConnection[TupleRow]]:
 
 
 async def heard(listener: AsyncConnection[TupleRow]) -> list[str]:
-    """All notifications up to now. The last one is our own."""
+    """Return all notifications up to now. The last one is from this test."""
     await listener.execute(f"NOTIFY {CHANNEL}, 'end'")
-    said: list[str] = []
+    message: list[str] = []
     async with asyncio.timeout(60):
         async for note in listener.notifies():
             if note.payload == "end":
                 break
-            said.append(note.payload)
-    return said
+            message.append(note.payload)
+    return message
 
 
 async def test_a_record_that_cannot_be_read_is_refused_and_the_rest_goes_on_after_begin(inner: Core, fan: Fed) -> None:
@@ -65,7 +65,7 @@ async def test_a_record_that_cannot_be_read_is_refused_and_the_rest_goes_on_afte
         assert await rows(inner.database) == []
     await fan.begin(0)
     await fan.feed()
-    assert await told(inner.database) == ["1 Added PRE_LIVE stateChanged metadataChanged", "1 Updated PRE_LIVE isForced"]
+    assert await notifications(inner.database) == ["1 Added PRE_LIVE stateChanged metadataChanged", "1 Updated PRE_LIVE isForced"]
 
 
 async def test_a_record_without_subscribers_is_not_read(inner: Core, fan: Fed) -> None:

@@ -18,7 +18,7 @@ from domain.records.kinds.room import Room
 from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from projections.media_event import showing
 from tests.projections.feeding import do, event, record
-from tests.workers.webhooks.feeding import ALL, ONE, Fed, fed, rows, together, told, webhook
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, fed, notifications, rows, together, webhook
 
 HALL, PLAZA, MATCH, SPORT, NEWS, PROPERTY = (UUID(int=number) for number in (101, 102, 103, 104, 105, 106))
 LIVE = EventState.LIVE_UNPUBLISHED
@@ -34,7 +34,7 @@ async def scheduled(inner: Core, number: int, *, days: float | None, state: Even
 
 @pytest.fixture
 async def fan(inner: Core) -> Fed:
-    """Of what is linked, Event 1 is live, 2 comes next, and 3 is over. Event 4 is linked to nothing of it."""
+    """Return a fan-out. Of the linked Events, 1 is live, 2 comes next, and 3 is over. Event 4 has no link."""
     for kind, key, values in (
         (Room, HALL, {"name": "Hall"}),
         (Room, PLAZA, {"name": "Plaza"}),
@@ -73,13 +73,13 @@ async def test_what_events_show_is_notified_for_live_ones_and_the_next(
     before = await inner.database.rows("SELECT id, version, date_modified, shown_version FROM event_view ORDER BY id")
     await do(inner, AmendRecord(key, kind, values))
     await fan.feed()
-    assert await told(inner.database) == [f"1 {CHANGED.format('LIVE_UNPUBLISHED')}", f"2 {CHANGED.format('PRE_LIVE')}"]
-    assert await told(inner.database, ONE) == [f"2 {CHANGED.format('PRE_LIVE')}"]
+    assert await notifications(inner.database) == [f"1 {CHANGED.format('LIVE_UNPUBLISHED')}", f"2 {CHANGED.format('PRE_LIVE')}"]
+    assert await notifications(inner.database, ONE) == [f"2 {CHANGED.format('PRE_LIVE')}"]
     assert await inner.database.rows("SELECT id, version, date_modified, shown_version FROM event_view ORDER BY id") == before
-    found = await rows(inner.database)
+    result = await rows(inner.database)
     await fan.begin(fan.at - 1)
     await fan.feed()
-    assert await rows(inner.database) == found, "read again, it is the same notifications"
+    assert await rows(inner.database) == result, "read again, it is the same notifications"
 
 
 async def test_what_no_event_shows_is_not_notified(inner: Core, fan: Fed) -> None:
@@ -87,7 +87,7 @@ async def test_what_no_event_shows_is_not_notified(inner: Core, fan: Fed) -> Non
     await record(inner, Room, 110, name="New")
     await do(inner, DeleteRecord(UUID(int=110), Room))
     await fan.feed()
-    assert await told(inner.database) == []
+    assert await notifications(inner.database) == []
 
 
 async def test_each_change_of_the_properties_of_a_category_is_one_notification(inner: Core, fan: Fed) -> None:
@@ -98,12 +98,12 @@ async def test_each_change_of_the_properties_of_a_category_is_one_notification(i
     expected = [f"1 {CHANGED.format('LIVE_UNPUBLISHED')}", f"2 {CHANGED.format('PRE_LIVE')}"]
     await together(inner, added(PROPERTY.int), added(107), added(108, NEWS))
     await fan.feed()
-    assert await told(inner.database) == [*expected, f"4 {CHANGED.format('LIVE_UNPUBLISHED')}"]
+    assert await notifications(inner.database) == [*expected, f"4 {CHANGED.format('LIVE_UNPUBLISHED')}"]
     await do(inner, AmendRecord(PROPERTY, CategoryProperty, {"value": "z"}))
     await fan.feed(writes_at_once=1)
     await do(inner, DeleteRecord(PROPERTY, CategoryProperty))
     await fan.feed()
-    assert (await told(inner.database))[3:] == [*expected, *expected]
+    assert (await notifications(inner.database))[3:] == [*expected, *expected]
 
 
 async def test_an_event_is_shown_as_of_the_change(inner: Core, fan: Fed) -> None:
@@ -124,5 +124,5 @@ async def test_only_the_next_events_are_notified(inner: Core, fan: Fed, monkeypa
     await do(inner, AmendRecord(HALL, Room, {"name": "Great hall"}))
     end = await inner.database.rows("SELECT max(position) FROM events")
     await fan.feed()
-    found = await rows(inner.database)
-    assert {UUID(row[2]).int for row in found if (row[0], row[1]) == (ALL, end[0][0])} == {1, 2, 11, 12}
+    result = await rows(inner.database)
+    assert {UUID(row[2]).int for row in result if (row[0], row[1]) == (ALL, end[0][0])} == {1, 2, 11, 12}

@@ -1,4 +1,4 @@
-"""The start of the fan-out of notifications: what it reads does not grow with the callbacks and the events of webhooks."""
+"""The start of the fan-out of notifications: its reads do not grow with the callbacks and the events of webhooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.workers.webhooks.feeding import ALL, ONE, amend, delete, fed, rows, w
 
 FIRST, OTHER = UUID(int=1), UUID(int=103)
 CALLBACKS = 4_000
-"""What is counted is what leaves the database. `test_many_callbacks` is beside many more."""
+"""The number of callbacks. The test counts the data that leave the database; `test_many_callbacks` has many more."""
 
 
 async def test_thousands_of_callbacks_cost_a_start_nothing(inner: Core, database_url: str) -> None:

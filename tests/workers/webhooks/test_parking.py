@@ -1,4 +1,4 @@
-"""An Event whose record cannot be read, beneath a running consumer: what belongs to the Event does not pass it."""
+"""An Event with an unreadable record, with a running consumer: records that belong to the Event do not overtake it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.projections.feeding import as_superuser, do, event, record
 from tests.projections.log.helpers import rows as read_rows
 from tests.projections.log.helpers import until
 from tests.workers.consumed import consumed
-from tests.workers.webhooks.feeding import ALL, fed, told, webhook
+from tests.workers.webhooks.feeding import ALL, fed, notifications, webhook
 
 _PARKED = "SELECT position FROM parked_records ORDER BY position"
 
@@ -42,13 +42,13 @@ async def test_a_chapter_point_waits_for_the_unreadable_record_of_its_event(inne
     async with consuming(inner):
         await until(lambda: read_rows(database_url, _PARKED) == [(unreadable,), (chapter_point,)])
         await until(lambda: len(read_rows(database_url, "SELECT FROM pending_deliveries")) == 2)
-        assert [line.split()[:2] for line in await told(inner.database)] == [["1", "Added"], ["2", "Added"]]
+        assert [line.split()[:2] for line in await notifications(inner.database)] == [["1", "Added"], ["2", "Added"]]
         await ParkedRecords(inner.database).request_replay("webhooks")
         await until(lambda: read_rows(database_url, "SELECT min(attempts) FROM parked_records") == [(2,)])
     as_superuser(database_url, f"UPDATE events SET state = convert_to('{state}', 'UTF8') WHERE position = {unreadable}")
     await ParkedRecords(inner.database).request_replay("webhooks")
     async with consuming(inner):
         await until(lambda: not read_rows(database_url, _PARKED))
-    found = await inner.database.rows("SELECT position, ordering_key FROM pending_deliveries ORDER BY position")
-    assert found[1:3] == [(unreadable, str(UUID(int=1))), (chapter_point, str(UUID(int=1)))]
-    assert len(found) == 4
+    rows = await inner.database.rows("SELECT position, ordering_key FROM pending_deliveries ORDER BY position")
+    assert rows[1:3] == [(unreadable, str(UUID(int=1))), (chapter_point, str(UUID(int=1)))]
+    assert len(rows) == 4

@@ -1,4 +1,4 @@
-"""Flags of every domain event of an Event. A new event without a case here fails the first test."""
+"""The flags of every domain event of an Event. A new event without a case here fails the first test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caption data of pictures: found in every form that a picture has, and by whatever bytes nothing breaks."""
+"""Caption data of pictures: found in every form that a picture has, and robust against any bytes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def message(triples: Sequence[Triple]) -> bytes:
 
 
 def sei(triples: Sequence[Triple]) -> bytes:
-    """The payload of a NAL unit, after another message of 300 bytes, with bytes that prevent start codes."""
-    said = b"\xb5\x00\x31" + message(triples)
-    plain = b"\x05\xff\x2d" + bytes(300) + bytes((4, len(said))) + said + b"\x80"
+    """Return the payload of a NAL unit, after another message of 300 bytes, with bytes that prevent start codes."""
+    text = b"\xb5\x00\x31" + message(triples)
+    plain = b"\x05\xff\x2d" + bytes(300) + bytes((4, len(text))) + text + b"\x80"
     safe = bytearray()
     for byte in plain:
         if safe[-2:] == b"\x00\x00" and byte <= 3:
@@ -156,12 +156,12 @@ def test_no_bytes_break_it(data: bytes, codec: str, size: int) -> None:
 def test_no_triples_break_it(triples: list[Triple]) -> None:
     finder = CaptionFinder()
     finder.take(triples)
-    found = finder.services()
-    assert set(found.channels) <= {"CC1", "CC2", "CC3", "CC4"}
+    result = finder.services()
+    assert set(result.channels) <= {"CC1", "CC2", "CC3", "CC4"}
 
 
 def test_work_is_bounded_by_the_length() -> None:
-    """Each of these is a megabyte that could cost the square of its length, or millions of triples."""
+    """Each input is a megabyte that could cost the square of its length, or millions of triples."""
     unit = b"\x06\x04\x10\xb5\x00\x31GA94\x03\xc1\xff\xfc\x80\x80\xff\x80"
     many = b"".join(START[1:] + unit for _ in range(50_000))
     assert len(caption_data(many, "h264", length_size=0)) == 1_024

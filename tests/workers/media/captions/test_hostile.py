@@ -1,4 +1,4 @@
-"""Hostile captions: each ends with a sentence, or in clean cues; never with a traceback, and within bounds of time and memory."""
+"""Hostile captions end with a sentence or in clean cues, never with a traceback, and within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from workers.media.captions.faults import UnreadableCaptions
 from workers.media.captions.reading import read
 
 _SECONDS: Final = 60
-"""Of processor time. A busy machine takes longer, and the worst of them takes some seconds on an idle one."""
+"""Seconds of processor time. A busy machine takes longer, and the worst input takes some seconds on an idle one."""
 _BYTES: Final = 1536 * 1024 * 1024
-"""Of memory."""
+"""Bytes of memory."""
 _TAG: Final = regex(r"</?(?:i|b|u|ruby|rt)>|<v [^<>\n]+>|</v>")
 _TIMES: Final = regex(r"[0-9]{2,}:[0-9]{2}:[0-9]{2}\.[0-9]{3} --> [0-9]{2,}:[0-9]{2}:[0-9]{2}\.[0-9]{3}[^<>\n]*")
 _HEAD: Final = "1\n00:00:01,000 --> 00:00:02,000\n"
@@ -131,7 +131,7 @@ def test_it_ends_with_a_sentence_or_in_clean_cues(name: str) -> None:
 
 
 def _check(text: str) -> None:
-    """It is WebVTT with nothing but cues, whose tags are those that are allowed."""
+    """Check that the text is WebVTT with nothing but cues, whose tags are those that are allowed."""
     head, *blocks = text.rstrip("\n").split("\n\n")
     assert head == "WEBVTT"
     for block in blocks:
@@ -143,4 +143,4 @@ def _check(text: str) -> None:
         assert "<" not in shown
         assert ">" not in shown
         assert "alert(1)" not in shown
-        assert all(one >= " " or one in "\n\t" for one in shown)
+        assert all(entry >= " " or entry in "\n\t" for entry in shown)

@@ -1,4 +1,4 @@
-"""Cues are cut, gathered from samples of MP4, and found again in a master playlist."""
+"""Cues are cut, collected from samples of MP4, and found again in a master playlist."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def test_tracks_are_found_again_where_they_were_put() -> None:
         TextTrack(name="English", language="en-GB", kind=kind, stem=f"en-{kind.value}", folder="subtitles") for kind in CaptionKind
     ]
     listed = listed_tracks(in_playlist(MASTER, tracks, folder="subtitles"))
-    assert [(one.language, one.kind, one.file) for one in listed] == [(one.language, one.kind, one.file) for one in tracks]
+    assert [(entry.language, entry.kind, entry.file) for entry in listed] == [
+        (track.language, track.kind, track.file) for track in tracks
+    ]
 
 
 @pytest.mark.parametrize(

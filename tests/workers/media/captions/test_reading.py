@@ -52,15 +52,15 @@ def test_unicode_in_other_encodings(encoding: str) -> None:
 
 
 def test_latin_1_is_told() -> None:
-    found = read("1\n00:00:01,000 --> 00:00:02,000\nGrüß Gott\n".encode("latin-1"))
-    assert (found.cues[0].text, found.remarks) == (
+    parsed = read("1\n00:00:01,000 --> 00:00:02,000\nGrüß Gott\n".encode("latin-1"))
+    assert (parsed.cues[0].text, parsed.remarks) == (
         "Grüß Gott",
         ["The captions are not in UTF-8; they were read as Windows-1252."],
     )
 
 
 def test_cues_of_the_same_time_stay_in_the_order_of_the_file() -> None:
-    """Players put them on the screen in this order: who asks stands above who answers."""
+    """Players show them in this order: a question is above its answer."""
     later = "1\n00:00:03,000 --> 00:00:04,000\nlast\n\n"
     srt = f"{later}2\n00:00:01,000 --> 00:00:02,000\n- Zoe?\n\n3\n00:00:01,000 --> 00:00:01,500\n- Adam!\n"
     assert [cue.text for cue in read(srt.encode()).cues] == ["- Zoe?", "- Adam!", "last"]
@@ -95,12 +95,12 @@ def test_an_arrow_in_a_text_is_no_cue() -> None:
 
 
 def test_webvtt_keeps_positions_and_voices_and_loses_style_sheets() -> None:
-    found = read(
+    parsed = read(
         b"WEBVTT\n\nSTYLE\n::cue{color:red}\n\nREGION\nid:a\n\nNOTE x\n\nid1\n00:01.000 --> 00:02.000 region:a line:10%,end "
         b"align:start evil:1\n<v Bob>Hi <c.red>red</c></v> <00:01.500><b><u>x\n"
     )
-    assert found.cues == [Cue(1000, 2000, "<v Bob>Hi red</v> <b><u>x</u></b>", "line:10%,end align:start")]
-    assert found.remarks == ["Style sheets and regions of the captions are left out."]
+    assert parsed.cues == [Cue(1000, 2000, "<v Bob>Hi red</v> <b><u>x</u></b>", "line:10%,end align:start")]
+    assert parsed.remarks == ["Style sheets and regions of the captions are left out."]
 
 
 def test_ttml_with_prefixes_nested_times_regions_and_timed_spans() -> None:
@@ -119,7 +119,7 @@ def test_scc_keeps_italics_and_rows() -> None:
 
 
 def test_round_trip_through_vtt_and_ttml_keeps_times_and_text() -> None:
-    """SRT to WebVTT by us, to TTML by ttconv, and back by us."""
+    """SRT is converted to WebVTT by the product, to TTML by ttconv, and back by the product."""
     first = read(SRT.encode())
     written = webvtt.whole(first.cues)
     document = vtt_reader.to_model(StringIO(written))

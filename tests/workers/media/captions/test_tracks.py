@@ -1,4 +1,4 @@
-"""Text tracks come into the packages of a film, and out of them again, without a change of anything else."""
+"""Text tracks are added to the packages of a film, and removed again, without a change of anything else."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ def _media(master: str) -> list[dict[str, str]]:
 
 def test_a_master_playlist_names_them_by_language_role_and_characteristics() -> None:
     made = in_playlist(MASTER, TRACKS)
-    assert [(one["URI"], one["LANGUAGE"], one["NAME"], one.get("FORCED"), one["AUTOSELECT"]) for one in _media(made)] == [
+    assert [
+        (entry["URI"], entry["LANGUAGE"], entry["NAME"], entry.get("FORCED"), entry["AUTOSELECT"]) for entry in _media(made)
+    ] == [
         ("../captions/a.m3u8", "de", "Deutsch 'SDH'", None, "YES"),
         ("../captions/b.m3u8", "en-GB", "English", None, "YES"),
         ("../captions/c.m3u8", "en-GB", "English (forced)", "YES", "YES"),
         ("../captions/d%20e.m3u8", "ja", "\u65e5\u672c\u8a9e", None, "YES"),
     ]
-    assert [one.get("CHARACTERISTICS", "") for one in _media(made)] == [
+    assert [entry.get("CHARACTERISTICS", "") for entry in _media(made)] == [
         "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound",
         "",
         "",
@@ -62,7 +64,7 @@ def test_a_master_playlist_names_them_by_language_role_and_characteristics() -> 
 def test_texts_are_added_replaced_and_taken_away_and_nothing_else_changes() -> None:
     added = in_playlist(MASTER, TRACKS)
     assert in_playlist(added, TRACKS) == added
-    assert [one["LANGUAGE"] for one in _media(in_playlist(added, TRACKS[1:2]))] == ["en-GB"]
+    assert [entry["LANGUAGE"] for entry in _media(in_playlist(added, TRACKS[1:2]))] == ["en-GB"]
     assert in_playlist(added, []) == MASTER
     manifest = in_manifest(MANIFEST, TRACKS)
     assert in_manifest(manifest, TRACKS) == manifest
@@ -71,7 +73,7 @@ def test_texts_are_added_replaced_and_taken_away_and_nothing_else_changes() -> N
 
 def test_tracks_of_another_folder_stay() -> None:
     both = in_playlist(in_playlist(MASTER, OTHER, folder="subtitles"), TRACKS)
-    assert [(one["URI"], one["NAME"]) for one in _media(both)][:2] == [
+    assert [(entry["URI"], entry["NAME"]) for entry in _media(both)][:2] == [
         ("../subtitles/s1.m3u8", "English"),
         ("../captions/a.m3u8", "Deutsch 'SDH'"),
     ]
@@ -86,19 +88,19 @@ def test_a_manifest_names_them_by_language_and_role() -> None:
     texts = mpd.findall(".//{*}AdaptationSet[@contentType='text']")
     assert [
         (
-            one.get("lang"),
-            one.get("mimeType"),
-            [(role.tag.rpartition("}")[2], role.get("value")) for role in one if role.get("schemeIdUri")],
-            one.findtext("{*}Representation/{*}BaseURL"),
+            text.get("lang"),
+            text.get("mimeType"),
+            [(role.tag.rpartition("}")[2], role.get("value")) for role in text if role.get("schemeIdUri")],
+            text.findtext("{*}Representation/{*}BaseURL"),
         )
-        for one in texts
+        for text in texts
     ] == [
         ("de", "text/vtt", [("Accessibility", "2"), ("Role", "caption")], "../captions/a.vtt"),
         ("en-GB", "text/vtt", [("Role", "subtitle")], "../captions/b.vtt"),
         ("en-GB", "text/vtt", [("Role", "forced-subtitle")], "../captions/c.vtt"),
         ("ja", "text/vtt", [("Accessibility", "1"), ("Role", "description")], "../captions/d%20e.vtt"),
     ]
-    identities = [one.get("id") for one in mpd.iter("{*}Representation")]
+    identities = [entry.get("id") for entry in mpd.iter("{*}Representation")]
     assert len(set(identities)) == len(identities)
 
 
@@ -115,7 +117,7 @@ def test_a_manifest_names_them_by_language_and_role() -> None:
 )
 def test_a_name_is_one_line_and_keeps_its_spelling(name: str, shown: str) -> None:
     track = TextTrack(name=name, language="de", kind=CaptionKind.CAPTIONS, stem="a")
-    assert [one["NAME"] for one in _media(in_playlist(MASTER, [track]))] == [shown]
+    assert [entry["NAME"] for entry in _media(in_playlist(MASTER, [track]))] == [shown]
     assert etree.fromstring(in_manifest(MANIFEST, [track])).findtext(".//{*}Label") == shown
 
 
