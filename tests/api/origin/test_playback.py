@@ -34,7 +34,7 @@ async def studio(tmp_path: Path, clock: HandClock) -> Studio:
     """A stream of 200 seconds whose live window is the last 60."""
     studio = Studio(tmp_path / "origin", clock)
     track = Track(studio, "v0")
-    await studio.put("master.m3u8", told("v0"))
+    await studio.put("master.m3u8", master_playlist("v0"))
     for _ in range(200):
         await track.send(window=60)
         clock.forward(seconds=1)
