@@ -38,7 +38,7 @@ class Redactions(BackgroundTask):
         if await self._redactor.unfinished():
             connection = await self._database.connect("redactions")
             try:
-                if await _locked(connection):
+                if await _try_lock(connection):
                     await self._carry_out()
             finally:
                 await connection.close()
@@ -66,6 +66,6 @@ class Redactions(BackgroundTask):
         await asyncio.sleep(self._pause)
 
 
-async def _locked(connection: AsyncConnection[TupleRow]) -> bool:
+async def _try_lock(connection: AsyncConnection[TupleRow]) -> bool:
     row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
     return bool(row and row[0])

@@ -100,7 +100,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         publication = (await self._streams.as_of({record.stream}, record.position)).get(record.stream)
         if not isinstance(publication, Publication):
             return ()
-        return [*_noticed(record, publication.text.callbacks, body=notice_of(self._read(record), publication))]
+        return [*_make_notices(record, publication.text.callbacks, body=notice_of(self._read(record), publication))]
 
     async def _notices(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[_Notice]:
         read = [record for record in records if record.stream not in memory.without_callbacks]
@@ -123,14 +123,14 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         event, size = self._read(record), memory_of(record.state)
         if record.kind != Job.KIND:
             info = memory.provisions.fold(event, size=size)
-            yield from _noticed(record, info.callbacks, body=provision_payload(event, info))
+            yield from _make_notices(record, info.callbacks, body=provision_payload(event, info))
             return
         job = memory.jobs.fold(event, size=size)
         if not job.submission.callbacks:
             memory.jobs.forget(record.key)
             memory.without_callbacks[record.stream] = record.stream
             return
-        yield from _noticed(record, job.submission.callbacks, body=payload(event, job))
+        yield from _make_notices(record, job.submission.callbacks, body=payload(event, job))
 
     async def _new_deliveries(self, notices: Sequence[_Notice]) -> list[NewDelivery]:
         """Return deliveries for existing callbacks. For a disabled one they are inserted as failed, so that they can be
@@ -153,6 +153,6 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         ]
 
 
-def _noticed(record: LoggedEvent, callbacks: Sequence[NamedCallback], *, body: dict[str, Any] | None) -> Iterator[_Notice]:
+def _make_notices(record: LoggedEvent, callbacks: Sequence[NamedCallback], *, body: dict[str, Any] | None) -> Iterator[_Notice]:
     if body is not None and callbacks:
         yield _Notice(record, callbacks, to_json(body, inf_nan_mode="null").decode())

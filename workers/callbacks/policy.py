@@ -83,7 +83,7 @@ def _of_job(event: DomainEvent, job: Job) -> _Notice | None:
         case events.Broken(rerun_as=again):
             return _Notice("broken", "" if again is None else f"it is repeated as job {again}")
         case events.Completed(failed=failed, reason=reason):
-            return _ended("failed" if failed else "completed", reason, job.tasks.values())
+            return _end_notice("failed" if failed else "completed", reason, job.tasks.values())
     return None
 
 
@@ -102,7 +102,7 @@ def _of_task(event: DomainEvent, job: Job) -> _Notice | None:
     return None
 
 
-def _ended(status: str, reason: str, tasks: Iterable[Task]) -> _Notice:
+def _end_notice(status: str, reason: str, tasks: Iterable[Task]) -> _Notice:
     """Return the notice of an ended job with the files of all completed tasks. A failed job has them too: they are published."""
     results = [(task.plan.name, task.result) for task in tasks if task.result is not None and task.state is TaskState.COMPLETED]
     files = tuple(name for _, result in results for name in result.files)

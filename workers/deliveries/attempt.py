@@ -134,7 +134,7 @@ def result_of(reply: Reply, now: datetime) -> AttemptResult:
         now,
         reply.seconds,
         status=status,
-        error=None if delivered else f"The answer was {_named(status)}.",
+        error=None if delivered else f"The answer was {_format_status(status)}.",
         address=reply.address,
         response=without_tokens(reply.body.decode(errors="replace")[:HEAD_CHARACTERS]).replace("\0", "\ufffd")
         if reply.body
@@ -155,7 +155,7 @@ def _describe(span: Span, row: PendingDelivery, config: EndpointConfig) -> None:
         span.note("http.request.resend_count", row.attempts)
 
 
-def _named(status: int) -> str:
+def _format_status(status: int) -> str:
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

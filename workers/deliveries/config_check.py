@@ -31,7 +31,7 @@ class ConfigCheck:
         self._configs = configs
         self._time = time
 
-    async def configured(self, endpoint: Endpoint, row: PendingDelivery) -> EndpointConfig | Event | None:
+    async def current_config(self, endpoint: Endpoint, row: PendingDelivery) -> EndpointConfig | Event | None:
         """Update the configuration of the endpoint. Return it with the address of the row; None if that address is no longer
         stored, or an event that says why nothing can be sent to the endpoint."""
         try:

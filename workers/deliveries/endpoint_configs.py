@@ -58,10 +58,10 @@ class EndpointConfigs:
     async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
         """Return the configurations of the webhooks that exist and whose secrets can be decrypted."""
         rows = await self._records.linked((kind, str(webhook)) for kind in (Webhook.KIND, Callback.KIND) for webhook in webhooks)
-        configs = await asyncio.gather(*map(self._decrypted, rows.values()))
+        configs = await asyncio.gather(*map(self._decrypt, rows.values()))
         return {UUID(row.id): config for row, config in zip(rows.values(), configs, strict=True) if config is not None}
 
-    async def _decrypted(self, row: RecordRow) -> EndpointConfig | None:
+    async def _decrypt(self, row: RecordRow) -> EndpointConfig | None:
         try:
             return await self._config(row)
         except DecryptionFailed:

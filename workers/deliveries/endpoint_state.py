@@ -128,11 +128,11 @@ def next_state(state: EndpointState, event: Event, *, now: float) -> Transition:
         return state, Action.NONE
     match event:
         case Delivered():
-            return _delivered(state)
+            return _on_delivered(state)
         case Failed(at=at, gone=gone, pause=pause):
-            return _failed(state, at, gone=gone, pause=pause, now=now)
+            return _on_failed(state, at, gone=gone, pause=pause, now=now)
         case Unsendable(seconds=seconds):
-            return _paused(state, seconds, now=now)
+            return _pause(state, seconds, now=now)
         case Configured(failing_since=since):
             return replace(state, failing_since=since), Action.NONE
         case Withdrawn(error=error):
@@ -141,7 +141,7 @@ def next_state(state: EndpointState, event: Event, *, now: float) -> Transition:
             return _time_came(state, now)
 
 
-def _delivered(state: EndpointState) -> Transition:
+def _on_delivered(state: EndpointState) -> Transition:
     health = Action.NONE if state.failing_since is None else Action.WRITE_HEALTH
     healthy = replace(state, failures=0, failing_since=None)
     if state.phase in (Phase.RESTING, Phase.PROBING):
@@ -149,7 +149,7 @@ def _delivered(state: EndpointState) -> Transition:
     return healthy, health
 
 
-def _failed(state: EndpointState, at: datetime, *, gone: bool, pause: float, now: float) -> Transition:
+def _on_failed(state: EndpointState, at: datetime, *, gone: bool, pause: float, now: float) -> Transition:
     since = state.failing_since or at
     actions = Action.NONE if since is state.failing_since else Action.WRITE_HEALTH
     failed = replace(state, failures=state.failures + 1, failing_since=since)
@@ -158,7 +158,7 @@ def _failed(state: EndpointState, at: datetime, *, gone: bool, pause: float, now
     if at - since >= LONGEST_FAILURE:
         return _closing(failed, f"nothing but failures for {LONGEST_FAILURE.days} days", actions=actions)
     if pause > 0:
-        failed, paused = _paused(failed, pause, now=now)
+        failed, paused = _pause(failed, pause, now=now)
         actions |= paused
     opens = failed.failures == FAILURES or (state.phase is Phase.PROBING)
     if opens:
@@ -167,7 +167,7 @@ def _failed(state: EndpointState, at: datetime, *, gone: bool, pause: float, now
     return failed, actions
 
 
-def _paused(state: EndpointState, seconds: float, *, now: float) -> Transition:
+def _pause(state: EndpointState, seconds: float, *, now: float) -> Transition:
     paused = replace(state, phase=Phase.PAUSED, until=max(state.until, now + seconds))
     return paused, Action.READ_AGAIN if seconds > LONG else Action.NONE
 

@@ -231,7 +231,7 @@ class Sender(LeasedWorker):
     async def _attempt(self, attempt: ScheduledAttempt) -> None:
         """Make one attempt, with the webhook as it is when the attempt starts."""
         endpoint = attempt.endpoint
-        config = await self._check.configured(endpoint, attempt.row)
+        config = await self._check.current_config(endpoint, attempt.row)
         if isinstance(config, Event) or not self._scheduler.owns(endpoint, monotonic()):
             self._scheduler.not_sent(attempt, config if isinstance(config, Event) else TimeCame(), now=monotonic())
             return

@@ -151,7 +151,7 @@ class TaskWorker(LeasedWorker):
         await asyncio.sleep(REST)  # changes meanwhile are read together
         await self._waker.sleep(self._pause())
 
-    async def _assigned(self, assignment: Assignment) -> None:
+    async def _apply_assignment(self, assignment: Assignment) -> None:
         if assignment.leases.keys() != self._assignment.leases.keys():
             self._ready.own(assignment.leases.keys())
             self._ready.put(await self._queue.first(assignment.leases.keys()), now=time.monotonic())

@@ -151,7 +151,7 @@ class Consumer(LeasedWorker, Generic[E]):
         elif time.monotonic() - self._saved >= _LAZILY:
             await self._checkpoint()
 
-    async def _assigned(self, assignment: Assignment) -> None:
+    async def _apply_assignment(self, assignment: Assignment) -> None:
         """Adopt the new assignment. Its added and removed shards are handled before anything else is read."""
         old_leases, new_leases = self._assignment.leases, assignment.leases
         gone_back = [
@@ -206,7 +206,7 @@ class Consumer(LeasedWorker, Generic[E]):
                 errors = [_description(fault)] * len(records) + [_BEHIND] * len(behind)
                 await park(connection, self.name, records=[*records, *behind], errors=errors)
                 await self._leases.advance(connection, self._assignment.leases, through=through)
-            self._moved(through)
+            self._advance_to(through)
             self._behind.update(record.stream for record in records)
             await self._handler.begin(through)
 
@@ -222,7 +222,7 @@ class Consumer(LeasedWorker, Generic[E]):
             if behind:
                 await park(connection, self.name, records=behind, errors=[_BEHIND] * len(behind))
             await self._leases.advance(connection, self._assignment.leases, through=through)
-        self._moved(through)
+        self._advance_to(through)
         if effects is not None:
             self._handler.wrote(effects)
             if self._tracer.on:
@@ -293,9 +293,9 @@ class Consumer(LeasedWorker, Generic[E]):
             through = min(self._positions.values())
             async with self._transaction() as connection:
                 await self._leases.advance(connection, self._assignment.leases, through=through)
-            self._moved(through)
+            self._advance_to(through)
 
-    def _moved(self, through: int) -> None:
+    def _advance_to(self, through: int) -> None:
         self._positions = self._past(through)
         saved = {shard: ShardLease(lease.epoch, max(lease.position, through)) for shard, lease in self._assignment.leases.items()}
         self._assignment = Assignment(saved, until=self._assignment.until)

@@ -96,7 +96,7 @@ def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
                 for forked in running.values() if groups else ():
                     forked.kill_group()
                 return None
-            started = _started(text, descriptors, complete=not flags & socket.MSG_CTRUNC, dies=not groups)
+            started = _carry_out(text, descriptors, complete=not flags & socket.MSG_CTRUNC, dies=not groups)
             if isinstance(started, Start):
                 for forked in running.values():
                     forked.close()
@@ -107,7 +107,7 @@ def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
                 poll.register(started.watched, select.POLLIN)
 
 
-def _started(text: bytes, descriptors: list[int], *, complete: bool, dies: bool) -> _Child | Start | None:
+def _carry_out(text: bytes, descriptors: list[int], *, complete: bool, dies: bool) -> _Child | Start | None:
     """Carry out an order. Return a `Start` in the new process, and None if there is no new process: then the status is the number
     of the error. `complete`: this process had enough descriptors to receive those of the order."""
     if not descriptors:
@@ -120,7 +120,7 @@ def _started(text: bytes, descriptors: list[int], *, complete: bool, dies: bool)
         if pid == 0:
             status.close()
             return Start(json.loads(text), received)
-        forked = _Child(pid, _watched(pid), status)
+        forked = _Child(pid, _open_pidfd(pid), status)
         forked.send_pid()
     except OSError as error:
         with suppress(OSError), status:
@@ -143,7 +143,7 @@ def _fork(*, dies: bool) -> int:
     return pid
 
 
-def _watched(pid: int) -> int:
+def _open_pidfd(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
     except OSError:

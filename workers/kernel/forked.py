@@ -99,7 +99,7 @@ class ForkServer:
             async with asyncio.timeout(_STARTING):
                 await _readable(status.fileno())
             answer, watched, flags, _ = socket.recv_fds(status, _SIZE, 1, socket.MSG_CMSG_CLOEXEC)
-            if not answer and _closed(orders):
+            if not answer and _is_closed(orders):
                 raise ConnectionError("the fork server ended")
             if not watched:
                 short = not answer or flags & socket.MSG_CTRUNC  # there is no free descriptor in the server or here
@@ -113,7 +113,7 @@ class ForkServer:
     async def _running(self) -> socket.socket:
         """Return the socket for orders of a fork server that is alive."""
         async with self._starting:
-            if self._orders is None or _closed(self._orders):
+            if self._orders is None or _is_closed(self._orders):
                 await self._end()
                 self._orders = await self._start()
             return self._orders
@@ -148,7 +148,7 @@ class ForkServer:
             self._process = None
 
 
-def _closed(sock: socket.socket) -> bool:
+def _is_closed(sock: socket.socket) -> bool:
     try:
         return not sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:

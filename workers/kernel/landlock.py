@@ -77,13 +77,13 @@ def restrict(
     handled = _FIRST | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
     ruleset = _Ruleset(handled, _TCP if abi >= 4 and not network else 0, _SCOPES if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    rules = _checked(_call(_CREATE_RULESET, ctypes.byref(ruleset), size, 0))
+    rules = _check_result(_call(_CREATE_RULESET, ctypes.byref(ruleset), size, 0))
     try:
         for paths, rights in ((run, _RUN), (read, _LOOK), (write, _CHANGE)):
             for path in paths:
                 for place, allowed in visible(path, hidden, rights=rights):
                     _allow(rules, place, allowed & handled)
-        _checked(_call(_RESTRICT_SELF, rules, 0))
+        _check_result(_call(_RESTRICT_SELF, rules, 0))
     finally:
         os.close(rules)
     return True
@@ -124,7 +124,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
         allowed = rights if stat.S_ISDIR(os.fstat(place).st_mode) else rights & _FILES
         if allowed:
             beneath = _Beneath(allowed, place)
-            _checked(_call(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(beneath), 0))
+            _check_result(_call(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(beneath), 0))
     finally:
         os.close(place)
 
@@ -138,7 +138,7 @@ def _call(number: int, *arguments: object) -> int:
     return result if result >= 0 else -ctypes.get_errno()
 
 
-def _checked(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         raise OSError(-result, f"Landlock: {os.strerror(-result)}" if -result != errno.E2BIG else "Landlock: too many directories")
     return result

@@ -125,7 +125,7 @@ class LeasedWorker:
             await self._release(released)
         retained = {shard: lease for shard, lease in renewed.leases.items() if shard not in released}
         assignment = Assignment(retained, renewed.excess - released, renewed.until, renewed.alive)
-        await self._assigned(assignment)
+        await self._apply_assignment(assignment)
         self._assignment, self._renewed = assignment, now
         return True
 
@@ -148,5 +148,5 @@ class LeasedWorker:
     async def _release(self, shards: Collection[int]) -> None:
         await self._leases.release(shards)
 
-    async def _assigned(self, assignment: Assignment) -> None:
+    async def _apply_assignment(self, assignment: Assignment) -> None:
         """Begin the shards that are new in the assignment, and drop those that are no longer in it."""

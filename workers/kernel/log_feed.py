@@ -66,7 +66,7 @@ class LogFeed:
         if not self._more:
             self._rested = time.monotonic() + _PACE
         whole_writes = [record for record in records if record.position <= through]
-        return Batch(self._wanted(whole_writes, after, start=start), max(start, through))
+        return Batch(self._select_shards(whole_writes, after, start=start), max(start, through))
 
     async def close(self) -> None:
         pass
@@ -82,7 +82,7 @@ class LogFeed:
             size *= 2
         return head
 
-    def _wanted(self, records: Sequence[LoggedEvent], after: Mapping[int, int], *, start: int) -> Sequence[LoggedEvent]:
+    def _select_shards(self, records: Sequence[LoggedEvent], after: Mapping[int, int], *, start: int) -> Sequence[LoggedEvent]:
         if self._shards == 1:
             return records
         candidates = ((record, after.get(shard_of(record.key, self._shards))) for record in records)

@@ -1,4 +1,4 @@
-"""Entry points of other packages. One that cannot be loaded is skipped: the product starts, and other entry points are not
+"""Entry points of other packages. One that cannot be load_plugins is skipped: the product starts, and other entry points are not
 affected."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def plugins(group: str) -> Sequence[EntryPoint]:
     return sorted(entry_points(group=group), key=lambda plugin: (plugin.name, plugin.value))
 
 
-def loaded(group: str, *, taken: Sequence[str]) -> Mapping[str, Any]:
+def load_plugins(group: str, *, taken: Sequence[str]) -> Mapping[str, Any]:
     """Load the objects of the entry points, by name in lower case, except those with a name that is `taken`. If several have the
     same name, the first is used."""
     objects: dict[str, Any] = {}

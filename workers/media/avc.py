@@ -22,10 +22,10 @@ def configuration(sample: bytes | memoryview, before: bytes) -> bytes:
     if len(sequences) > _MOST or len(pictures) > 0xFF or max(map(len, sets)) > _LONGEST:
         return before
     begin = bytes((1, *sequences[0][1:4], 0xFF, 0xE0 | len(sequences)))
-    return b"".join((begin, *map(_counted, sequences), bytes((len(pictures),)), *map(_counted, pictures)))
+    return b"".join((begin, *map(_with_length, sequences), bytes((len(pictures),)), *map(_with_length, pictures)))
 
 
-def _counted(unit: bytes) -> bytes:
+def _with_length(unit: bytes) -> bytes:
     return len(unit).to_bytes(2) + unit
 
 

@@ -86,14 +86,14 @@ def fragment(moof: bytes, mdat: bytes, *, shift: int = 0, defaults: Defaults = N
     if others:
         raise Unreadable("a fragment has more than one track")
     usual = read_defaults(needed(traf, b"tfhd"), defaults)
-    time = _moved(needed(traf, b"tfdt"), shift)
+    time = _shift_time(needed(traf, b"tfdt"), shift)
     samples, begins = _samples(traf, usual, most=len(mdat))
     if begins < 0 or begins + sum(sample.size for sample in samples) > len(moof) + len(mdat):
         raise Unreadable("a fragment has less media than it claims")
     return Fragment(time, sum(sample.duration for sample in samples), bytes(data) + mdat, samples, begins)
 
 
-def _moved(tfdt: memoryview, shift: int) -> int:
+def _shift_time(tfdt: memoryview, shift: int) -> int:
     """Return the shifted time, which is also written back."""
     time = read_time(tfdt) + shift
     if shift:

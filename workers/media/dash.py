@@ -219,9 +219,9 @@ class _Reader:
             raise Unreadable("the MPD has a template without a name for segments")
         init = None
         if "initialization" in given:
-            init = Resource(joined(base, _filled(str(given["initialization"]), representation=representation, bandwidth=bandwidth)))
+            init = Resource(joined(base, _fill(str(given["initialization"]), representation=representation, bandwidth=bandwidth)))
         for number, time, at, lasts in self._times(period, layers):
-            name = _filled(str(given["media"]), representation=representation, bandwidth=bandwidth, number=number, time=time)
+            name = _fill(str(given["media"]), representation=representation, bandwidth=bandwidth, number=number, time=time)
             yield ListedSegment(round(period.start * 1000), Resource(joined(base, name)), begins + at, lasts, init)
 
     def _list(
@@ -378,7 +378,7 @@ def _byte_range(text: str | None) -> Part | None:
     return Part(int(match[1]), int(match[2]) - int(match[1]) + 1)
 
 
-def _filled(template: str, *, representation: str, bandwidth: str, number: int = 0, time: int = 0) -> str:
+def _fill(template: str, *, representation: str, bandwidth: str, number: int = 0, time: int = 0) -> str:
     values = {"RepresentationID": representation, "Bandwidth": bandwidth, "Number": str(number), "Time": str(time)}
 
     def fill(match: Match[str]) -> str:

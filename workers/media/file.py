@@ -203,10 +203,10 @@ class MediaFile:
         """The video tracks, without pictures that are attached to sound."""
         tracks = tuple(
             VideoTrack(
-                _whole(stream, "index"),
-                _whole(stream, "width"),
-                _whole(stream, "height"),
-                _whole(stream, "bit_rate"),
+                _integer(stream, "index"),
+                _integer(stream, "width"),
+                _integer(stream, "height"),
+                _integer(stream, "bit_rate"),
                 _language(stream),
             )
             for stream in self.streams
@@ -219,7 +219,8 @@ class MediaFile:
     @cached_property
     def audios(self) -> tuple[AudioTrack, ...]:
         return tuple(
-            AudioTrack(_whole(stream, "index"), _whole(stream, "bit_rate"), _language(stream)) for stream in self._streams("audio")
+            AudioTrack(_integer(stream, "index"), _integer(stream, "bit_rate"), _language(stream))
+            for stream in self._streams("audio")
         )
 
     def _streams(self, kind: str) -> list[dict[str, Any]]:
@@ -299,15 +300,15 @@ class MediaFile:
     def frame(self, at: float, *, what: str) -> Frame:
         """Return the frame that is shown at a time: the last one that begins up to then. A time past the end fails; `what` names
         the time."""
-        return self._shown(self._frames((at,)), at, what=what)
+        return self._frame_at(self._frames((at,)), at, what=what)
 
     def frames(self, first: float, last: float, *, what: tuple[str, str]) -> tuple[Frame, Frame]:
         """Return the frames at two times with one search. The later one is judged first."""
         frames = self._frames((first, last))
-        later = self._shown(frames, last, what=what[1])
-        return self._shown(frames, first, what=what[0]), later
+        later = self._frame_at(frames, last, what=what[1])
+        return self._frame_at(frames, first, what=what[0]), later
 
-    def _shown(self, frames: Sequence[_Times], at: float, *, what: str) -> Frame:
+    def _frame_at(self, frames: Sequence[_Times], at: float, *, what: str) -> Frame:
         shown = [index for index, (time, *_) in enumerate(frames) if time <= at + _HALF]
         if not shown:
             raise Unusable(f"{self.name} has no picture at {what}.")
@@ -374,7 +375,7 @@ class MediaFile:
         entries = "packet=pts_time,dts_time,duration_time,flags"
         show = ("-select_streams", str(self.video.index), "-show_entries", entries, "-of", "json")
         read = ("-read_intervals", ",".join(self._interval(begin, end) for begin, end in intervals))
-        packets = _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets"))
+        packets = _objects(_probe(self.programs, self.path, *show, *read, name=self.name).get("packets"))
         return [self._packet(packet, time) for packet in packets if (time := _number(packet.get("pts_time"))) is not None]
 
     def _packet(self, fields: dict[str, Any], time: float) -> Packet:
@@ -393,7 +394,7 @@ class MediaFile:
         for index in tracks:
             show = ("-select_streams", str(index), "-show_entries", "packet=pts_time,duration_time", "-of", "json")
             read = ("-read_intervals", f"{seconds(max(self.origin + near - _BEFORE_END, 0.0))}%")
-            for packet in _objects(_asked(self.programs, self.path, *show, *read, name=self.name).get("packets")):
+            for packet in _objects(_probe(self.programs, self.path, *show, *read, name=self.name).get("packets")):
                 time = _number(packet.get("pts_time"))
                 if time is not None:
                     last = max(last, time + (_number(packet.get("duration_time")) or 0.0) - self.origin)
@@ -415,7 +416,7 @@ def probe_at(
     """Probe a file. `name` replaces its path, which may not be shown. An unreadable file fails permanently, with the reason."""
     if not path.is_file():
         raise Unusable(f"There is no file {name}.")
-    return MediaFile(programs, path, name, _asked(programs, path, *show, "-of", "json", name=name), programme)
+    return MediaFile(programs, path, name, _probe(programs, path, *show, "-of", "json", name=name), programme)
 
 
 def jumps(file: MediaFile) -> list[tuple[float, float]]:
@@ -448,7 +449,7 @@ def seconds(time: float) -> str:
     return f"{time:.6f}"
 
 
-def _asked(programs: Programs, path: Path, *arguments: str, name: str) -> dict[str, Any]:
+def _probe(programs: Programs, path: Path, *arguments: str, name: str) -> dict[str, Any]:
     ended = programs.run("ffprobe", "-v", "error", *_LIMITS, *arguments, "-i", f"file:{path}", seconds=SECONDS)
     if b"whitelist" in ended.errors:
         raise Unusable(f"{name} is of a format that is not read.")
@@ -467,9 +468,9 @@ def programmes_of(probed: Mapping[str, Any]) -> tuple[Programme, ...]:
     """Return the programmes of a transport stream, in its order, from the output of ffprobe."""
     return tuple(
         Programme(
-            _whole(programme, "program_num"),
+            _integer(programme, "program_num"),
             str(_object(programme.get("tags")).get("service_name", "")),
-            frozenset(_whole(stream, "index") for stream in _objects(programme.get("streams"))),
+            frozenset(_integer(stream, "index") for stream in _objects(programme.get("streams"))),
         )
         for programme in _objects(probed.get("programs"))
     )
@@ -477,7 +478,7 @@ def programmes_of(probed: Mapping[str, Any]) -> tuple[Programme, ...]:
 
 def highest_programme(probed: Mapping[str, Any]) -> Programme | None:
     """Return the programme with the highest picture; None if there are no programmes."""
-    ranks = {_whole(stream, "index"): rank_of(stream) for stream in _objects(probed.get("streams")) if is_picture(stream)}
+    ranks = {_integer(stream, "index"): rank_of(stream) for stream in _objects(probed.get("streams")) if is_picture(stream)}
     return max(
         programmes_of(probed),
         key=lambda programme: max((ranks[index] for index in programme.tracks if index in ranks), default=(-1, -1)),
@@ -500,7 +501,7 @@ def is_picture(stream: Mapping[str, Any]) -> bool:
 
 def rank_of(stream: Mapping[str, Any]) -> tuple[int, int]:
     """Return the sort key of a picture: the highest is that with the most pixels, then the most bits."""
-    return _whole(stream, "width") * _whole(stream, "height"), _whole(stream, "bit_rate")
+    return _integer(stream, "width") * _integer(stream, "height"), _integer(stream, "bit_rate")
 
 
 def _language(stream: dict[str, Any]) -> str | None:
@@ -508,7 +509,7 @@ def _language(stream: dict[str, Any]) -> str | None:
     return language if isinstance(language, str) and language != "und" else None
 
 
-def _whole(stream: Mapping[str, Any], name: str) -> int:
+def _integer(stream: Mapping[str, Any], name: str) -> int:
     value = stream.get(name)
     return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isascii() and value.isdigit()) else 0
 

@@ -143,14 +143,14 @@ class FormedTracks:
 
     def options(self) -> tuple[str, ...]:
         """Return the options. ffmpeg decodes what this output encodes without compression: frames are passed on as they are."""
-        mapped = tuple(option for number, track in enumerate(self.tracks) for option in self._mapped(track, number))
+        mapped = tuple(option for number, track in enumerate(self.tracks) for option in self._map_options(track, number))
         again = tuple(option for number in range(len(self.tracks)) for option in ("-dec", f"0:{number}"))
         return (*mapped, "-f", "null", "-", *again) if mapped else ()
 
     def label(self, number: int) -> str:
         return f"dec:{number}"
 
-    def _mapped(self, track: Track, number: int) -> tuple[str, ...]:
+    def _map_options(self, track: Track, number: int) -> tuple[str, ...]:
         coded = (f"-c:{number}", "wrapped_avframe" if track.is_picture else "pcm_f32le")
         timing = (f"-fps_mode:{number}", "passthrough", f"-enc_time_base:{number}", "demux") if track.is_picture else ()
         form = "{t}" if track.is_picture else "{t} {samp}"

@@ -46,7 +46,7 @@ class FragmentStream:
             if self._remaining:
                 yield from self._passed_on()
                 continue
-            if not self._begins():
+            if not self._begin_box():
                 return
 
     @property
@@ -68,7 +68,7 @@ class FragmentStream:
             if not self._remaining:
                 yield from self._whole_box()
 
-    def _begins(self) -> bool:
+    def _begin_box(self) -> bool:
         """Start the next box. Return False if its head is not complete."""
         if not has_head(self._buffer):
             return False

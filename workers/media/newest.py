@@ -109,7 +109,8 @@ def _timeline_ends(period: etree._Element, start: float) -> list[float]:
     ends = ((line, _end(line)) for line in islice(period.iter("{*}SegmentTimeline"), _TIMELINES))
     return [
         start
-        + (end - whole(_given(line, "presentationTimeOffset"), default=0)) / (whole(_given(line, "timescale"), default=1) or 1)
+        + (end - whole(_attribute(line, "presentationTimeOffset"), default=0))
+        / (whole(_attribute(line, "timescale"), default=1) or 1)
         for line, end in ends
         if end is not None
     ]
@@ -130,7 +131,7 @@ def _end(line: etree._Element) -> int | None:
     return lasts or None
 
 
-def _given(line: etree._Element, name: str) -> str | None:
+def _attribute(line: etree._Element, name: str) -> str | None:
     """Return an attribute of the template or list that a timeline is in, or of one that it is inherited from."""
     parent = line.getparent()
     holder = parent

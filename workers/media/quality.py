@@ -195,11 +195,11 @@ def read_picture(folder: Path, *, colours: Colours) -> PictureMeasures | None:
     return PictureMeasures(
         frames=len(times),
         duration=round(end, 3),
-        black=_rounded_spans(black),
-        freeze=_rounded_spans(
+        black=_round_spans(black),
+        freeze=_round_spans(
             [still_span for still_span in still if not any(_covers(black_span, still_span) for black_span in black)]
         ),
-        missing=_rounded_spans(_gaps(times)),
+        missing=_round_spans(_gaps(times)),
         levels=None if not shares else round(sum(shares) / len(shares), 6),
         matrix=colours.matrix if colours.yuv else "rgb",
         primaries=colours.primaries,
@@ -214,8 +214,8 @@ def read_sound(folder: Path, track: int, *, end: float, language: str, channels:
     file = folder / sound_file(track)
     loud = read_meter(file)
     silent = _spans(file, "lavfi.silence_start", "lavfi.silence_end", end=end, least=_SILENT)
-    rounded = {name: _rounded(getattr(loud, name)) for name in Loudness.__slots__}
-    return SoundMeasures(track=track, language=language, channels=channels, silence=_rounded_spans(silent), **rounded)
+    rounded = {name: _round(getattr(loud, name)) for name in Loudness.__slots__}
+    return SoundMeasures(track=track, language=language, channels=channels, silence=_round_spans(silent), **rounded)
 
 
 def judge(
@@ -347,9 +347,9 @@ def _covers(black: Span, still: Span) -> bool:
     return common >= 0.9 * still.lasts
 
 
-def _rounded_spans(spans: Sequence[Span]) -> tuple[Span, ...]:
+def _round_spans(spans: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(Span(begin=round(max(span.begin, 0.0), 3), end=round(span.end, 3)) for span in spans)
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 2)

@@ -53,7 +53,7 @@ class Headers:
         """Yield the places where the headers of a track in a segment differ from those before. The first headers of a track are no
         change."""
         tables, begins = self._tables(data), None
-        for place, name, kind, body in self._begun(data):
+        for place, name, kind, body in self._find_starts(data):
             stamp = _stamp(body)
             begins = stamp if begins is None and name == "v" else begins
             headers = _headers(kind, body[9 + body[8] :])
@@ -65,7 +65,7 @@ class Headers:
                 late = 0.0 if stamp is None or begins is None else (stamp - begins + WRAP / 2) % WRAP - WRAP / 2
                 yield Sign(name, headers, late, place, tables + data[place:])
 
-    def _begun(self, data: bytes) -> Iterator[tuple[int, str, int, bytes]]:
+    def _find_starts(self, data: bytes) -> Iterator[tuple[int, str, int, bytes]]:
         """Yield the place of each picture and sound, its track, its type and its first bytes."""
         for match in _BEGINS.finditer(data[1::PACKET]):
             place = match.start() * PACKET
@@ -85,7 +85,7 @@ class Headers:
             if pid == 0 and not programmes:
                 programmes = packet
             elif programmes and pid == _map_pid(programmes):
-                self._tracks = dict(_listed(_payload(packet)))
+                self._tracks = dict(_list_tracks(_payload(packet)))
                 return programmes + packet
         return b""
 
@@ -122,7 +122,7 @@ def _map_pid(packet: bytes) -> int:
     return -1
 
 
-def _listed(payload: bytes) -> Iterator[tuple[int, tuple[str, int]]]:
+def _list_tracks(payload: bytes) -> Iterator[tuple[int, tuple[str, int]]]:
     """Yield the packet identifiers of the first picture and of all sounds of a programme."""
     table = payload[1 + payload[0] :] if payload else b""
     if len(table) < 12:

@@ -77,12 +77,12 @@ def read_playlist(body: bytes, path: str) -> IncomingPlaylist | MasterPlaylist:
     try:
         playlist = read(text_of(body), most=MOST_LISTED, newest=_NEWEST)
     except Unreadable as fault:
-        raise _refused(str(fault)) from None
+        raise _refusal(str(fault)) from None
     if playlist.master:
         return _master(playlist, path)
     if playlist.encrypted:
-        raise _refused("its segments are encrypted")
-    return IncomingPlaylist(playlist.ended, tuple(_listed(entry, path) for entry in playlist.entries))
+        raise _refusal("its segments are encrypted")
+    return IncomingPlaylist(playlist.ended, tuple(_read_segment(entry, path) for entry in playlist.entries))
 
 
 def _master(playlist: Playlist, path: str) -> MasterPlaylist:
@@ -104,20 +104,20 @@ def _master(playlist: Playlist, path: str) -> MasterPlaylist:
             height=variant.height if variant.width <= _LARGEST and variant.height <= _LARGEST else 0,
         )
     if len(made) > _MOST_RENDITIONS:
-        raise _refused("it lists too many renditions")
+        raise _refusal("it lists too many renditions")
     return MasterPlaylist(made)
 
 
-def _listed(entry: Entry, path: str) -> ListedSegment:
+def _read_segment(entry: Entry, path: str) -> ListedSegment:
     if not 0 < entry.lasts <= _LONGEST:
-        raise _refused(f"a segment has no duration between 0 and {_LONGEST:g} seconds")
+        raise _refusal(f"a segment has no duration between 0 and {_LONGEST:g} seconds")
     if len(entry.uri) > _LONGEST_NAME:
-        raise _refused("the name of a segment is too long")
+        raise _refusal("the name of a segment is too long")
     if entry.part is not None:
-        raise _refused("its segments are parts of files; send each as a file of its own")
+        raise _refusal("its segments are parts of files; send each as a separate file")
     init = None if entry.init is None else relative(path, entry.init.uri).path
     return ListedSegment(entry.sequence, relative(path, entry.uri).path, entry.lasts, init, entry.time, entry.breaks)
 
 
-def _refused(what: str) -> UploadRefused:
+def _refusal(what: str) -> UploadRefused:
     return UploadRefused(RefusalReason.MALFORMED, f"The playlist is not accepted: {what}.")

@@ -23,7 +23,7 @@ from workers.origin.limits import MOST_PLAYLIST, OriginLimits
 from workers.origin.names import Upload
 from workers.origin.publishing import Publishing
 from workers.origin.recordings import INCOMING, Points, Recording
-from workers.origin.refusals import RefusalReason, UploadRefused, replaced
+from workers.origin.refusals import RefusalReason, UploadRefused, session_replaced
 from workers.origin.room import RecordingStorage
 from workers.origin.upload_body import UploadBody
 
@@ -208,7 +208,7 @@ class _Fence:
             await self._ingest.look(self._point, self._writer)
             self._looked = monotonic()
         if self._ingest.refused_now(self._point, self._writer):
-            raise replaced()
+            raise session_replaced()
 
 
 class _Draft:
@@ -239,7 +239,7 @@ def _draft(folder: Path) -> Iterator[_Draft]:
     try:
         draft = _Draft(folder)
     except FileNotFoundError:
-        raise replaced() from None
+        raise session_replaced() from None
     try:
         yield draft
     finally:

@@ -51,13 +51,13 @@ class Playback:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="playback")
 
     async def master(self, point: str, view: View) -> str | None:
-        return await self._of(point, view, partial(hls.master, query=view.query))
+        return await self._view(point, view, partial(hls.master, query=view.query))
 
     async def media(self, point: str, view: View, *, track: str) -> str | None:
-        return await self._of(point, view, partial(hls.media, name=track, up=view.up, query=view.query))
+        return await self._view(point, view, partial(hls.media, name=track, up=view.up, query=view.query))
 
     async def manifest(self, point: str, view: View) -> str | None:
-        return await self._of(point, view, partial(dash.manifest, up=view.up, query=view.query, now=self._clock()))
+        return await self._view(point, view, partial(dash.manifest, up=view.up, query=view.query, now=self._clock()))
 
     async def state(self, point: str) -> State | None:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._state, point)
@@ -65,13 +65,13 @@ class Playback:
     async def live_since(self, point: str) -> float:
         """Return the Unix time at which the first segment arrived that may be played live; earlier ones belong to the whole
         recording only. The value is up to a second old: it only grows."""
-        return await self._cached(self._since, point, self._live_since)
+        return await self._read_cached(self._since, point, self._live_since)
 
     async def revoked(self, point: str) -> float:
         """Return the Unix time until which tokens were revoked. The value is up to a second old."""
-        return await self._cached(self._revoked, point, self._revoked_until)
+        return await self._read_cached(self._revoked, point, self._revoked_until)
 
-    async def _cached(self, cache: _Times, point: str, read: Callable[[str], float]) -> float:
+    async def _read_cached(self, cache: _Times, point: str, read: Callable[[str], float]) -> float:
         value, until = cache.get(point, (inf, -inf))
         if until <= self._clock():
             value = await asyncio.get_running_loop().run_in_executor(self._threads, read, point)
@@ -89,10 +89,10 @@ class Playback:
         longest = max(track.longest for track in filled[-1].tracks.values())
         return filled[-1].written - (filled[-1].state.window or self._window) - max(_GRACE, LEAST_SEGMENTS * longest)
 
-    async def _of(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rendered, point, view, render)
+    async def _view(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._render, point, view, render)
 
-    def _rendered(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
+    def _render(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
         content = timeline(self._points.get(point).recordings(), window=self._window, archive=view.archive, now=self._clock())
         return None if content is None else render(content)
 

@@ -109,19 +109,19 @@ class Publishing:
             )
         waiting = _waiting_for(recording, upload)
         waiting.unlink(missing_ok=True)
-        arrived = [_arrived(recording.folder / INCOMING / Upload("segment", segment.path).digest) for segment in fresh]
+        arrived = [_arrival_time(recording.folder / INCOMING / Upload("segment", segment.path).digest) for segment in fresh]
         there = [segment for segment, came in zip(fresh, arrived, strict=True) if came is not None]
         waits = _is_waiting(arrived, patience=self._patience)
         if waits:
             there = there[: arrived.index(None)]
-        self._listed(recording, index, fresh, there=there, now=now)
+        self._publish_listed(recording, index, fresh, there=there, now=now)
         if fresh and (not there or there[-1] is not fresh[-1]):
             put_text(waiting, f"{upload.path}\n{text}")
         elif incoming.ended and not index.ended and index.segments:
             TrackWriter(index).end(True)
         return waits
 
-    def _listed(
+    def _publish_listed(
         self, recording: Recording, index: TrackIndex, fresh: Sequence[ListedSegment], *, there: Sequence[ListedSegment], now: float
     ) -> None:
         """Publish the listed segments that have arrived. A missing segment before one that has arrived becomes a gap."""
@@ -320,7 +320,7 @@ def _waiting_playlist(file: Path) -> tuple[Upload, IncomingPlaylist, str] | None
     return (Upload("playlist", path), incoming, text) if isinstance(incoming, IncomingPlaylist) else None
 
 
-def _arrived(file: Path) -> float | None:
+def _arrival_time(file: Path) -> float | None:
     """Return the Unix time at which the file arrived; None if it has not."""
     try:
         return file.stat().st_mtime

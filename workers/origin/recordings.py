@@ -22,7 +22,7 @@ from threading import Lock, RLock
 from typing import Any, Final
 
 from workers.origin.limits import LEAST_SEGMENTS
-from workers.origin.refusals import RefusalReason, UploadRefused, replaced
+from workers.origin.refusals import RefusalReason, UploadRefused, session_replaced
 from workers.origin.track_index import TrackIndex, TrackWriter
 
 INCOMING: Final = "incoming"
@@ -223,7 +223,7 @@ class Point:
         time at which the token of the writer was issued."""
         state = self.state() or PointState()
         if session < state.session:
-            raise replaced()
+            raise session_replaced()
         if issued <= state.revoked:
             raise UploadRefused(RefusalReason.FENCED, "This token was revoked.")
         return state

@@ -31,7 +31,7 @@ class UploadRefused(Exception):
         self.sentence = sentence
 
 
-def replaced() -> UploadRefused:
+def session_replaced() -> UploadRefused:
     """Return the refusal for a session that was replaced. The numbers of sessions come from the database, and the highest of each
     publishing point is stored with its recordings."""
     return UploadRefused(

@@ -56,7 +56,7 @@ class Timeline:
 def timeline(recordings: Sequence[Recording], *, window: float | None, archive: bool, now: float) -> Timeline | None:
     """Return the timeline; None if there is nothing to play. `window` is in seconds, and is used unless the encoder requested
     another one."""
-    filled = [recording for recording in recordings if recording.filled and (_complete(recording) or _waited(recording, now))]
+    filled = [recording for recording in recordings if recording.filled and (_complete(recording) or _has_waited(recording, now))]
     if not filled:
         return None
     last = filled[-1]
@@ -79,7 +79,7 @@ def _complete(recording: Recording) -> bool:
     return filled.keys() == recording.tracks.keys() and kinds >= _BOTH
 
 
-def _waited(recording: Recording, now: float) -> bool:
+def _has_waited(recording: Recording, now: float) -> bool:
     first = min(track.began for track in recording.tracks.values())
     longest = max(track.longest for track in recording.tracks.values())
     over = recording.state.ended is not None or all(track.ended for track in recording.tracks.values())
@@ -95,11 +95,11 @@ def _track(name: str, recordings: Sequence[Recording], since: float) -> Track | 
         segments = _since(index, since, least=LEAST_SEGMENTS if number == len(pairs) - 1 else 0)
         if segments and index.init is not None:
             state = recording.state
-            init = _described(index.init, state.described.get(name))
+            init = _apply_description(index.init, state.described.get(name))
             parts.append(Part(state.session, state.ordinal, state.epoch or 0.0, init, segments))
     recording, latest = pairs[-1]
     peak = max(index.peak for _, index in pairs)
-    init = _described(latest.init or TrackInit(), recording.state.described.get(name))
+    init = _apply_description(latest.init or TrackInit(), recording.state.described.get(name))
     longest = max(index.longest for _, index in pairs)
     return Track(name, init, parts, peak, longest, reduce(or_, (index.captions for _, index in pairs), NO_CAPTIONS))
 
@@ -108,7 +108,7 @@ def all_captions(tracks: Iterable[Track]) -> CaptionServices:
     return reduce(or_, (track.captions for track in tracks), NO_CAPTIONS)
 
 
-def _described(init: TrackInit, description: Mapping[str, Any] | None) -> TrackInit:
+def _apply_description(init: TrackInit, description: Mapping[str, Any] | None) -> TrackInit:
     """Complete the initialization data by the descriptions of the encoder's master playlist."""
     if description is None:
         return init

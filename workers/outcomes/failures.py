@@ -153,7 +153,7 @@ class FailureNotes:
         job = root.details.vod_job if isinstance(root, MediaEvent) else None
         if composed is not None:
             return _Failure(record.key, what, composed.reason)
-        return _Failure(record.key, what, "" if job is None else f"{_named(job)}: {job.reason or _BROKEN}")
+        return _Failure(record.key, what, "" if job is None else f"{_describe_job(job)}: {job.reason or _BROKEN}")
 
     async def _root(self, record: LoggedEvent) -> Any:
         return (await self._streams.as_of({record.stream}, record.position)).get(record.stream)
@@ -168,11 +168,13 @@ def _of_job(record: LoggedEvent, job: VodJob, same_write: Sequence[DomainEvent])
     failed = job.ended is VodJobEnd.FAILED or (job.ended is VodJobEnd.BROKEN and job.workflow is not VodWorkflow.COMPOSE)
     reported = any(change.state in FAILED for change in _all(same_write, media_event.StateChanged))
     return (
-        _Failure(record.key, _named(job)[0].upper() + _named(job)[1:], job.reason or _BROKEN) if failed and not reported else None
+        _Failure(record.key, _describe_job(job)[0].upper() + _describe_job(job)[1:], job.reason or _BROKEN)
+        if failed and not reported
+        else None
     )
 
 
-def _named(job: VodJob) -> str:
+def _describe_job(job: VodJob) -> str:
     verb = "has failed" if job.ended is VodJobEnd.FAILED else "was broken off"
     return f"the job {job.number} ({job.workflow}) {verb}"
 

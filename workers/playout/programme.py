@@ -199,5 +199,5 @@ def _read(place: Mapping[str, Any]) -> tuple[Anchor | None, dict[str, float]]:
             return None, lengths
         return Anchor(Place(int(anchor["index"]), str(anchor["mark"])), float(anchor["at"]), over=bool(anchor["over"])), lengths
     except (AttributeError, KeyError, TypeError, ValueError):
-        _log.warning("the place of a playout cannot be read; it begins anew")
+        _log.warning("the place of a playout cannot be read; it restarts from the beginning")
         return None, {}

@@ -68,10 +68,10 @@ def due(playlist: PlayoutPlaylist, anchor: Anchor | None, *, now: float, lengths
     if here is None:  # it was removed: the next item begins when it is over, at the latest now
         here = successor(playlist, None)
         at = min(at + lengths.get(anchor.place.mark, 0.0), now)
-    return None if here is None else _walked(playlist, here, at=at, now=now, lengths=lengths)
+    return None if here is None else _walk(playlist, here, at=at, now=now, lengths=lengths)
 
 
-def _walked(playlist: PlayoutPlaylist, place: Place, *, at: float, now: float, lengths: Mapping[str, float]) -> Due:
+def _walk(playlist: PlayoutPlaylist, place: Place, *, at: float, now: float, lengths: Mapping[str, float]) -> Due:
     first = place
     at = _whole_rounds_later(playlist, at, now=now, lengths=lengths)
     while True:

@@ -125,7 +125,7 @@ class Prober(LeasedWorker):
         await self._write()
         await super()._release(shards)
 
-    async def _assigned(self, assignment: Assignment) -> None:
+    async def _apply_assignment(self, assignment: Assignment) -> None:
         if assignment.leases.keys() != self._assignment.leases.keys():
             self._read = float("-inf")
 
@@ -199,9 +199,9 @@ class Prober(LeasedWorker):
         self._slow += watched.slow
         task = start_task(self._sample(key, watched, due=due, epoch=lease.epoch), what="samples of publishing points")
         self._asking[key] = task
-        task.add_done_callback(partial(self._ended, key, slow=watched.slow))
+        task.add_done_callback(partial(self._on_end, key, slow=watched.slow))
 
-    def _ended(self, key: PointKey, _: asyncio.Task[None], *, slow: bool) -> None:
+    def _on_end(self, key: PointKey, _: asyncio.Task[None], *, slow: bool) -> None:
         del self._asking[key]
         self._slow -= slow
         if len(self._asking) >= PLACES - 1:

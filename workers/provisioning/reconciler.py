@@ -93,13 +93,13 @@ class Reconciler(LeasedWorker):
         """Halt the runs. The next owner of the keys continues them."""
         for run in self._runs.values():
             run.halt.set()
-        await self._ended(self._runs.values())
+        await self._wait_for(self._runs.values())
 
     def _releasable(self, assignment: Assignment) -> Collection[int]:
         busy = {shard_of(key, self._leases.shards) for key in self._runs}
         return assignment.excess - busy
 
-    async def _assigned(self, assignment: Assignment) -> None:
+    async def _apply_assignment(self, assignment: Assignment) -> None:
         for key, run in self._runs.items():
             if self._epoch(key, assignment) != run.epoch:
                 run.halt.set()
@@ -120,11 +120,11 @@ class Reconciler(LeasedWorker):
         for key, wanted in (await self._provisions.with_work()).items():
             run = self._runs.get(key)
             if run is not None:
-                await self._look_at(key, run, wanted)
+                await self._check_run(key, run, wanted)
             elif len(self._runs) < self._at_once and key not in self._rest_until:
                 self._begin(key, wanted)
 
-    async def _look_at(self, key: str, run: _Run, wanted: str) -> None:
+    async def _check_run(self, key: str, run: _Run, wanted: str) -> None:
         if run.seen == wanted or run.desired is None or run.halt.is_set():
             return
         if run.desired.is_outdated_by(desired(await self._provisions.of_key(key))):
@@ -206,7 +206,7 @@ class Reconciler(LeasedWorker):
             if outcome.position is not None and outcome.aggregate.state in ENDED:
                 self._metrics.ended(outcome.aggregate.state.name)
 
-    async def _ended(self, runs: Collection[_Run]) -> None:
+    async def _wait_for(self, runs: Collection[_Run]) -> None:
         tasks = [run.task for run in runs if run.task is not None]
         if tasks:
             await asyncio.wait(tasks)

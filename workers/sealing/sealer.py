@@ -85,6 +85,6 @@ class Sealer(LeasedWorker):
         _log.info("the log is sealed up to position %d", sealed.checkpoint.events)
         return True
 
-    async def _assigned(self, assignment: Assignment) -> None:
+    async def _apply_assignment(self, assignment: Assignment) -> None:
         """Notify again: the previous member may have ended between a checkpoint and its notifications."""
         self._unnotified = self._unnotified or (bool(assignment.leases) and not self._assignment.leases)

@@ -97,7 +97,7 @@ class EncoderSession:
         self._failed_since: float | None = None
 
     @classmethod
-    async def started(
+    async def create(
         cls,
         encoders: Sequence[tuple[EncoderPlan, Encoder, Programme | None]],
         *,
@@ -142,7 +142,7 @@ class EncoderSession:
     async def stop(self, *, final: bool) -> None:
         """Stop the encoders concurrently, so that a slow start of one keeps no other on the air."""
         ends = (self._end_one(run, final=final) for run in self._runs)
-        stopped = await asyncio.gather(_cancelled(self._looking), *ends, return_exceptions=True)
+        stopped = await asyncio.gather(_cancel(self._looking), *ends, return_exceptions=True)
         for fault in stopped:
             if isinstance(fault, BaseException):
                 raise fault
@@ -198,7 +198,7 @@ class EncoderSession:
             await self._begin(run)
 
     async def _end_one(self, run: _EncoderRun, *, final: bool) -> None:
-        await _cancelled(run.tasks)
+        await _cancel(run.tasks)
         await self._stop(run, final=final)
 
     async def _stop(self, run: _EncoderRun, *, final: bool) -> None:
@@ -261,7 +261,7 @@ class EncoderSession:
             return False
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Cancel the tasks, and wait until they have ended."""
     for task in tasks:
         task.cancel()

@@ -74,7 +74,7 @@ class EncoderSessions:
         channel = await self._records.find(Channel.KIND, wanted.key)
         if event is None or channel is None:
             raise StartFailed("the Event or the channel no longer exists")
-        secrets = await self._opened(wanted.key, channel.details.secrets)
+        secrets = await self._open_secrets(wanted.key, channel.details.secrets)
         document = readable(ChannelDocument, opened(channel.details.configuration_json, secrets))
         hosts = (await self._hosts.hosts_of([event.id])).get(event.id, NO_HOSTS)
         plans = encoder_plans(document, event.details, hosts=hosts)
@@ -93,7 +93,7 @@ class EncoderSessions:
         ]
         if not placed:
             raise StartFailed("the hosts of its publishing points are not provisioned", waits=True)
-        return await EncoderSession.started(
+        return await EncoderSession.create(
             placed,
             channel=wanted.key,
             drawn=drawn,
@@ -128,7 +128,7 @@ class EncoderSessions:
     async def _execute(self, command: Command[MediaEvent]) -> Outcome[MediaEvent]:
         return await self._executor.execute(command, invocation=Invocation.by(_SYSTEM))
 
-    async def _opened(self, channel: str, secrets: Mapping[str, SecretRef]) -> dict[str, str]:
+    async def _open_secrets(self, channel: str, secrets: Mapping[str, SecretRef]) -> dict[str, str]:
         owner = Channel.stream(channel)
         read = {place: await self._vault.read(ref.reference, owner=owner) for place, ref in secrets.items()}
         return {place: secret for place, secret in read.items() if secret is not None}

@@ -167,7 +167,7 @@ class Session:
     async def _run_once(self, drawn: Drawn) -> Ended | CannotRun | None:
         """Run the session once, and return why it ended; None if it was stopped."""
         number = drawn.number
-        started = await self._unless_stopped(self._started(drawn), what=f"start of a session of {self.wanted.key}")
+        started = await self._run_unless_stopped(self._try_start(drawn), what=f"start of a session of {self.wanted.key}")
         if isinstance(started, Ended | CannotRun):
             return started
         end = None
@@ -176,7 +176,7 @@ class Session:
             if self._stop is None:
                 self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
                 self._reports.add(partial(self._kind.report_start, self.wanted, number))
-            end = await self._unless_stopped(_end_of(started), what=f"end of a session of {self.wanted.key}")
+            end = await self._run_unless_stopped(_end_of(started), what=f"end of a session of {self.wanted.key}")
         await self._silence(final=self._stop is Stop.ORDERED or (end is not None and (end.over or end.hopeless)))
         if end is None or self._stop is not None:
             self._settle_stop(number)
@@ -184,7 +184,7 @@ class Session:
         self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=end.reason))
         return end
 
-    async def _started(self, drawn: Drawn) -> RunningSession | Ended | CannotRun:
+    async def _try_start(self, drawn: Drawn) -> RunningSession | Ended | CannotRun:
         number, kind = drawn.number, self._store.kind
         try:
             running = await self._kind.start(self.wanted, drawn, may_send=self._may_send)
@@ -204,7 +204,7 @@ class Session:
         self._end_wait()
         return running
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T], *, what: str) -> T | None:
+    async def _run_unless_stopped(self, work: Coroutine[Any, Any, T], *, what: str) -> T | None:
         """Return the result of the work; None if the session is to stop before that. The work is then cancelled, and has ended when
         this returns."""
         task = start_task(work, what=what)

@@ -157,12 +157,12 @@ class SessionWorker(LeasedWorker):
             may_send=lambda: self._permit.valid,
             metrics=self._metrics,
             retries=self._retries,
-            ended=partial(self._session_ended, wanted.key),
+            ended=partial(self._on_session_end, wanted.key),
         )
         self._sessions[wanted.key] = session
         session.start()
 
-    def _session_ended(self, key: str) -> None:
+    def _on_session_end(self, key: str) -> None:
         session = self._sessions.pop(key)
         if session.given_up:
             self._given_up[key] = session.wanted.wish, session.number
@@ -218,7 +218,7 @@ class SessionWorker(LeasedWorker):
         """Return the shards without sessions: a running session stays where it is."""
         return assignment.excess - {self._shard(key) for key in self._sessions}
 
-    async def _assigned(self, assignment: Assignment) -> None:
+    async def _apply_assignment(self, assignment: Assignment) -> None:
         leases = assignment.leases
         lost = [
             session

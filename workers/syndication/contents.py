@@ -16,7 +16,7 @@ from domain.publication.texts import options_with_secrets
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
 from workers.live_ports import LIVE, live_face
-from workers.syndication.trial import closed
+from workers.syndication.trial import close_target
 from workers.target_ports import TEXTS, PublicationOrder, PublishingTarget, TargetFailed, Targets, TextTarget
 
 SECONDS: Final = 10.0
@@ -47,7 +47,7 @@ class TargetContents:
             async with self.opened(publication) as (target, order), asyncio.timeout(self._seconds):
                 if _ABILITY.get(call, call.value) not in target.capabilities:
                     return TargetAnswer(able=False)
-                return TargetAnswer(details=await _called(target, call, order, publication.details))
+                return TargetAnswer(details=await _call(target, call, order, publication.details))
         except TargetFailed as failure:
             return TargetAnswer(fault=str(failure), passing=failure.kind == "retry")
         except TimeoutError:
@@ -64,7 +64,7 @@ class TargetContents:
         try:
             yield target, order
         finally:
-            await closed(target)
+            await close_target(target)
 
     async def _order(self, publication: PublicationRow) -> PublicationOrder:
         options = await options_with_secrets(publication.text, self._vault, owner=Publication.stream(publication.id))
@@ -81,7 +81,7 @@ async def _remove_texts(target: PublishingTarget, order: PublicationOrder, detai
                 await target.remove_text(order, text)
 
 
-async def _called(
+async def _call(
     target: PublishingTarget, call: TargetCall, order: PublicationOrder, details: Mapping[str, Any] | None, /
 ) -> Mapping[str, Any] | None:
     match call:

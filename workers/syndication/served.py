@@ -49,22 +49,22 @@ class ChannelServers:
             await targets.start(StreamTarget(publication.name_at_target, server.source, ingest))
             return TargetAnswer(details=ingest.details)
 
-        return await self._asked(channel_id, start)
+        return await self._ask(channel_id, start)
 
     async def stop(self, publication: PublicationRow) -> TargetAnswer:
         async def stop(targets: StreamTargets, _: PushingServer) -> TargetAnswer:
             await targets.stop(publication.name_at_target)
             return TargetAnswer()
 
-        return await self._asked(publication.served_by, stop)
+        return await self._ask(publication.served_by, stop)
 
     async def statistics(self, publication: PublicationRow) -> TargetAnswer:
         async def ask(targets: StreamTargets, _: PushingServer) -> TargetAnswer:
             return TargetAnswer(details=await targets.statistics(publication.name_at_target))
 
-        return await self._asked(publication.served_by, ask)
+        return await self._ask(publication.served_by, ask)
 
-    async def _asked(
+    async def _ask(
         self, channel_id: UUID | None, ask: Callable[[StreamTargets, PushingServer], Awaitable[TargetAnswer]]
     ) -> TargetAnswer:
         server = None if channel_id is None else await self._of(channel_id)

@@ -39,11 +39,11 @@ class TargetTrials:
         except TimeoutError:
             return f"The target did not answer within {self._seconds:g} seconds; see whether it is up and can be reached from here."
         finally:
-            await closed(opened)
+            await close_target(opened)
         return None
 
 
-async def closed(target: PublishingTarget) -> None:
+async def close_target(target: PublishingTarget) -> None:
     """Close a target within a bounded time. Its work is already done, so a failure is only logged."""
     try:
         async with asyncio.timeout(_CLOSE_SECONDS):

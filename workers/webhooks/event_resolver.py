@@ -29,7 +29,7 @@ class EventResolver:
         """Return a resolver with the owners of these events' aggregates as of a position."""
         resolver = cls(owners)
         first = {event.originator_id for event in events if event.originator_version == 1}
-        named = {event.originator_id: owner for event in events if (owner := resolver._named(event)) is not None}
+        named = {event.originator_id: owner for event in events if (owner := resolver._owner_in(event)) is not None}
         wanted = {event.originator_id for event in events} | resolver._owner_streams(named)
         while missing := wanted - first - resolver._owner_keys.keys():
             loaded = await resolver._load(missing, streams, position=position)
@@ -41,7 +41,7 @@ class EventResolver:
     def learn(self, event: DomainEvent) -> None:
         """Record the owner that a domain event names. Call it for a whole write first: a property may come before its chapter
         point."""
-        owner = self._named(event)
+        owner = self._owner_in(event)
         if owner is not None:
             self._owner_keys[event.originator_id] = owner
 
@@ -59,7 +59,7 @@ class EventResolver:
             for stream, root in roots.items()
         }
 
-    def _named(self, event: DomainEvent) -> str | None:
+    def _owner_in(self, event: DomainEvent) -> str | None:
         owner = event.facts().get(self._owners[event.aggregate_kind()].field)
         return None if owner is None else str(owner)
 

@@ -54,12 +54,12 @@ async def test_a_success_while_a_new_version_is_read_counts() -> None:
     store, configs = Store(1), Configs(1)
     check = ConfigCheck(store, configs, time=lambda: 0.0)
     configs.go_on.set()
-    await check.configured(endpoint, ROW)
+    await check.current_config(endpoint, ROW)
     assert _version_and_failure(endpoint) == (1, SINCE), "as earlier owners have seen"
     configs.under_way.clear()
     configs.go_on.clear()
     store.version = configs.version = 2
-    looking = asyncio.create_task(check.configured(endpoint, ROW))
+    looking = asyncio.create_task(check.current_config(endpoint, ROW))
     await configs.under_way.wait()
     endpoint.apply(Delivered(), 1.0)
     configs.go_on.set()

@@ -15,7 +15,7 @@ from workers.adapters.ffmpeg import choose
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_confinement
 from workers.kernel.confinement import NO_PLACES, Places
-from workers.kernel.plugins import loaded
+from workers.kernel.plugins import load_plugins
 from workers.plugin_ports import ENCODERS, EncoderPlugin
 from workers.ports import Encoder
 
@@ -34,7 +34,7 @@ def encoders(
     sound cards. `headers` returns the headers of a request to a publishing point, by its URL and the session. `permitted` returns
     True for a channel while the clients that ordered its encoders are still permitted to. `places` are the places of this machine.
     """
-    others: Mapping[str, EncoderPlugin] = loaded(ENCODERS, taken=(FFMPEG, HTTP))
+    others: Mapping[str, EncoderPlugin] = load_plugins(ENCODERS, taken=(FFMPEG, HTTP))
     confinement = partial(program_confinement, places=places, devices=devices)
     return {
         **{name: plugin(client=client) for name, plugin in others.items()},

@@ -11,7 +11,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.live_only import CustomTarget, WithoutUpload
-from workers.kernel.plugins import loaded
+from workers.kernel.plugins import load_plugins
 from workers.kernel.quiet import REFUSAL, QuietMode
 from workers.plugin_ports import TARGETS, TargetPlugin
 from workers.target_ports import PublishingTarget, TargetSettings
@@ -81,7 +81,7 @@ class KnownTargets:
         """Return the target of a plug-in package. Faults of the package become faults of the destination, whose message contains
         nothing of the configuration."""
         name = Target(target).name if target in tuple(Target) else str(target)
-        plugin: TargetPlugin | None = loaded(TARGETS, taken=_OWN).get(name.lower())
+        plugin: TargetPlugin | None = load_plugins(TARGETS, taken=_OWN).get(name.lower())
         if plugin is None:
             return WithoutUpload(_NONE.format(name=name, group=TARGETS))
         try:

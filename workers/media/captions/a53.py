@@ -113,8 +113,8 @@ def _sei_header(nal: bytes, codec: str) -> int:
 def _messages(sei: bytes) -> Iterator[bytes]:
     at = 0
     for _ in range(_MOST_UNITS):
-        kind, at = _extended(sei, at)
-        size, at = _extended(sei, at)
+        kind, at = _read_extended(sei, at)
+        size, at = _read_extended(sei, at)
         if at >= len(sei):
             return
         if kind == _REGISTERED and sei.startswith(_MESSAGE, at):
@@ -122,7 +122,7 @@ def _messages(sei: bytes) -> Iterator[bytes]:
         at += size
 
 
-def _extended(sei: bytes, at: int) -> tuple[int, int]:
+def _read_extended(sei: bytes, at: int) -> tuple[int, int]:
     """Return a number that is the sum of bytes up to the first that is not 255, and the position after it."""
     value = 0
     while at < len(sei) and sei[at] == 0xFF:

@@ -51,7 +51,7 @@ def in_order(cues: Iterable[Cue]) -> list[Cue]:
 def clean(text: str) -> str:
     """Return the text of a WebVTT cue with italics, bold, underlines, ruby and the names of voices. All other markup is removed,
     with the scripts and styles in it; the rest is shown as text."""
-    lines = (line.strip() for line in _marked(_CONTROLS.sub("", _SILENT.sub("", text))).splitlines())
+    lines = (line.strip() for line in _clean_markup(_CONTROLS.sub("", _SILENT.sub("", text))).splitlines())
     return "\n".join(line for line in lines if line)
 
 
@@ -65,7 +65,7 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _marked(text: str) -> str:
+def _clean_markup(text: str) -> str:
     """Return the text with tags that are closed in the order of their opening."""
     opened: list[str] = []
     return "".join([*_tokens(text, opened), *(f"</{name}>" for name in reversed(opened))])

@@ -163,7 +163,7 @@ def _of_element(
     if isinstance(element, model.P):
         styled = around if region is None else (region, *around)
         style = reduce(lambda style, ancestor: style.of(ancestor), styled, _Style())
-        yield from _of_paragraph(element, inside, style, place=lambda lines: _placed(region, lines, rows))
+        yield from _of_paragraph(element, inside, style, place=lambda lines: _position(region, lines, rows))
         return
     for child in element:
         yield from _of_element(child, inside, around, region=region, rows=rows)
@@ -197,13 +197,13 @@ def _pieces(element: model.ContentElement, span: _Span, style: _Style) -> Iterat
         text = str(element.get_text())
         parent = element.parent()
         preserved = parent is not None and parent.get_space() is model.WhiteSpaceHandling.PRESERVE
-        yield _Piece(span, style.tagged(text if preserved else _collapsed(text)))
+        yield _Piece(span, style.tagged(text if preserved else _collapse(text)))
     else:
         for child in element:
             yield from _pieces(child, span.of(child), style.of(element))
 
 
-def _collapsed(text: str) -> str:
+def _collapse(text: str) -> str:
     """Collapse blanks and line breaks between words into one blank, as XML specifies."""
     words = " ".join(text.split())
     if not words:
@@ -215,7 +215,7 @@ def _lines(text: str) -> str:
     return "\n".join(line for raw in text.splitlines() if (line := _AFTER_TAGS.sub(r"\1", " ".join(raw.split()))))
 
 
-def _placed(region: model.Region | None, lines: int, rows: int) -> str:
+def _position(region: model.Region | None, lines: int, rows: int) -> str:
     """Return the setting for the position of the text, unless that is at the bottom, where players show cues by default."""
     if region is None:
         return ""

@@ -35,7 +35,7 @@ class EmbeddedCaptions:
     def __init__(self, pictures: Iterable[Timed]) -> None:
         finder = CaptionFinder()
         fields = (_Split(_CHANNELS[0]), _Split(_CHANNELS[1]))
-        for at, _, triples in _shown(pictures):
+        for at, _, triples in _in_display_order(pictures):
             finder.take(triples)
             for triple in triples:
                 if triple.type < 2:
@@ -49,7 +49,7 @@ class EmbeddedCaptions:
         return scenarist(self._pairs.get(channel, ()))
 
 
-def _shown(pictures: Iterable[Timed]) -> Iterator[tuple[float, int, Sequence[Triple]]]:
+def _in_display_order(pictures: Iterable[Timed]) -> Iterator[tuple[float, int, Sequence[Triple]]]:
     """Yield pictures in the order in which they are shown. A decoder holds back at most 16 pictures."""
     waiting: list[tuple[float, int, Sequence[Triple]]] = []
     for number, (at, triples) in enumerate(pictures):

@@ -53,10 +53,10 @@ def read(content: bytes) -> Captions:
     if len(content) > MOST_BYTES:
         raise UnreadableCaptions(f"The captions have more than {MOST_BYTES // 1024 // 1024} MiB.")
     remarks: list[str] = []
-    text = _decoded(content, remarks).lstrip("\ufeff\n\r\t ")
+    text = _decode(content, remarks).lstrip("\ufeff\n\r\t ")
     if not text:
         raise UnreadableCaptions("The file of the captions is empty.")
-    name = _format(text)
+    name = _detect_format(text)
     if text.count("-->") > MOST_CUES:
         raise _too_many()
     cues = in_order(_showable(_READERS[name](text, remarks), remarks))
@@ -69,7 +69,7 @@ def _too_many() -> UnreadableCaptions:
     return UnreadableCaptions(f"The captions have more than {MOST_CUES} cues.")
 
 
-def _decoded(content: bytes, remarks: list[str]) -> str:
+def _decode(content: bytes, remarks: list[str]) -> str:
     """Decode a file: UTF-8 unless a byte order mark, or a zero in every other byte, says otherwise. Text that is not UTF-8 is taken
     for Windows-1252."""
     encoding = next((name for mark, name in _BOMS if content.startswith(mark)), None) or _utf16(content)
@@ -92,7 +92,7 @@ def _utf16(content: bytes) -> str | None:
     return "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
 
 
-def _format(text: str) -> str:
+def _detect_format(text: str) -> str:
     if text.startswith("WEBVTT"):
         return "WebVTT"
     if text.startswith("Scenarist_SCC"):

@@ -34,7 +34,7 @@ def read_samples(samples: Iterable[Sample]) -> Captions:
         if size > MOST_BYTES:
             raise UnreadableCaptions(f"The captions have more than {MOST_BYTES // 1024 // 1024} MiB.")
         if sample.data[4:8] in _BOXED:
-            cues |= dict.fromkeys(_boxed(sample))
+            cues |= dict.fromkeys(_read_boxes(sample))
         elif sample.data.strip():
             try:
                 document = read(sample.data)
@@ -48,10 +48,10 @@ def read_samples(samples: Iterable[Sample]) -> Captions:
             raise UnreadableCaptions(f"The captions have more than {MOST_CUES} cues.")
     if not cues:
         raise UnreadableCaptions("There is no cue in the track.")
-    return Captions(name, _whole(in_order(cues)), list(dict.fromkeys(remarks))[:10])
+    return Captions(name, _merge_parts(in_order(cues)), list(dict.fromkeys(remarks))[:10])
 
 
-def _boxed(sample: Sample) -> Iterator[Cue]:
+def _read_boxes(sample: Sample) -> Iterator[Cue]:
     begin, end = round(sample.at * 1000), round((sample.at + sample.lasts) * 1000)
     try:
         for box in boxes(memoryview(sample.data)):
@@ -65,7 +65,7 @@ def _boxed(sample: Sample) -> Iterator[Cue]:
         return
 
 
-def _whole(cues: Iterable[Cue]) -> list[Cue]:
+def _merge_parts(cues: Iterable[Cue]) -> list[Cue]:
     """Merge the parts of cues. A cue over the border of two segments is in both, in two parts. The cues are in the order of their
     begin."""
     merged: list[Cue] = []

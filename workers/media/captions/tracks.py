@@ -88,7 +88,7 @@ def in_playlist(master: str, tracks: Sequence[TextTrack], *, folder: str = CAPTI
     others = {_attribute(line, "NAME") for line in lines if _is_text(line)}
     added = list(_media(tracks, others))
     grouped = bool(added or others)
-    made = [_grouped(line, grouped) if line.startswith("#EXT-X-STREAM-INF:") else line for line in lines]
+    made = [_with_group(line, grouped) if line.startswith("#EXT-X-STREAM-INF:") else line for line in lines]
     at = next((number for number, line in enumerate(made) if line.startswith("#EXT-X-STREAM-INF:")), len(made))
     return "".join(f"{line}\n" for line in (*made[:at], *added, *made[at:]))
 
@@ -138,7 +138,7 @@ def _media(tracks: Sequence[TextTrack], taken: set[str]) -> Iterator[str]:
         )
 
 
-def _grouped(line: str, grouped: bool) -> str:
+def _with_group(line: str, grouped: bool) -> str:
     """Return the tag of a variant with the group of its texts, or without one."""
     before = _attribute(line, "SUBTITLES")
     plain = line.replace(f',SUBTITLES="{before}"', "") if before else line
