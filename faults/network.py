@@ -167,7 +167,7 @@ async def _vanishing(url: str) -> None:
     await listening.listen("medialedger_log")
     async with locking.transaction(), asyncio.TaskGroup() as waits:
         await locking.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        waits.create_task(_until_noticed("a listener for notifications", anext(listening.heard())))
+        waits.create_task(_until_noticed("a listener for notifications", anext(listening.receive())))
         waits.create_task(_until_noticed("a command of maintenance", maintaining.execute("SELECT pg_sleep(600)")))
         waits.create_task(_until_noticed("a query of the API or a worker", database.row("SELECT pg_sleep(600)")))
         await asyncio.sleep(0.1)  # all of them wait

@@ -30,7 +30,7 @@ async def replay(args: Namespace, settings: Settings) -> int:
     stream = None if args.id is None else f"{args.aggregate}:{canonical(args.id)}"
 
     def look(conninfo: str) -> int:
-        with Replay.opened(conninfo, mapper=mapper, views=views()) as replaying:
+        with Replay.open(conninfo, mapper=mapper, views=views()) as replaying:
             return _all(replaying, args.aggregate) if stream is None else _one(replaying.of_stream(stream))
 
     async with open_database(settings) as found:

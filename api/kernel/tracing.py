@@ -48,7 +48,7 @@ class _Opened:
     def __init__(self, opened: AbstractContextManager[Span]) -> None:
         self._opened = opened
         self._span = opened.__enter__()
-        self.context = self._span.passed_on(None)
+        self.context = self._span.child_context(None)
 
     def end(self, status: int) -> None:
         self._span.note("http.response.status_code", status)

@@ -42,12 +42,12 @@ class Checkpoint:
         lines = [
             self.origin,
             str(self.commits),
-            _encoded(self.root),
+            _base64(self.root),
             f"events {self.events}",
             f"epoch {self.epoch}",
             f"time {self.time.isoformat(timespec='microseconds').replace('+00:00', 'Z')}",
-            f"chain {_encoded(self.chain_hash)}",
-            f"streams {self.streams} {_encoded(self.streams_root)}",
+            f"chain {_base64(self.chain_hash)}",
+            f"streams {self.streams} {_base64(self.streams_root)}",
             *([] if self.next_key is None else [f"key {self.next_key}"]),
         ]
         return "".join(f"{line}\n" for line in lines)
@@ -79,5 +79,5 @@ def origin(log_id: UUID) -> str:
     return f"{_ORIGIN}{log_id}"
 
 
-def _encoded(hash: bytes) -> str:
+def _base64(hash: bytes) -> str:
     return b64encode(hash).decode()

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from projections.audit.chain import Commit, LogDamaged, leaf_of
 from projections.audit.checkpoint import Checkpoint
-from projections.audit.stored_log import StoredLog, whole
+from projections.audit.stored_log import StoredLog, check_events
 from projections.audit.stream_heads import StreamHeads
 from projections.audit.stream_map import sibling_hashes, stream_key
 from projections.audit.tree import Node, Tile, consistency, inclusion, node_of, tiles_of, tree_root
@@ -111,11 +111,11 @@ class Checkpoints:
         if commit.number > size:
             raise ValueError(f"the event {position} is not in the first {size} commits")
         index = position - commit.first
-        tree = self._computed(lambda node: inclusion(commit.number - 1, size, node=node))
+        tree = self._compute(lambda node: inclusion(commit.number - 1, size, node=node))
         return InclusionProof(position, leaves[index], commit, path_in(index, leaves), size, tree)
 
     def consistent(self, old: int, size: int) -> list[bytes]:
-        return self._computed(lambda node: consistency(old, size, node=node))
+        return self._compute(lambda node: consistency(old, size, node=node))
 
     def stream(self, name: str) -> dict[str, Any] | None:
         """Return the stream in the map of the last checkpoint with its proof; None if the map does not have it."""
@@ -142,11 +142,11 @@ class Checkpoints:
                     start += 1 << level
             return hashes
 
-        return self._computed(roots)
+        return self._compute(roots)
 
     def root(self, size: int) -> bytes:
         """Return the root of the tree over the first `size` commits, computed from the stored tiles."""
-        return self._computed(lambda node: tree_root(size, node))
+        return self._compute(lambda node: tree_root(size, node))
 
     def tile(self, tile: Tile) -> bytes | None:
         row = self._stored.row("SELECT hashes FROM log_tiles WHERE level = %s AND number = %s", tile.level, tile.number)
@@ -157,7 +157,7 @@ class Checkpoints:
         after = self._stored.last_commit("number < %s", first)
         return [bytes(entry) for (entry,) in self._stored.rows(_ENTRIES, after, last - first + 1)]
 
-    def _computed(self, what: Callable[[Node], T]) -> T:
+    def _compute(self, what: Callable[[Node], T]) -> T:
         tiles = {tile: content for tile in tiles_of(what) if (content := self.tile(tile)) is not None}
         try:
             return what(node_of(tiles))
@@ -177,4 +177,4 @@ class Checkpoints:
 
     def _events(self, commit: Commit) -> Iterator[tuple[Any, ...]]:
         for stored, events in self._stored.commits(after=commit.first - 1, through=commit.last, seen=lambda _: None):
-            yield from whole(stored, events)
+            yield from check_events(stored, events)

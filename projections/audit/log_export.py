@@ -163,7 +163,7 @@ class _LogExport:
     def _header(self) -> dict[str, Any]:
         before = self._link(self._after)
         return {
-            **_named(self._stored),
+            **_identity(self._stored),
             "filter": self._selection.shown(),
             "after": self._after,
             "commit": before["commit"],
@@ -195,31 +195,31 @@ class _LogExport:
         for checkpoint in checkpoints:
             end = checkpoint.content.events
             if end > after:
-                yield from self._copied(after, end)
+                yield from self._copy_events(after, end)
                 after = end
             yield _checkpoint_line(checkpoint, self._checkpoints)
         if after < through:
-            yield from self._copied(after, through)
+            yield from self._copy_events(after, through)
 
-    def _copied(self, after: int, through: int) -> Iterator[bytes]:
+    def _copy_events(self, after: int, through: int) -> Iterator[bytes]:
         """Yield pieces: the lines of events, with each commit before its first event."""
         commits: Iterator[tuple[int, str]] = iter(())
         if self._kind is None:
             commits = iter(self._stored.rows(_COMMITS, after, after, through, through))
-        yield from _interleaved(self._events(after, through), commits)
+        yield from _interleave(self._events(after, through), commits)
 
     def _events(self, after: int, through: int) -> Iterator[bytes]:
         """Yield the lines of events. If a state is not text, the rest of the slice has states as bytes."""
         line = b""
         try:
-            for line in self._stored.copied(_filled(self._query, after=after, through=through, kind=self._kind)):
+            for line in self._stored.copied(_fill_in(self._query, after=after, through=through, kind=self._kind)):
                 yield line
         except (psycopg.errors.CharacterNotInRepertoire, psycopg.errors.UntranslatableCharacter):
             reached = int(line[len(_BEGINS) : line.index(b",")]) if line else after
-            yield from self._stored.copied(_filled(self._query, state=_BYTES, after=reached, through=through, kind=self._kind))
+            yield from self._stored.copied(_fill_in(self._query, state=_BYTES, after=reached, through=through, kind=self._kind))
 
 
-def _interleaved(events: Iterator[bytes], commits: Iterator[tuple[int, str]]) -> Iterator[bytes]:
+def _interleave(events: Iterator[bytes], commits: Iterator[tuple[int, str]]) -> Iterator[bytes]:
     """Yield commits and events in order. A commit whose first event is missing comes at the end, so that nothing is hidden from the
     verifier."""
     gathered: list[bytes] = []
@@ -260,14 +260,14 @@ class _StreamExport:
                 raise NotFound("stream", self._name, sentence=sentence)
             size = last.content.commits
             redactions = self._redactions(stream["version"], last.content.events)
-            yield _line({**_named(self._stored), "filter": {"stream": self._name}})
+            yield _line({**_identity(self._stored), "filter": {"stream": self._name}})
             for checkpoint in (*(earlier for earlier in self._checkpoints.handed_over() if earlier.number < last.number), last):
                 yield _checkpoint_line(checkpoint, self._checkpoints)
             yield _line(stream)
             for position in redactions:
-                yield b'{"redaction":' + self._proved(position, size) + b"}\n"
+                yield b'{"redaction":' + self._event_with_proof(position, size) + b"}\n"
             for position, *_ in self._events(stream["version"]):
-                yield self._proved(position, size) + b"\n"
+                yield self._event_with_proof(position, size) + b"\n"
             yield _line({"end": {"events": stream["version"]}})
 
     def _events(self, version: int) -> Iterator[tuple[Any, ...]]:
@@ -289,7 +289,7 @@ class _StreamExport:
             raise Unavailable("the stream was redacted since the last checkpoint; the next one has the proof", retry_after=60)
         return sorted(named - own)
 
-    def _proved(self, position: int, size: int) -> bytes:
+    def _event_with_proof(self, position: int, size: int) -> bytes:
         proof = to_json(self._checkpoints.included(position, size).shown())
         line = next(iter(self._event_lines(position))).rstrip(b"\n")
         return line[:-1] + b',"proof":' + proof + b"}"
@@ -310,7 +310,7 @@ def _of_events(query: str, *, withholding: bool) -> str:
     return query.replace("@GONE@", gone).replace("@EVENTS@", events)
 
 
-def _filled(query: str, *, after: int, through: int, kind: str | None, state: str = _TEXT) -> sql.Composable:
+def _fill_in(query: str, *, after: int, through: int, kind: str | None, state: str = _TEXT) -> sql.Composable:
     """Return the query with its values filled in, because COPY takes no parameters."""
     numbers = query.replace("@STATE@", state).replace("@AFTER@", str(int(after))).replace("@THROUGH@", str(int(through)))
     if kind is None:
@@ -319,7 +319,7 @@ def _filled(query: str, *, after: int, through: int, kind: str | None, state: st
     return sql.SQL(before) + sql.Literal(kind) + sql.SQL(after_kind)
 
 
-def _named(stored: StoredLog) -> dict[str, Any]:
+def _identity(stored: StoredLog) -> dict[str, Any]:
     """Return the members that identify the log and the keys of its checkpoints."""
     stored.start()
     return {

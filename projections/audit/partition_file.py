@@ -26,7 +26,7 @@ from pydantic_core import from_json, to_json
 from projections.audit.chain import Chain, Commit, Link, LogDamaged
 from projections.audit.redactions import Redactions
 from projections.audit.seals import LogPartition, Seal
-from projections.audit.stored_log import Progress, StoredLog, whole
+from projections.audit.stored_log import Progress, StoredLog, check_events
 from projections.consumers.timeline import EPOCH
 from projections.log.hash_chain import genesis
 
@@ -141,7 +141,7 @@ def _write_commits(stored: StoredLog, header: Header, file: gzip.GzipFile, *, se
         chain.expect(commit)
         file.write(_commit_line(commit))
         leaves = []
-        for position, *columns, time, _ in whole(commit, events):
+        for position, *columns, time, _ in check_events(commit, events):
             leaves.append(redactions.leaf(position, columns, recorded_micros=time))
             file.write(_event_line(columns))
         chain.add(commit, leaves)

@@ -153,7 +153,7 @@ class AuditQueries:
             return EntryPage(entries, entries[-1].position if more else None)
         begun, looked, page = time.monotonic(), 0, list[Entry]()
         for low, high, indexed in await self._parts(selection, first, last):
-            read = self._indexed if indexed else self._between
+            read = self._read_index if indexed else self._read_log
             entries, more = await read(selection, low, high, limit=selection.limit - len(page))
             page += entries
             if more:
@@ -186,12 +186,12 @@ class AuditQueries:
             last = min(last, await position_at(self._pool, selection.recorded_to))
         return first, last
 
-    async def _between(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
+    async def _read_log(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
         conditions, named = _conditions(selection)
         question = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY position {selection.direction} LIMIT %(limit)s"
         return await self._page(selection, question, limit=limit, named={**named, "low": low, "high": high})
 
-    async def _indexed(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
+    async def _read_index(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
         others, named = where(
             [
                 ("kind", selection.aggregate, "kind = %(kind)s"),
@@ -252,7 +252,7 @@ class AuditQueries:
             for row in rows:
                 entry = _entry(row)
                 copy = None if root is None else root.copy()
-                root = self._streams.applied(copy, stream=stream, version=entry.version, topic=entry.type, state=row[7])
+                root = self._streams.apply(copy, stream=stream, version=entry.version, topic=entry.type, state=row[7])
                 yield entry, root
                 after = entry.version
 

@@ -284,7 +284,7 @@ class Redactor:
             if positions_of_part
         ]
         cause = Cause.by(order.requested_by, correlation_id=order.correlation_id)
-        append = self._write_sets.of([*map(_recorded, roots), *decisions], cause)
+        append = self._write_sets.of([*map(_redaction_decision, roots), *decisions], cause)
         append.redacts = True
         await self._appender.append(append)
         return len({*contents, *causes}), len(decisions)
@@ -301,8 +301,8 @@ class Redactor:
             if position in positions and state == emptied:
                 raise ConcurrencyConflict(stream)
             taken = emptied if position in positions else state
-            root = self._streams.applied(root, stream=stream, version=version, topic=topic, state=taken)
-            before = self._streams.applied(before, stream=stream, version=version, topic=topic, state=state)
+            root = self._streams.apply(root, stream=stream, version=version, topic=topic, state=taken)
+            before = self._streams.apply(before, stream=stream, version=version, topic=topic, state=state)
         assert root is not None, "a stream with positions has events"
         assert before is not None, "it has the same events as the root"
         if before.under_way():
@@ -338,7 +338,7 @@ def _key_of_causes(positions: Sequence[int]) -> UUID:
     return uuid5(_CAUSES, str(positions[0]))
 
 
-def _recorded(root: Redaction) -> Decision:
+def _redaction_decision(root: Redaction) -> Decision:
     return Decision(_RedactionNotice(root.key), root, _pending(root), None, NO_REFERENCES)
 
 

@@ -53,7 +53,7 @@ class Replay:
 
     @classmethod
     @contextmanager
-    def opened(cls, conninfo: str, *, mapper: EventMapper, views: Views) -> Iterator[Self]:
+    def open(cls, conninfo: str, *, mapper: EventMapper, views: Views) -> Iterator[Self]:
         recorder = LogRecorder(conninfo, size=1)
         try:
             with psycopg.connect(limited(conninfo), autocommit=True) as connection:
@@ -65,7 +65,7 @@ class Replay:
     def of_stream(self, stream: str) -> Replayed:
         """Fold one aggregate. An aggregate that is written meanwhile is folded again."""
         for _ in range(_TRIES):
-            root = self._folded(stream)
+            root = self._fold(stream)
             differences = self._without_events(stream) if root is None else self._differences(root)
             version = 0 if root is None else root.version
             if not differences or self._connection.execute(_VERSION, (stream,)).fetchone() == (version,):
@@ -80,13 +80,13 @@ class Replay:
             for _, stream in rows:
                 begun.add(stream)
                 yield self.of_stream(stream)
-        for view, condition in self._keyed(kind):
+        for view, condition in self._keyed_views(kind):
             keys = self._connection.execute(f"SELECT {view.key[-1]}::text FROM public.{view.name} WHERE {condition}".encode())
             for stream in [f"{kind}:{key}" for (key,) in keys if f"{kind}:{key}" not in begun]:
                 begun.add(stream)
                 yield self.of_stream(stream)
 
-    def _folded(self, stream: str) -> AggregateRoot | None:
+    def _fold(self, stream: str) -> AggregateRoot | None:
         try:
             root: AggregateRoot = self._repository.get(stream)
         except AggregateNotFoundError:
@@ -103,7 +103,7 @@ class Replay:
                 differences[f"{view.name} has no row"] = None
             differences.update(
                 (f"{view.name}.{column.name} differs", None)
-                for column, same in zip(_compared(view), equal, strict=True)
+                for column, same in zip(_compared_columns(view), equal, strict=True)
                 if there and not same
             )
         return tuple(differences)
@@ -112,7 +112,7 @@ class Replay:
         kind, _, key = stream.partition(":")
         shown = (
             view.name
-            for view, condition in self._keyed(kind)
+            for view, condition in self._keyed_views(kind)
             if self._connection.execute(
                 f"SELECT FROM public.{view.name} WHERE {condition} AND {view.key[-1]}::text = %s".encode(), (key,)
             ).fetchone()
@@ -120,14 +120,14 @@ class Replay:
         )
         return tuple(f"{name} has a row, and the log has no events" for name in shown)
 
-    def _keyed(self, kind: str) -> Iterator[tuple[View, str]]:
+    def _keyed_views(self, kind: str) -> Iterator[tuple[View, str]]:
         """Yield the views that have one row for each aggregate of a kind, with the condition for its rows."""
         for view in self._views.all:
             if kind in view.kinds and not view.many_rows:
                 yield view, f"kind = '{kind}'" if view.key[0] == "kind" else "true"
 
 
-def _compared(view: View) -> list[Any]:
+def _compared_columns(view: View) -> list[Any]:
     """Return the columns that are compared. With `many_rows` each row keeps the version of its own last change."""
     return [column for column in view.columns if not (view.many_rows and column.name == "version")]
 
@@ -137,6 +137,6 @@ def _comparison(view: View) -> str:
     arrays = ", ".join(f"%s::{column.parameter_type}[]" for column in view.columns)
     key = {column.name: column.select_expression for column in view.columns}
     matching = " AND ".join(f"t.{name} = {key[name]}" for name in view.key)
-    equal = ", ".join(f"t.{column.name} IS NOT DISTINCT FROM {column.select_expression}" for column in _compared(view))
+    equal = ", ".join(f"t.{column.name} IS NOT DISTINCT FROM {column.select_expression}" for column in _compared_columns(view))
     joined = f"unnest({arrays}) AS v({names}) LEFT JOIN public.{view.name} t ON {matching}"
     return f"SELECT t.{view.key[-1]} IS NOT NULL, {equal} FROM {joined}"

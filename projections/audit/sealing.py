@@ -16,7 +16,7 @@ from projections.audit.checkpoint import Checkpoint, NoCheckpoint, origin
 from projections.audit.checkpoint_keys import CheckpointKeys
 from projections.audit.redactions import Redactions
 from projections.audit.signed_note import NoteInvalid, sign
-from projections.audit.stored_log import StoredLog, whole
+from projections.audit.stored_log import StoredLog, check_events
 from projections.audit.stream_heads import StreamHeads
 from projections.audit.tree import Edge, Tile
 from projections.consumers.timeline import EPOCH
@@ -165,7 +165,7 @@ class _Sealing:
         for commit, events in self._stored.commits(after=start.position, through=through, seen=lambda _: None):
             chain.expect(commit)
             leaves = []
-            for position, *columns, time, _ in whole(commit, events):
+            for position, *columns, time, _ in check_events(commit, events):
                 stream, version, *_ = columns
                 leaves.append(redactions.leaf(position, columns, recorded_micros=time))
                 self._heads.add(stream, version, leaf=leaves[-1], position=position)

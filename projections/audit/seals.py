@@ -14,7 +14,7 @@ from typing import Any, Final
 from domain.kernel.errors import Unavailable
 from projections.audit.chain import Chain, Link, LogDamaged
 from projections.audit.redactions import Redactions
-from projections.audit.stored_log import Progress, StoredLog, whole
+from projections.audit.stored_log import Progress, StoredLog, check_events
 
 SEALS: Final = "SELECT last_position, through, last_commit, chain_hash, sealed_at FROM log_seals ORDER BY last_position"
 # Reads the catalogue, because the account of the running product may not read the schema of the partitions.
@@ -94,21 +94,22 @@ def seal_full(stored: StoredLog, *, seen: Progress) -> Iterator[LogPartition]:
         if partition.seal is None:
             if not partition.full:
                 return
-            end = _verified(stored, partition, after=end, seen=seen)
+            end = _verify(stored, partition, after=end, seen=seen)
             seal = Seal.of(stored.rows(_SEAL, partition.last, end.position, end.number, end.chain_hash)[0])
             yield replace(partition, seal=seal)
         else:
             end = partition.seal.end
 
 
-def _verified(stored: StoredLog, partition: LogPartition, *, after: Link, seen: Progress) -> Link:
+def _verify(stored: StoredLog, partition: LogPartition, *, after: Link, seen: Progress) -> Link:
     """Recompute the hashes of the partition's commits, and return their end."""
     chain, redactions = Chain(after), Redactions()
     if ends := stored.rows(_END, partition.last):
         for commit, events in stored.commits(after=after.position, through=ends[0][0], seen=seen):
             chain.expect(commit)
             chain.add(
-                commit, [redactions.leaf(at, columns, recorded_micros=time) for at, *columns, time, _ in whole(commit, events)]
+                commit,
+                [redactions.leaf(at, columns, recorded_micros=time) for at, *columns, time, _ in check_events(commit, events)],
             )
         redactions.finish(stored.event)
     if chain.end.position < partition.last:

@@ -58,10 +58,10 @@ class PublicKey:
             except ValueError:
                 raise NoteInvalid("a signature is not Base64") from None
             if (mark, name, signed[:_ID]) == ("—", self.name, self.id):
-                return self._checked(f"{text}\n", signed[_ID:])
+                return self._verify(f"{text}\n", signed[_ID:])
         raise NoteInvalid(f"{self.name} has not signed the note with the key {self.id.hex()}")
 
-    def _checked(self, text: str, signature: bytes) -> str:
+    def _verify(self, text: str, signature: bytes) -> str:
         try:
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text.encode())
         except InvalidSignature:

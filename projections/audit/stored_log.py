@@ -49,7 +49,7 @@ class StoredLog:
     def connected(cls, conninfo: str, *, purpose: str, seconds: float | None = None) -> AbstractContextManager[StoredLog]:
         """Connect to the log. `seconds` limits a statement, and the caller's pause between two statements of a transaction; None
         for maintenance."""
-        return _connected(conninfo, purpose, seconds)
+        return _connect(conninfo, purpose, seconds)
 
     def row(self, question: str, *parameters: Any) -> tuple[Any, ...] | None:
         return self._connection.execute(question.encode(), parameters, binary=True).fetchone()
@@ -88,9 +88,9 @@ class StoredLog:
         An event is a row of its position, the columns of a leaf and of its redactions, the time in microseconds, and True if
         `stream_versions` has it. `seen` is called with the position that was reached.
         """
-        events = self._sliced(_EVENTS, after=after, through=through)
+        events = self._slices(_EVENTS, after=after, through=through)
         reported = after
-        for row in self._sliced(_COMMITS, after=after, through=through):
+        for row in self._slices(_COMMITS, after=after, through=through):
             commit = Commit(*row)
             yield commit, islice(events, commit.last - commit.first + 1)
             if commit.last - reported >= _PAGE or commit.last >= through:
@@ -117,7 +117,7 @@ class StoredLog:
                 end = middle - 1
         return last_end
 
-    def _sliced(self, question: str, *, after: int, through: int) -> Iterator[tuple[Any, ...]]:
+    def _slices(self, question: str, *, after: int, through: int) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query in slices. The first column of a row is its position."""
         while rows := self.rows(question, after, through):
             yield from rows
@@ -125,7 +125,7 @@ class StoredLog:
 
 
 @contextmanager
-def _connected(conninfo: str, purpose: str, seconds: float | None) -> Iterator[StoredLog]:
+def _connect(conninfo: str, purpose: str, seconds: float | None) -> Iterator[StoredLog]:
     name = f"medialedger {purpose}"
     with BlockingConnection.connect(limited(conninfo), application_name=name, autocommit=True) as connection:
         idle = () if seconds is None else (("idle_in_transaction_session_timeout", f"{int(seconds * 1000)}ms"),)
@@ -141,7 +141,7 @@ def _transaction(connection: Connection[TupleRow], one_moment: bool) -> Iterator
         yield
 
 
-def whole(commit: Commit, events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def check_events(commit: Commit, events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """Yield the events unchanged. Raise `LogDamaged` if an event is missing, or has another time than its commit."""
     expected, other_times = commit.first, []
     for row in events:

@@ -14,14 +14,14 @@ from projections.audit.stream_map import (
     MOST,
     Part,
     StreamHead,
-    begun,
     child_number,
     children,
-    few,
+    empty_head,
+    encode_node,
+    join_all,
+    part_of,
     prefix,
-    stored,
     stream_key,
-    whole,
 )
 
 _BITS: Final = 4
@@ -70,7 +70,7 @@ class StreamHeads:
         changed, new = self._changed()
         ordered = sorted(changed, key=lambda head: head.key)
         self._stored.write(_STORE, [h.key for h in ordered], [h.version for h in ordered], [h.hash for h in ordered])
-        root = self._updated([head.key for head in ordered])
+        root = self._update([head.key for head in ordered])
         return streams + new, root.hash
 
     def _changed(self) -> tuple[list[StreamHead], int]:
@@ -78,7 +78,7 @@ class StreamHeads:
         stored_heads = {head.key: head for head in _heads(self._stored.rows(_KNOWN, list(keys.values())))}
         changed = []
         for stream, leaves in self._leaves.items():
-            head = stored_heads.get(keys[stream]) or begun(keys[stream])
+            head = stored_heads.get(keys[stream]) or empty_head(keys[stream])
             if leaves[0][0] != head.version + 1:
                 at = self._first[stream]
                 raise LogDamaged(at, f"the event {at} is version {leaves[0][0]} of its stream, after {head.version}")
@@ -87,7 +87,7 @@ class StreamHeads:
             changed.append(head)
         return changed, len(changed) - len(stored_heads)
 
-    def _updated(self, keys: Sequence[bytes]) -> Part:
+    def _update(self, keys: Sequence[bytes]) -> Part:
         """Update the parts below these keys and then the nodes on the ways to them, upwards, and return the root."""
         levels, parts = self._ways(keys)
         made: dict[str, bytes] = {}
@@ -96,8 +96,8 @@ class StreamHeads:
             for at in [at for at in news if len(at) > length]:
                 level[at[:-1]][int(at[-1], 16)] = news.pop(at)
             for at, node in level.items():
-                made[at] = stored(node)
-                news[at] = whole(node)
+                made[at] = encode_node(node)
+                news[at] = join_all(node)
         if made:
             self._stored.write(_STORE_NODES, list(made), list(made.values()))
         return news[""]
@@ -125,7 +125,7 @@ class StreamHeads:
         return {at: children(bytes(content)) for at, content in self._stored.rows(_NODES, list(prefixes))}
 
     def _part(self, at: str, nodes: Mapping[str, Sequence[Part]]) -> Part:
-        return whole(nodes[at]) if at in nodes else few(self._few([at])[at], len(at) * _BITS)
+        return join_all(nodes[at]) if at in nodes else part_of(self._few([at])[at], len(at) * _BITS)
 
     def _few(self, parts: Sequence[str]) -> dict[str, list[StreamHead]]:
         """Return the streams of these parts."""
@@ -156,10 +156,10 @@ def _heads(rows: Iterable[Sequence[object]]) -> list[StreamHead]:
 def _part_of(at: str, heads: Sequence[StreamHead], made: dict[str, bytes]) -> Part:
     """Return a part. If it has more streams than a part without a node may have, its nodes are added to `made`."""
     if len(heads) <= MOST:
-        return few(heads, len(at) * _BITS)
+        return part_of(heads, len(at) * _BITS)
     inside: list[list[StreamHead]] = [[] for _ in range(CHILDREN)]
     for head in heads:
         inside[child_number(head.key, len(at))].append(head)
     node = [_part_of(f"{at}{number:x}", some, made) if some else EMPTY for number, some in enumerate(inside)]
-    made[at] = stored(node)
-    return whole(node)
+    made[at] = encode_node(node)
+    return join_all(node)

@@ -58,33 +58,33 @@ def stream_key(name: str) -> bytes:
     return sha256(name.encode()).digest()
 
 
-def begun(key: bytes) -> StreamHead:
+def empty_head(key: bytes) -> StreamHead:
     """Return the head of a stream without events: SHA-256("medialedger stream 1" | key)."""
     return StreamHead(key, 0, sha256(_NAME + key).digest())
 
 
-def joined(left: Part, right: Part) -> Part:
+def join(left: Part, right: Part) -> Part:
     keys = left.keys + right.keys
     if keys <= 1:
         return left if left.keys else right
     return Part(2, sha256(b"\5" + left.hash + right.hash).digest())
 
 
-def whole(parts: Sequence[Part]) -> Part:
+def join_all(parts: Sequence[Part]) -> Part:
     """Return the part that adjacent parts form. Their number is a power of two."""
     level = parts
     while len(level) > 1:
-        level = [joined(left, right) for left, right in zip(level[::2], level[1::2], strict=True)]
+        level = [join(left, right) for left, right in zip(level[::2], level[1::2], strict=True)]
     return level[0]
 
 
-def few(heads: Sequence[StreamHead], depth: int) -> Part:
+def part_of(heads: Sequence[StreamHead], depth: int) -> Part:
     """Return the part of these streams that begins at this depth in bits."""
     if len(heads) < 2:
         return heads[0].part() if heads else EMPTY
     left = [head for head in heads if not _bit(head.key, depth)]
     right = [head for head in heads if _bit(head.key, depth)]
-    return joined(few(left, depth + 1), few(right, depth + 1))
+    return join(part_of(left, depth + 1), part_of(right, depth + 1))
 
 
 def _bit(key: bytes, depth: int) -> int:
@@ -106,7 +106,7 @@ def children(content: bytes) -> list[Part]:
     return [Part(content[at], content[at + 1 : at + _CHILD]) for at in range(0, CHILDREN * _CHILD, _CHILD)]
 
 
-def stored(parts: Iterable[Part]) -> bytes:
+def encode_node(parts: Iterable[Part]) -> bytes:
     return b"".join(bytes([part.keys]) + part.hash for part in parts)
 
 
@@ -119,16 +119,16 @@ def sibling_hashes(key: bytes, nodes: Sequence[Sequence[Part]], *, heads: Sequen
     for length, node in enumerate(nodes):
         parts, number = list(node), child_number(key, length)
         while len(parts) > 1:
-            if whole(parts).keys < 2:
+            if join_all(parts).keys < 2:
                 return hashes
             half = len(parts) // 2
             inside, outside = (parts[:half], parts[half:]) if number < half else (parts[half:], parts[:half])
-            hashes.append(whole(outside).hash)
+            hashes.append(join_all(outside).hash)
             parts, number = inside, number % half
     rest, depth = list(heads), len(nodes) * _BITS
     while len(rest) > 1:
         side = _bit(key, depth)
-        hashes.append(few([head for head in rest if _bit(head.key, depth) != side], depth + 1).hash)
+        hashes.append(part_of([head for head in rest if _bit(head.key, depth) != side], depth + 1).hash)
         rest = [head for head in rest if _bit(head.key, depth) == side]
         depth += 1
     return hashes

@@ -10,7 +10,7 @@ from projections.audit.chain import Chain, Commit, Link, LogDamaged
 from projections.audit.kept_checkpoint import locate
 from projections.audit.redactions import Redactions
 from projections.audit.seals import SEALS, Seal
-from projections.audit.stored_log import StoredLog, whole
+from projections.audit.stored_log import StoredLog, check_events
 from projections.log.reader import HEAD
 
 # A single query uses one snapshot, since the log keeps growing.
@@ -158,7 +158,7 @@ class _Verifying:
 
     def _check(self, chain: Chain, commit: Commit, events: Iterable[tuple[Any, ...]]) -> None:
         leaves, unlisted = [], None
-        for position, *columns, _, listed in whole(commit, events):
+        for position, *columns, _, listed in check_events(commit, events):
             leaves.append(self._redactions.leaf(position, columns, recorded_micros=commit.recorded_micros))
             if not listed and unlisted is None:
                 unlisted = position

@@ -96,7 +96,7 @@ class ConsoleSessions:
 
     async def find(self, token: str) -> ConsoleSession | None:
         """Return the session of a token; None if there is none or it has ended."""
-        stored = await self._stored(_hash(token))
+        stored = await self._find_stored(_hash(token))
         if stored is None or not self._lasts(stored):
             return None
         client_key = await self._directory.key_by_id(stored.key_id)
@@ -115,7 +115,7 @@ class ConsoleSessions:
         now = self._clock()
         return now < stored.ends_at and now - stored.seen_at < self._limits.idle
 
-    async def _stored(self, mark: bytes) -> _Stored | None:
+    async def _find_stored(self, mark: bytes) -> _Stored | None:
         """Return the stored session of a token. Tokens that arrive while a query is in progress share the next one, so wrong tokens
         cannot overload the database."""
         if not self._is_fresh(mark):

@@ -88,15 +88,15 @@ class ClientDirectory:
             client_key = self._by_hash.get(key_hash)
         if client_key is None or not hmac.compare_digest(client_key.key_hash, key_hash):
             return None
-        return self._used(client_key)
+        return self._note_use(client_key)
 
     async def key_by_id(self, key_id: str) -> ClientKey | None:
         """Return the key with this id; None if it does not exist any more or has expired."""
         await self._refresh()
         client_key = self._by_id.get(key_id)
-        return None if client_key is None else self._used(client_key)
+        return None if client_key is None else self._note_use(client_key)
 
-    def _used(self, client_key: ClientKey) -> ClientKey | None:
+    def _note_use(self, client_key: ClientKey) -> ClientKey | None:
         if client_key.key.expires_at is not None and not client_key.key.usable(self._clock()):
             return None
         self._last_used[client_key.key.key_id] = self._loaded_clock

@@ -187,7 +187,7 @@ class ShardLeases:
         with unavailable():
             async with self._database.connection() as connection:
                 await connection.execute(_SEEN, self._seen(state))
-                alive, leases = await self._renewed(connection)
+                alive, leases = await self._renew(connection)
         return Assignment(leases, until=until, alive=alive)
 
     async def hold(self, state: MemberState = IDLE) -> Assignment:
@@ -198,14 +198,14 @@ class ShardLeases:
                 await connection.execute(_THAWED_IN_TIME)
                 await connection.execute(_SEEN, self._seen(state))
                 await connection.execute(_FORGET, (self.consumer, self.lease))
-                alive, leases = await self._renewed(connection)
+                alive, leases = await self._renew(connection)
                 fair = -(-self.shards // max(alive, 1))
                 if len(leases) < fair:
                     taken = await connection.execute(_TAKE, (self.member, self.lease, self.consumer, fair - len(leases)))
                     leases |= _leases(await taken.fetchall())
         return Assignment(leases, frozenset(sorted(leases)[fair:]), until, alive)
 
-    async def _renewed(self, connection: AsyncConnection[TupleRow]) -> tuple[int, dict[int, ShardLease]]:
+    async def _renew(self, connection: AsyncConnection[TupleRow]) -> tuple[int, dict[int, ShardLease]]:
         """Return the number of members that are alive, and the renewed leases of this one."""
         counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
         alive = (await counted.fetchone() or (1,))[0]

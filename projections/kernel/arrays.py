@@ -70,40 +70,40 @@ class Records(bytes):
 Packed = TypeVar("Packed", bound=PackedArray)
 
 
-def _packed(kind: type[Packed], values: Sequence[T | None], framed: Callable[[T], bytes]) -> Packed:
+def _pack(kind: type[Packed], values: Sequence[T | None], frame: Callable[[T], bytes]) -> Packed:
     """Pack values into an array. `framed` returns an element preceded by its length."""
     if values.count(None) == len(values):
         return kind(_HEADER.pack(1, 1, kind.ELEMENT, len(values), 1) + _NULL * len(values))
-    elements = b"".join([_NULL if value is None else framed(value) for value in values])
+    elements = b"".join([_NULL if value is None else frame(value) for value in values])
     return kind(_HEADER.pack(1, None in values, kind.ELEMENT, len(values), 1) + elements)
 
 
-def _framed(data: bytes) -> bytes:
+def _frame(data: bytes) -> bytes:
     return _LENGTH.pack(len(data)) + data
 
 
 def texts(values: Sequence[str | None]) -> Texts:
-    return _packed(Texts, values, lambda value: _framed(value.encode()))
+    return _pack(Texts, values, lambda value: _frame(value.encode()))
 
 
 def byte_strings(values: Sequence[bytes | None]) -> Bytes:
-    return _packed(Bytes, values, _framed)
+    return _pack(Bytes, values, _frame)
 
 
 def uuids(values: Sequence[UUID | None]) -> Uuids:
-    return _packed(Uuids, values, lambda value: b"\0\0\0\x10" + value.bytes)
+    return _pack(Uuids, values, lambda value: b"\0\0\0\x10" + value.bytes)
 
 
 def bigints(values: Sequence[int | None]) -> Bigints:
-    return _packed(Bigints, values, _eight)
+    return _pack(Bigints, values, _eight)
 
 
 def booleans(values: Sequence[bool | None]) -> Booleans:
-    return _packed(Booleans, values, lambda value: b"\0\0\0\1\1" if value else b"\0\0\0\1\0")
+    return _pack(Booleans, values, lambda value: b"\0\0\0\1\1" if value else b"\0\0\0\1\0")
 
 
 def instants(values: Sequence[datetime | None]) -> Instants:
-    return _packed(Instants, values, lambda value: _eight((value - _EPOCH) // _MICROSECOND))
+    return _pack(Instants, values, lambda value: _eight((value - _EPOCH) // _MICROSECOND))
 
 
 def records(elements: Sequence[bytes]) -> Records:

@@ -120,7 +120,7 @@ class Availability:
             await asyncio.wait({self._look})
 
     async def _look_into(self, fault: str) -> None:
-        if await self._reached():
+        if await self._reaches():
             self._report_broken(fault)
             return
         self._lose()
@@ -132,7 +132,7 @@ class Availability:
         for pool in self.pools:
             await pool.renew()
 
-    async def _reached(self) -> bool:
+    async def _reaches(self) -> bool:
         since = time.monotonic()
         try:
             async with asyncio.timeout(CONNECTING):
@@ -169,7 +169,7 @@ class Availability:
             while True:
                 await asyncio.sleep(self._every)
                 if len(tries) < _MOST:
-                    tries.add(start_task(self._reached(), what="try to reach the database"))
+                    tries.add(start_task(self._reaches(), what="try to reach the database"))
                 done, tries = await asyncio.wait(tries, timeout=self._every, return_when=asyncio.FIRST_COMPLETED)
                 if any(attempt.result() for attempt in done):
                     return

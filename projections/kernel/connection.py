@@ -163,7 +163,7 @@ class Connection(AsyncConnection[TupleRow]):
     async def listen(self, channel: str) -> None:
         await self.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
 
-    async def heard(self, *, quiet: float = QUIET) -> AsyncIterator[Notify]:
+    async def receive(self, *, quiet: float = QUIET) -> AsyncIterator[Notify]:
         """Yield the notifications of the channels that it listens to, without end. Raise if the server is gone or silent."""
         while True:
             async for notification in self.notifies(timeout=quiet):
@@ -184,9 +184,9 @@ class BlockingConnection(psycopg.Connection[TupleRow]):
 
     def wait(self, gen: PQGen[RV], *arguments: Any, **keywords: Any) -> RV:
         """Wait like psycopg, but for no longer than `patience`."""
-        return super().wait(gen if self.patience is None else self._bounded(gen, self.patience), *arguments, **keywords)
+        return super().wait(gen if self.patience is None else self._with_limit(gen, self.patience), *arguments, **keywords)
 
-    def _bounded(self, gen: PQGen[RV], patience: float) -> PQGen[RV]:
+    def _with_limit(self, gen: PQGen[RV], patience: float) -> PQGen[RV]:
         """Run psycopg's wait generator, but raise `SilentServer` after `patience` seconds. A step ends with input from the server,
         or after a tenth of a second without any."""
         until = time.monotonic() + patience

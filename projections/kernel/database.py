@@ -93,11 +93,11 @@ class Pool:
 
     async def _configure_pooled(self, connection: Connection) -> None:
         _adapt(connection)
-        settings = (*self._searched, *(() if self._seconds is None else _IDLE))
+        settings = (*self._search_path, *(() if self._seconds is None else _IDLE))
         await connection.configure(self._primary, seconds=self._seconds, settings=settings, role=self._role)
 
     @property
-    def _searched(self) -> Sequence[tuple[str, str]]:
+    def _search_path(self) -> Sequence[tuple[str, str]]:
         return () if self._schema is None else (("search_path", f"{self._schema}, public"),)
 
     @property
@@ -292,7 +292,7 @@ class Database(Pool):
         """
         connection = await self._connect(purpose)
         _adapt(connection)
-        await connection.configure(self._primary, seconds=seconds, settings=(*self._searched, *settings), role=self._role)
+        await connection.configure(self._primary, seconds=seconds, settings=(*self._search_path, *settings), role=self._role)
         return connection
 
     async def _connect(self, purpose: str) -> Connection:

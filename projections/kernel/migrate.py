@@ -108,7 +108,7 @@ async def migrate(database: Database, steps: Sequence[Migration], *, build: int 
         applied = []
         for step in (step for step in steps if step.name not in applied_hashes):
             try:
-                while not await _applied(connection, step, build=build, lock_wait=lock_wait):
+                while not await _apply(connection, step, build=build, lock_wait=lock_wait):
                     _log.warning("migration %s is waiting for a lock on a table that is in use; trying again", step.name)
                     await asyncio.sleep(lock_wait)
             except OlderBuildsRun as older:
@@ -126,7 +126,7 @@ async def waiting(database: Database, steps: Sequence[Migration]) -> list[str]:
     return [step.name for step in steps if step.name not in applied_names]
 
 
-async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, build: int, lock_wait: float) -> bool:
+async def _apply(connection: AsyncConnection[TupleRow], step: Migration, *, build: int, lock_wait: float) -> bool:
     try:
         async with connection.transaction():
             await connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{lock_wait:.3f}s",))

@@ -21,7 +21,7 @@ NO_ATTRIBUTES: Final[Attributes] = {}
 class Span(Protocol):
     """A piece of work within a trace, while it lasts."""
 
-    def passed_on(self, trace_parent: str | None) -> str | None:
+    def child_context(self, trace_parent: str | None) -> str | None:
         """Return the context for work that follows from this one: that of the span, or without a tracer the given context."""
         ...
 
@@ -65,7 +65,7 @@ class Tracer(Protocol):
 class _NoSpan:
     """A span that records nothing and passes the trace on unchanged."""
 
-    def passed_on(self, trace_parent: str | None) -> str | None:
+    def child_context(self, trace_parent: str | None) -> str | None:
         return trace_parent
 
     def note(self, name: str, value: str | int) -> None:
@@ -100,7 +100,7 @@ UNTRACED: Final[Tracer] = _Untraced()
 
 def within(span: Span, cause: Cause) -> Cause:
     """Return the cause of what happens in a span."""
-    return cause.traced(span.passed_on(cause.trace_parent))
+    return cause.traced(span.child_context(cause.trace_parent))
 
 
 def trace_parents(metadata: Iterable[str]) -> list[str]:

@@ -88,8 +88,8 @@ class View:
             return (self.changing(root),)
         if not self.many_rows:
             return self.rows(root)
-        before = {_unversioned(row) for row in self.rows(previous)}
-        return [row for row in self.rows(root) if _unversioned(row) not in before]
+        before = {_without_version(row) for row in self.rows(previous)}
+        return [row for row in self.rows(root) if _without_version(row) not in before]
 
     def create(self, table: str) -> str:
         columns = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.name in (*self.key, 'version') else ''}" for c in self.columns)
@@ -161,11 +161,11 @@ class View:
         return [PACKERS[column.parameter_type] for column in self._moving]
 
     def pack(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
-        return _packed(self._packers, rows)
+        return _pack(self._packers, rows)
 
     def pack_changes(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
         """Return the parameters of `update_appended`."""
-        return _packed(self._moving_packers, rows)
+        return _pack(self._moving_packers, rows)
 
 
 class ViewRow(NamedTuple):
@@ -200,9 +200,9 @@ class Views:
         return [ViewRow(view, row, update=view.changing is not None) for view, row in changed]
 
 
-def _packed(packers: Sequence[Packer], rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
+def _pack(packers: Sequence[Packer], rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
     return [pack(values) for pack, values in zip(packers, zip(*rows, strict=True), strict=True)]
 
 
-def _unversioned(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_version(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return row[:1] + row[2:]

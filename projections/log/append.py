@@ -155,7 +155,7 @@ class Appender:
             now, later = remaining, list[WaitingCommand]()
             try:
                 if sift:
-                    now, later = await self._sifted(remaining)
+                    now, later = await self._sift(remaining)
                 if now := self._of_this_primary(now):
                     self._succeed(now, await self._execute(now))
             except (psycopg.errors.UniqueViolation, psycopg.errors.ForeignKeyViolation) as violation:
@@ -174,7 +174,7 @@ class Appender:
                     for command in now:
                         _fail(command, Unavailable("the log has no partition"))
             except (psycopg.errors.UndefinedObject, psycopg.errors.UndefinedTable) as fault:
-                later = [*await self._replaced(now, fault), *later]
+                later = [*await self._drop_outdated(now, fault), *later]
             except psycopg.errors.DiskFull as fault:
                 for command in now:
                     _fail(command, self._verdict(command.write_set, fault))
@@ -182,7 +182,7 @@ class Appender:
                 for command in now:
                     _fail(command, Unavailable("the database is too busy"))
             except Exception as fault:
-                if isinstance(fault, _LOST) and not self._connected():
+                if isinstance(fault, _LOST) and not self._is_connected():
                     raise
                 await self._divide(now, fault)
             remaining = later
@@ -192,7 +192,7 @@ class Appender:
 
         The present primary may lack events that the other commands are based on, so these fail and are decided again.
         """
-        if not self._connected():
+        if not self._is_connected():
             return batch
         live = self._live()
         live.check_primary()
@@ -202,7 +202,7 @@ class Appender:
                 _fail(command, ConcurrencyConflict(command.write_set.events[0].stream))
         return [command for command in batch if command.write_set.timeline in (None, timeline)]
 
-    async def _sifted(self, batch: Sequence[WaitingCommand]) -> tuple[list[WaitingCommand], list[WaitingCommand]]:
+    async def _sift(self, batch: Sequence[WaitingCommand]) -> tuple[list[WaitingCommand], list[WaitingCommand]]:
         """Return the commands that the log does not refuse, and those that depend on others and are judged
         after them."""
         chosen = list(independent([command.write_set for command in batch]))
@@ -211,13 +211,13 @@ class Appender:
         for number, verdict in verdicts.items():
             self._wary = _WARY
             if isinstance(verdict, int):
-                _succeeded(now[number], verdict)
+                _complete(now[number], verdict)
             else:
                 _fail(now[number], verdict)
         accepted = [command for number, command in enumerate(now) if number not in verdicts]
         return accepted, [command for command, alone in zip(batch, chosen, strict=True) if not alone]
 
-    async def _replaced(self, batch: Sequence[WaitingCommand], fault: Exception) -> list[WaitingCommand]:
+    async def _drop_outdated(self, batch: Sequence[WaitingCommand], fault: Exception) -> list[WaitingCommand]:
         """Return the commands whose view rows fit the present versions of the views. The others fail and are decided again."""
         if self._views is None:
             await self._divide(batch, fault)
@@ -268,7 +268,7 @@ class Appender:
         begun = time.monotonic()
         for _ in range(_SETTLE_TRIES):
             await self._reconnect()
-            if time.monotonic() - begun > _SETTLE_SECONDS and not self._connected():
+            if time.monotonic() - begun > _SETTLE_SECONDS and not self._is_connected():
                 break
             try:
                 await self._commit([command for command in batch if not command.committed.done()], sift=True)
@@ -281,7 +281,7 @@ class Appender:
 
     async def _execute(self, batch: Sequence[WaitingCommand]) -> int:
         text, parameters = statement([command.write_set for command in batch])
-        if self._connected():
+        if self._is_connected():
             for command in batch:
                 command.sent = True
         last, ahead = (await self._rows(text, parameters))[0]
@@ -305,7 +305,7 @@ class Appender:
         cursor = await self._live().execute(question, parameters, binary=True)
         return await cursor.fetchall()
 
-    def _connected(self) -> bool:
+    def _is_connected(self) -> bool:
         return self._connection is not None and self._connection.idle
 
     def _live(self) -> Connection:
@@ -357,7 +357,7 @@ class Appender:
         position = last - sum(len(command.write_set.events) for command in batch)
         for command in batch:
             position += len(command.write_set.events)
-            _succeeded(command, position)
+            _complete(command, position)
         if self._announce is not None:
             self._announce(last)
 
@@ -369,7 +369,7 @@ async def send_events(connection: AsyncConnection[TupleRow]) -> None:
     register_records(connection, row[0])
 
 
-def _succeeded(command: WaitingCommand, position: int) -> None:
+def _complete(command: WaitingCommand, position: int) -> None:
     if not command.committed.done():
         command.committed.set_result(position)
 

@@ -178,7 +178,7 @@ class CommandExecutor:
                 append.timeline = timeline
                 if key is not None:
                     append.idempotency = IdempotencyRecord(key, [aggregate.id for aggregate in aggregates], plan.result)
-                position = await self._appended(append, aggregates)
+                position = await self._append_or_forget(append, aggregates)
             before = position - len(append.events)
             for event in append.events:
                 sizes[event.stream] += memory_of(event.record)
@@ -210,7 +210,7 @@ class CommandExecutor:
         }
         return self._tracer.span(f"append {events[0].TOPIC}", kind="client", parent=cause.trace_parent, attributes=attributes)
 
-    async def _appended(self, append: WriteSet, aggregates: Sequence[AggregateRoot]) -> int:
+    async def _append_or_forget(self, append: WriteSet, aggregates: Sequence[AggregateRoot]) -> int:
         """Append, and drop the aggregates from the cache if the append fails. The cache holds the states from before the append,
         which may then be out of date."""
         try:

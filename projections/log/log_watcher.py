@@ -75,7 +75,7 @@ class LogWatcher(BackgroundTask):
         connection = await self._database.connect("listener", seconds=3.0)
         try:
             await connection.listen(CHANNEL)
-            async for _ in connection.heard():
+            async for _ in connection.receive():
                 self.grew()
         finally:
             await connection.close()

@@ -186,13 +186,13 @@ class Rebuilder:
     async def _alone(self, view: View) -> AsyncIterator[AsyncConnection[TupleRow]]:
         connection = await self._database.connect("rebuild", seconds=None, settings=_INDEXING)
         try:
-            while not await self._locked(connection, view):
+            while not await self._try_lock(connection, view):
                 await self._name_rebuilder(connection, view)
             yield connection
         finally:
             await connection.close()
 
-    async def _locked(self, connection: AsyncConnection[TupleRow], view: View) -> bool:
+    async def _try_lock(self, connection: AsyncConnection[TupleRow], view: View) -> bool:
         try:
             async with connection.transaction():
                 await connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{self._say_after:.3f}s",))
@@ -261,7 +261,7 @@ class Rebuilder:
             async with connection.cursor() as cursor, cursor.copy(f"COPY public.{table} ({names}) FROM STDIN".encode()) as copy:
                 async for page in _pages(reader, view, position):
                     events += len(page)
-                    for root in self._streams.folded(page).values():
+                    for root in self._streams.fold(page).values():
                         for row in view.rows(root):
                             await copy.write_row(row)
                             rows += 1

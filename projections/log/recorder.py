@@ -53,7 +53,7 @@ class LogRecorder(ApplicationRecorder):
         text, parameters = statement([WriteSet(_rows(stored_events, cause))])
         with self._pool.connection() as connection:
             try:
-                row = _appended(connection, text, parameters, events=len(stored_events))
+                row = _append(connection, text, parameters, events=len(stored_events))
             except psycopg.IntegrityError as violation:
                 raise IntegrityError(str(violation)) from violation
             last = int(row[0]) if row else 0
@@ -133,7 +133,7 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
             self.stop()
 
 
-def _appended(connection: Connection[TupleRow], text: str, parameters: Sequence[Any], *, events: int) -> TupleRow | None:
+def _append(connection: Connection[TupleRow], text: str, parameters: Sequence[Any], *, events: int) -> TupleRow | None:
     while True:
         try:
             return connection.execute(text, parameters, binary=True).fetchone()

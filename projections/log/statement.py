@@ -118,19 +118,19 @@ _KEYS_USED = (
 def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
     """Return the SQL text and its parameters. The text depends only on which parts are present, so few statements are prepared."""
     redacts = any(append.redacts for append in appends)
-    parts = [_appended([event for append in appends for event in append.events], redacts=redacts)]
+    parts = [_append_part([event for append in appends for event in append.events], redacts=redacts)]
     if releases := [claim for append in appends for claim in append.releases]:
         parts.append((_RELEASED, _claims(releases)))
     if claims := [claim for append in appends for claim in append.claims]:
         parts.append((_CLAIMED.format(first=_FREED if releases else ""), _claims(claims)))
-    parts += _holdings(appends)
-    parts += _keys_used(appends)
+    parts += _reference_parts(appends)
+    parts += _key_parts(appends)
     parts += _views(row for append in appends for row in append.rows)
     text = "WITH " + ", ".join(sql for sql, _ in parts) + " SELECT last_position, ahead FROM appended"
     return text, [parameter for _, parameters in parts for parameter in parameters]
 
 
-def _appended(events: Sequence[EventRow], *, redacts: bool) -> Part:
+def _append_part(events: Sequence[EventRow], *, redacts: bool) -> Part:
     return _APPENDED.format(function="log_redact" if redacts else "log_append"), [
         records([event.record for event in events]),
         root([event.leaf for event in events]),
@@ -141,7 +141,7 @@ def _claims(claims: Sequence[Claim]) -> list[Any]:
     return [texts([c.scope for c in claims]), texts([c.value for c in claims]), texts([c.owner for c in claims])]
 
 
-def _holdings(appends: Sequence[WriteSet]) -> Iterable[Part]:
+def _reference_parts(appends: Sequence[WriteSet]) -> Iterable[Part]:
     """Yield the parts for link targets that are added or removed, links that are made or cut, and secrets that are stored or
     erased. These are rare, so mostly there are none."""
     if now_linkable := [stream for append in appends for stream in append.now_linkable]:
@@ -172,7 +172,7 @@ def _ends(links: Sequence[LinkRow]) -> list[Any]:
     return [texts([link.owner for link in links]), texts([link.target for link in links])]
 
 
-def _keys_used(appends: Sequence[WriteSet]) -> Iterable[Part]:
+def _key_parts(appends: Sequence[WriteSet]) -> Iterable[Part]:
     records: list[IdempotencyRecord] = []
     later: list[int] = []
     remaining = sum(len(append.events) for append in appends)

@@ -89,36 +89,38 @@ class Streams:
         """
         pool, form = self._database.lists, self._forms.of(StreamName.read(stream).kind)
         parameters = {"stream": stream, "version": version, "form": form, "limit": _SLICE}
-        root = self.folded(await pool.rows(_SNAPSHOT, parameters)).get(stream)
+        root = self.fold(await pool.rows(_SNAPSHOT, parameters)).get(stream)
         while rows := await pool.rows(_AFTER, {**parameters, "after": 0 if root is None else root.version}):
             for _, number, topic, state in rows:
-                root = self.applied(root, stream=stream, version=number, topic=topic, state=state)
+                root = self.apply(root, stream=stream, version=number, topic=topic, state=state)
         return root
 
     async def _load(self, streams: Sequence[str]) -> dict[str, AggregateRoot]:
-        return await self._folded(await self._database.rows(_LOAD, {"streams": list(streams), "forms": self._forms_of(streams)}))
+        return await self._fold_in_slices(
+            await self._database.rows(_LOAD, {"streams": list(streams), "forms": self._forms_of(streams)})
+        )
 
     async def as_of(self, streams: Collection[str], position: int) -> dict[str, AggregateRoot]:
         """Return aggregates as of a position of the log, by stream. Aggregates that did not exist yet are absent."""
         if not streams:
             return {}
         parameters = {"streams": texts(list(streams)), "forms": self._forms_of(streams), "position": position}
-        return await self._folded(await self._database.rows(_LOAD_AS_OF, parameters))
+        return await self._fold_in_slices(await self._database.rows(_LOAD_AS_OF, parameters))
 
     def _forms_of(self, streams: Iterable[str]) -> Any:
         kinds = {StreamName.read(stream).kind for stream in streams}
         return byte_strings([self._forms.of(kind) for kind in kinds])
 
-    async def _folded(self, rows: Sequence[Sequence[Any]]) -> dict[str, AggregateRoot]:
+    async def _fold_in_slices(self, rows: Sequence[Sequence[Any]]) -> dict[str, AggregateRoot]:
         """Fold the rows in slices, so that other requests are served in between."""
         roots: dict[str, AggregateRoot] = {}
         for start in range(0, len(rows), _SLICE):
             if start:
                 await asyncio.sleep(0)
-            roots = self.folded(rows[start : start + _SLICE], roots)
+            roots = self.fold(rows[start : start + _SLICE], roots)
         return roots
 
-    def folded(self, rows: Iterable[Sequence[Any]], earlier: Mapping[str, AggregateRoot] | None = None) -> dict[str, AggregateRoot]:
+    def fold(self, rows: Iterable[Sequence[Any]], earlier: Mapping[str, AggregateRoot] | None = None) -> dict[str, AggregateRoot]:
         """Return the aggregates that result from rows (stream, version, topic or None for a snapshot, state), by stream.
 
         The rows are in order within each stream. `earlier` holds the aggregates that earlier rows resulted in.
@@ -126,17 +128,17 @@ class Streams:
         roots = dict(earlier or {})
         for stream, version, topic, state in rows:
             if topic is None:
-                roots[stream] = self._restored(stream, version, state)
+                roots[stream] = self._restore(stream, version, state)
             else:
-                roots[stream] = self.applied(roots.get(stream), stream=stream, version=version, topic=topic, state=state)
+                roots[stream] = self.apply(roots.get(stream), stream=stream, version=version, topic=topic, state=state)
         return roots
 
-    def applied(self, root: AggregateRoot | None, *, stream: str, version: int, topic: str, state: bytes) -> AggregateRoot:
+    def apply(self, root: AggregateRoot | None, *, stream: str, version: int, topic: str, state: bytes) -> AggregateRoot:
         event = self._mapper.read(topic, stream=stream, version=version, state=state)
         mutated: AggregateRoot = event.mutate(root)  # type: ignore[assignment]
         return mutated
 
-    def _restored(self, stream: str, version: int, state: bytes) -> AggregateRoot:
+    def _restore(self, stream: str, version: int, state: bytes) -> AggregateRoot:
         kind = self._mapper.catalogue.aggregate(StreamName.read(stream).kind)
         return kind.from_snapshot(stream=stream, version=version, state=from_json(state))
 

@@ -133,7 +133,7 @@ class OwnPoints:
         at = monotonic()
         try:
             async with asyncio.timeout(10 * _LONGEST):
-                published = await self._published()
+                published = await self._read_published()
                 numbers = await self._database.rows(_SESSIONS, (texts(list(UNDER_WAY)),))
         except TRANSIENT:
             self._failing = True
@@ -141,7 +141,7 @@ class OwnPoints:
         self._snapshot = _Snapshot(published, frozenset(number for (number,) in numbers), at)
         self._failing = False
 
-    async def _published(self) -> frozenset[str]:
+    async def _read_published(self) -> frozenset[str]:
         """Return the published points. If Events of several channels send to one point, all of them must be published."""
         rows = await self._database.rows(_LIVE)
         names = await self._names({channel: version for channel, version, _, _ in rows})

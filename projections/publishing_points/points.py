@@ -54,9 +54,9 @@ class ChannelPoints:
         return any(point.names_host for point in self.points)
 
     def at(self, hosts: Hosts) -> ChannelPoints:
-        return replace(self, points=[self._filled(point, hosts) for point in self.points])
+        return replace(self, points=[self._fill_in(point, hosts) for point in self.points])
 
-    def _filled(self, point: WatchedPoint, hosts: Hosts) -> WatchedPoint:
+    def _fill_in(self, point: WatchedPoint, hosts: Hosts) -> WatchedPoint:
         try:
             return point.at(hosts)
         except Exception as fault:

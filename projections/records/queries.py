@@ -52,9 +52,9 @@ class RecordQueries:
     def __init__(self, database: Database, kinds: Iterable[type[Record]]) -> None:
         self._database = database
         self._details: Mapping[str, type[BaseModel]] = {kind.KIND: kind.DETAILS for kind in kinds}
-        self._by_link = DataLoader[Link, RecordRow](self._linked)
+        self._by_link = DataLoader[Link, RecordRow](self._load_linked)
         self._shown = DataLoader[Link, RecordRow](self._load_shown, lanes=1)
-        self._by_name = DataLoader[tuple[str, str], RecordRow](self._named)
+        self._by_name = DataLoader[tuple[str, str], RecordRow](self._load_named)
 
     async def shown(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
         """Return the targets of links, without missing ones. For most kinds only the name is read, since a document
@@ -71,7 +71,7 @@ class RecordQueries:
         links = dict.fromkeys(links)
         return await self._by_link.many(list(links)) if links else {}
 
-    async def _linked(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
+    async def _load_linked(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
         return {row.link: row for row in map(self._row, await self._database.rows(_COLUMNS + _AMONG, _ends(links)))}
 
     async def find(self, kind: str, key: object) -> RecordRow | None:
@@ -145,7 +145,7 @@ class RecordQueries:
         records = await self._by_name.many([(kind, name) for name in dict.fromkeys(names)])
         return {name: row for (_, name), row in records.items()}
 
-    async def _named(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RecordRow]:
+    async def _load_named(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RecordRow]:
         statement = _COLUMNS + "JOIN unnest(%s::text[], %s::text[]) AS n(kind, name) USING (kind, name) WHERE NOT deleted"
         rows = [self._row(row) for row in await self._database.rows(statement, _ends(names))]
         return {(row.kind, row.details.name): row for row in rows}

@@ -20,7 +20,7 @@ from tests.projections.feeding import as_superuser, do, event, record, room, tag
 
 @pytest.fixture
 def replay(inner: Core, database_url: str) -> Iterator[Replay]:
-    with Replay.opened(database_url, mapper=EventMapper(catalogue()), views=views()) as replaying:
+    with Replay.open(database_url, mapper=EventMapper(catalogue()), views=views()) as replaying:
         yield replaying
 
 

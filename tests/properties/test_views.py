@@ -94,7 +94,7 @@ async def everything(inner: Core) -> dict[str, list[tuple[Any, ...]]]:
 
 async def every_aggregate(streams: Streams, database: Database) -> list[AggregateRoot]:
     found = await database.rows("SELECT originator_id, originator_version, topic, state FROM events ORDER BY 1, 2")
-    return list(streams.folded(found).values())
+    return list(streams.fold(found).values())
 
 
 @LIVE
@@ -177,7 +177,7 @@ async def test_an_aggregate_loaded_from_a_snapshot_equals_the_one_in_memory(
     )
     if not rows:
         return
-    early = streams.folded(rows[: 1 + cut % len(rows)])[stream]
+    early = streams.fold(rows[: 1 + cut % len(rows)])[stream]
     await owner.execute("DELETE FROM snapshots")
     await streams.keep(stream, version=early.version, snapshot=early.snapshot())
-    assert await streams.load(stream) == streams.folded(rows)[stream]
+    assert await streams.load(stream) == streams.fold(rows)[stream]

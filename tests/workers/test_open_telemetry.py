@@ -66,7 +66,7 @@ async def test_a_collector_that_is_gone_is_told_once_without_its_secrets(
 async def test_a_trace_that_is_not_recorded_stays_so(monkeypatch: pytest.MonkeyPatch, silent: socket.socket) -> None:
     made = tracer(monkeypatch, silent.getsockname()[1])
     with made.span("append", parent=f"{PARENT[:-2]}00") as span:
-        context = span.passed_on(None)
+        context = span.child_context(None)
     assert context is not None
     assert context.startswith(PARENT[:36])
     assert context.endswith("-00")

@@ -114,7 +114,7 @@ class _RecordedSpan:
             self.failed(kind.__name__)
         self._span.end()
 
-    def passed_on(self, trace_parent: str | None) -> str | None:
+    def child_context(self, trace_parent: str | None) -> str | None:
         context = self._span.get_span_context()
         if not context.is_valid:
             return trace_parent

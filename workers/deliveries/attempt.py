@@ -108,7 +108,7 @@ class DeliveryClient:
         with self._tracer.span("POST", kind="client", parent=parent) as span:
             if self._tracer.on:
                 _describe(span, row, config)
-            trace_parent = span.passed_on(row.trace_parent)
+            trace_parent = span.child_context(row.trace_parent)
             if trace_parent is not None and not any(name.lower() == "traceparent" for name in config.headers):
                 headers["traceparent"] = trace_parent
             reply = await self._outbound.request(

@@ -131,7 +131,7 @@ class Sender(LeasedWorker):
             await connection.listen(CHANNEL)
             self._reader.reload()
             self._to_do.set()
-            async for notification in connection.heard():
+            async for notification in connection.receive():
                 self._on_notification(notification.payload)
         finally:
             await connection.close()

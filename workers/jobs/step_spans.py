@@ -57,4 +57,4 @@ class StepSpans:
     def trace_parent(self) -> str | None:
         """The trace context of the run's reports; None if the run is not traced."""
         span = _CURRENT.get()
-        return None if span is None else span.passed_on(None)
+        return None if span is None else span.child_context(None)

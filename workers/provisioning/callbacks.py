@@ -61,7 +61,7 @@ class CallbackListener(BackgroundTask):
         connection = await self._database.connect("provisioning listener", seconds=3.0)
         try:
             await connection.listen(CHANNEL)
-            async for notification in connection.heard():
+            async for notification in connection.receive():
                 self._hurry(notification.payload)
         finally:
             await connection.close()

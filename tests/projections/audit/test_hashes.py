@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api.cli import verify_export
 from projections.audit.signed_note import NoteInvalid, PublicKey, SigningKey, sign
-from projections.audit.stream_map import StreamHead, begun, few, stream_key
+from projections.audit.stream_map import StreamHead, empty_head, part_of, stream_key
 from projections.audit.tree import WIDTH, Edge, Tile, consistency, inclusion, node_of, tiles_of, tree_root
 from projections.log.hash_chain import root
 
@@ -59,14 +59,14 @@ def test_small_trees_of_every_size(size: int, index: int) -> None:
 
 
 def heads_of(count: int) -> list[StreamHead]:
-    return [begun(stream_key(f"event:{number}")).followed_by(sha256(b"%d" % number).digest()) for number in range(count)]
+    return [empty_head(stream_key(f"event:{number}")).followed_by(sha256(b"%d" % number).digest()) for number in range(count)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 17, 300])
 def test_the_map_has_one_root_whoever_computes_it(count: int) -> None:
     heads = heads_of(count)
     hashed = sorted((head.key, verify_export.head_hash(head.key, head.version, head.hash)) for head in heads)
-    assert verify_export.map_root(hashed) == few(heads, 0).hash
+    assert verify_export.map_root(hashed) == part_of(heads, 0).hash
 
 
 def test_signatures_of_the_verifier_are_those_of_cryptography() -> None:

@@ -80,7 +80,7 @@ async def test_a_listener_notices_without_a_notification(link: Link, database_ur
         await listener.listen("medialedger_test")
         link.swallow()
         with pytest.raises(SilentServer):
-            await anext(listener.heard(quiet=0.05))
+            await anext(listener.receive(quiet=0.05))
         await listener.close()
 
 
@@ -88,11 +88,11 @@ async def test_a_listener_that_hears_nothing_goes_on(link: Link, database_url: s
     async with Database(link.through(database_url), size=1) as database:
         listener = await database.connect("test")
         await listener.listen("medialedger_test")
-        heard = asyncio.ensure_future(anext(listener.heard(quiet=0.01)))
+        waiting = asyncio.ensure_future(anext(listener.receive(quiet=0.01)))
         while (await database.row("SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT 1'")) == (0,):
             pass  # it has asked for a sign of life
         await database.execute("SELECT pg_notify('medialedger_test', 'still there')")
-        assert (await heard).payload == "still there"
+        assert (await waiting).payload == "still there"
         await listener.close()
 
 
