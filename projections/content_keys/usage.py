@@ -15,9 +15,8 @@ from projections.kernel.database import Database
 PAUSE: Final = "1 hour"
 """The least time between two events of one key."""
 
-# All statements lock rows in the order of the keys, which avoids deadlocks; the one that takes keys waits for none. A
-# batch whose number
-# was added already is left out.
+# All statements lock rows in the order of the keys, which avoids deadlocks; the one that takes keys waits for none. A batch whose
+# number was added already is left out.
 _ADD = """
 WITH turn AS (
     INSERT INTO content_key_recorders (recorder, batch) VALUES (%(recorder)s, %(batch)s)

@@ -21,8 +21,9 @@ from projections.log.reader import HEAD
 AT_ONCE = 500
 
 # The label of a callback is the day on which it was last named. A single statement reads the claims of jobs and the head at one
-# moment: what happens to these jobs after it names the callback again. A subquery for each callback, since a join might read all
-# claims; in the order of the index, since where few callbacks have nearly all claims the first one found in a scan seems near.
+# moment: what happens to these jobs after it names the callback again. There is a subquery for each callback, since a join might
+# read all claims. It reads in the order of the index: if a few callbacks have nearly all claims, the planner would otherwise
+# expect to find one early in a scan of the table.
 _WITHOUT_JOBS = f"""
 SELECT ({HEAD}), r.label, r.id::uuid FROM record_view r
 WHERE r.kind = '{Callback.KIND}' AND NOT r.deleted AND r.label < %(before)s AND (r.label, r.id) > (%(label)s, %(id)s)

@@ -296,7 +296,7 @@ class Appender:
         """
         if ahead > _AHEAD and self.ahead <= _AHEAD:
             _log.warning(
-                "the log's recorded time is %.0f s ahead of the database's clock, and constant until then",
+                "the log's recorded time is %.0f s ahead of the database's clock and stays constant until the clock catches up",
                 ahead,
             )
         self.ahead = ahead

@@ -302,7 +302,8 @@ class Rebuilder:
             await connection.execute("SET LOCAL idle_in_transaction_session_timeout = '2s'")
             await self._may_flip(connection, view, new)
             stand_ins = await lock_view(connection, view.name)
-            await connection.execute("SELECT FROM log_identity FOR UPDATE")  # a statement of its own: the next sees the last commit
+            # A separate statement, so that the next one sees the last commit.
+            await connection.execute("SELECT FROM log_identity FOR UPDATE")
             row = await (await connection.execute(HEAD.encode())).fetchone()
             reached = int(row[0]) if row else 0
             await self._catch_up(connection, view, table=table, after=position, until=reached)
@@ -312,7 +313,7 @@ class Rebuilder:
             await connection.execute(f"DROP TABLE IF EXISTS public.{view.name}".encode())
             for statement in view.rename(table):
                 await connection.execute(statement.encode())
-            if before is not None and before.version == view.version:  # they are for a newer build
+            if before is not None and before.version == view.version:  # the stand-ins are for a newer build
                 for stand_in in stand_ins:
                     await connection.execute(stand_in.create(self._app_role).encode())
             await connection.execute(

@@ -175,7 +175,7 @@ def published(root: Path, job: int, run: int = 1) -> Path:
     return root
 
 
-def test_jobs_that_came_to_what_was_asked_are_well(tmp_path: Path) -> None:
+def test_jobs_that_reached_the_ordered_state_have_no_fault(tmp_path: Path) -> None:
     log = Log().whole().add(events.Broken, 1, rerun_as=2).accepted(2).add(events.Broken, 2)
     verdict = judge([submitted(fate=Fate.BROKEN), submitted(2, Fate.BROKEN)], log.reckoned(), media_root=published(tmp_path, 1))
     assert (verdict.faults, verdict.messages) == (0, [])
@@ -199,7 +199,7 @@ def test_a_rerun_is_accepted_once_and_completes(tmp_path: Path) -> None:
     assert (verdict.unended, verdict.twice, verdict.otherwise, verdict.faults) == (1, 1, 1, 3)
 
 
-def test_a_job_that_nobody_asked_for_is_unknown(tmp_path: Path) -> None:
+def test_a_job_that_was_never_ordered_is_unknown(tmp_path: Path) -> None:
     assert judge([], Log().whole().reckoned(), media_root=published(tmp_path, 1)).unknown == 1
 
 

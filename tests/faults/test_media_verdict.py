@@ -69,7 +69,7 @@ class World:
         return dict(judge(self.tally, self.evidence, readable=lambda path: path not in self.broken).counts)
 
 
-def test_what_is_as_it_must_be_has_no_fault() -> None:
+def test_correct_media_have_no_fault() -> None:
     assert World().wrong() == {}
 
 

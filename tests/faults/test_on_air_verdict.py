@@ -103,11 +103,11 @@ class World:
         return dict(judge(self.evidence, LIMITS).counts)
 
 
-def test_what_is_as_it_must_be_has_no_fault() -> None:
+def test_a_correct_broadcast_has_no_fault() -> None:
     assert World().wrong() == {}
 
 
-def test_a_receiver_that_takes_nothing_excuses_its_own_point() -> None:
+def test_a_receiver_that_accepts_no_bytes_excuses_its_own_point() -> None:
     world = World()
     world.drop(116, 129, point=0)
     assert world.wrong() == {}
@@ -126,13 +126,13 @@ def test_only_the_database_excuses_a_late_stop_and_no_longer_than_it_is_away() -
     assert message == "restarted: c0 was sent to 4 times up to 7.0 s after the stop at 330.0, about Kafka outage"
 
 
-def test_the_event_that_is_on_the_air_excuses_another_one() -> None:
+def test_the_event_on_air_excuses_another_event() -> None:
     world = World()
     world.order("other", 110)
     assert world.wrong() == {}
 
 
-def test_what_a_point_refuses_is_no_late_byte() -> None:
+def test_bytes_refused_by_a_point_are_not_late() -> None:
     world = World()
     world.write(7, 155.5, size=5000, point=1, status=409)
     assert world.wrong() == {}

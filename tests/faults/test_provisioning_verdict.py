@@ -64,7 +64,7 @@ class World:
 UP = [{"name": name} for name in NAMES]
 
 
-def test_what_is_as_it_must_be_has_no_fault() -> None:
+def test_a_correct_provisioning_has_no_fault() -> None:
     assert World().wrong() == {}
     assert World().gone().wrong() == {}
 
@@ -83,7 +83,7 @@ def test_a_fault_extends_the_bounds_and_a_full_disk_excuses_a_failure() -> None:
     assert world.now(disturbances=[Disturbance("kill PostgreSQL", 310, 335)]).wrong() == {Kind.FAILED: 1}
 
 
-def test_a_reset_and_an_order_that_nothing_follows_are_ends() -> None:
+def test_a_reset_and_an_order_without_a_successor_are_ends() -> None:
     world = World().gone()
     world.say("two", "reset", at=310, run=3, release=False).say("two", "requested", at=311, run=4, plan={"infrastructure_key": "k"})
     world.say("two", "failed", at=312, run=4, left=False, resources=()).say("two", "terminated", at=313, run=5)

@@ -46,7 +46,7 @@ async def until(points: PublishingPoints, holds: Callable[[Sequence[Write]], obj
         await asyncio.sleep(0.01)
 
 
-async def test_what_comes_is_recorded_with_its_session_and_times(points: PublishingPoints, http: aiohttp.ClientSession) -> None:
+async def test_received_requests_are_recorded_with_session_and_times(points: PublishingPoints, http: aiohttp.ClientSession) -> None:
     assert await put(http, points, session=7) == 201
     assert await put(http, points, 1, session=None, body=b"") == 201
     first, second = await points.writes()
@@ -56,7 +56,7 @@ async def test_what_comes_is_recorded_with_its_session_and_times(points: Publish
     assert (first.segment, second.segment) == (True, False)
 
 
-async def test_what_is_only_read_is_not_recorded(points: PublishingPoints, http: aiohttp.ClientSession) -> None:
+async def test_reads_are_not_recorded(points: PublishingPoints, http: aiohttp.ClientSession) -> None:
     """The prober sends such requests."""
     async with http.get(f"{points.url('c0', 0)}/status.php") as answer:
         assert answer.status == 404
@@ -91,7 +91,7 @@ async def test_a_fencing_point_refuses_a_lower_session_and_another_does_not(
 
 
 @pytest.mark.parametrize("how", [How.UNAUTHORIZED, How.FAILING, How.FULL])
-async def test_a_point_answers_as_it_is_told_and_the_other_stays_well(
+async def test_a_point_answers_as_configured_and_the_other_is_unaffected(
     points: PublishingPoints, http: aiohttp.ClientSession, how: How
 ) -> None:
     await points.behave(0, how)

@@ -27,7 +27,7 @@ FINE = Evidence(
 )
 
 
-def test_nothing_is_found_where_nothing_is_wrong() -> None:
+def test_correct_pushes_have_no_fault() -> None:
     assert not judge(FINE).counts
     assert (FINE.sessions, FINE.late) == (4, 1.0)
 
@@ -47,7 +47,7 @@ def test_each_kind_is_found(evidence: Evidence, kind: Kind) -> None:
     assert judge(evidence).counts == {kind: 1}
 
 
-async def test_what_is_read_late_counts_from_when_it_arrived() -> None:
+async def test_bytes_read_late_count_from_their_arrival() -> None:
     accepted: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
     server = await asyncio.start_server(lambda *streams: accepted.put_nowait(streams), "127.0.0.1", 0)
     async with server:

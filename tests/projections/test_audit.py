@@ -124,7 +124,7 @@ class TestEntries:
         assert await positions(audit, recorded_to=third) == [3, 2, 1]
         assert await positions(audit, recorded_to=third - tick) == [2, 1]
 
-    async def test_an_entry_says_what_who_why_and_after_what(self, audit: AuditQueries) -> None:
+    async def test_an_entry_shows_event_actor_reason_and_cause(self, audit: AuditQueries) -> None:
         entries = await recorded(audit)
         second, first = entries[2], entries[1]
         assert (second.aggregate, second.id, second.version, second.type) == ("event", str(KEY), 1, "event.registered")
@@ -151,7 +151,7 @@ class TestHistory:
             (4, "event.references_changed"),
         ]
 
-    async def test_what_never_was_has_none(self, audit: AuditQueries) -> None:
+    async def test_an_unknown_record_has_no_history(self, audit: AuditQueries) -> None:
         assert (await audit.history("event", str(HALL))).entries == []
         assert (await audit.history("client", "nobody")).entries == []
 

@@ -48,7 +48,7 @@ async def test_a_key_tells_its_client(inner: Core) -> None:
     assert (client.name, client.roles, client.version) == ("studio", ("viewer", "operator"), 2)
 
 
-async def test_what_is_no_key_tells_nothing(inner: Core) -> None:
+async def test_an_unknown_key_authenticates_nobody(inner: Core) -> None:
     await introduced(inner)
     for secret in ("", "mlk_ol", "mlk_old ", key(OLD).key_hash, "\udcff", "😀"):
         assert await inner.directory.authenticate(secret) is None
@@ -87,7 +87,7 @@ async def test_a_change_through_this_process_is_seen_at_once(inner: Core) -> Non
     assert await name_of(inner.directory, NEW) is None
 
 
-async def test_a_change_through_another_process_is_seen_when_what_is_known_has_grown_old(inner: Core, clock: HandClock) -> None:
+async def test_a_change_by_another_process_is_seen_once_the_cache_is_outdated(inner: Core, clock: HandClock) -> None:
     other = ClientDirectory(inner.database, clock)
     await introduced(inner)
     assert await name_of(other, OLD) == "studio"
@@ -208,7 +208,7 @@ class TestOtherAdmins:
         await do(inner, RevokeClientKey("b", key("b2").key_id, other_admins=True))
         assert not await directory.other_admins("a"), "b's last key has ended"
 
-    async def test_those_who_decide_on_it_come_one_after_the_other_in_all_processes(self, inner: Core, clock: HandClock) -> None:
+    async def test_admin_decisions_are_sequential_across_processes(self, inner: Core, clock: HandClock) -> None:
         other = ClientDirectory(inner.database, clock)
         order: list[str] = []
 

@@ -95,7 +95,7 @@ async def test_a_deleted_event_is_never_due(inner: Core) -> None:
     assert await due.next_in(at=NOON) is None
 
 
-async def test_of_a_restored_event_what_has_passed_is_not_due(inner: Core, clock: HandClock) -> None:
+async def test_past_times_of_a_restored_event_are_not_due(inner: Core, clock: HandClock) -> None:
     flags = {"scheduled_provision_at": START_AT, "auto_provision_infrastructure": True}
     before, after = [await planned(inner, number, **flags) for number in (1, 2)]
     for key in (before, after):

@@ -29,7 +29,7 @@ from tests.workers.following import followed
 ROUNDS = 16
 
 
-async def test_a_follower_gets_what_is_there_in_pages_and_then_what_comes(inner: Core) -> None:
+async def test_a_follower_gets_existing_events_in_pages_and_then_new_ones(inner: Core) -> None:
     for number in range(1, 6):
         await event(inner, number)
     async with asyncio.timeout(60):
@@ -83,7 +83,7 @@ async def test_readers_that_have_read_all_share_one_look_at_the_end(inner: Core,
         assert (await watcher.ends_at(2), database.looks) == (False, 3)
 
 
-async def test_a_look_that_fails_fails_for_all_who_wait_for_it(inner: Core) -> None:
+async def test_a_failed_read_fails_for_all_waiting_callers(inner: Core) -> None:
     database = Database(inner.database.conninfo, size=2)
     watcher = LogWatcher(database)
     results = await asyncio.gather(*(watcher.ends_at(0) for _ in range(3)), return_exceptions=True)

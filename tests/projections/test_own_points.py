@@ -85,7 +85,7 @@ async def test_a_name_at_another_address_is_another_point(studio: Studio) -> Non
     assert not await studio.points.is_published("news")
 
 
-async def test_what_was_published_stays_so_while_the_database_does_not_answer(
+async def test_published_points_stay_published_while_the_database_does_not_answer(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await studio.event(await studio.channel(f"{OWN}news"), LIVE_PUBLISHED)
@@ -127,7 +127,7 @@ async def test_a_recording_is_awaited_until_its_event_is_video_on_demand(studio:
     assert [awaited("news", session) for session in (5, 10, 15, 20)] == [False, False, True, True]
 
 
-async def test_a_lost_recording_is_told_once(studio: Studio) -> None:
+async def test_a_lost_recording_is_reported_once(studio: Studio) -> None:
     for _ in range(2):
         await studio.points.lost("news", 7)
     assert [(recording.point, recording.session) for recording in await LostRecordings(studio.core.database).latest()] == [
@@ -137,7 +137,7 @@ async def test_a_lost_recording_is_told_once(studio: Studio) -> None:
     assert ["news" in recording["text"] for recording in attention if recording["about"] == "points"] == [True]
 
 
-async def test_who_has_ordered_an_encoder_may_do_so_until_its_key_or_role_is_gone(studio: Studio) -> None:
+async def test_a_user_may_order_an_encoder_until_its_key_or_role_is_gone(studio: Studio) -> None:
     key = await introduce(studio.core, "op", "operator")
     channel = await studio.channel(f"{OWN}news", key=key)
     orderers = Orderers(studio.core.database, studio.core.directory, studio.core.clock)

@@ -31,7 +31,7 @@ async def test_a_record_is_found_in_its_latest_state(inner: Core, clock: HandClo
     assert (record.date_created, record.date_modified) == (NOON, clock.now)
 
 
-async def test_system_wide_webhooks_are_found_without_reading_those_of_events(inner: Core, database_url: str) -> None:
+async def test_system_wide_webhooks_are_found_without_a_read_of_event_webhooks(inner: Core, database_url: str) -> None:
     values = {"webhook_url": "https://hooks.test/a"}
     plan = Plan(
         (
@@ -98,7 +98,7 @@ async def test_names_are_whole_and_exact(inner: Core) -> None:
     assert await queries_of(inner).named("tag", []) == {}
 
 
-async def test_those_come_in_the_order_in_which_they_were_asked_for(inner: Core) -> None:
+async def test_records_come_in_the_requested_order(inner: Core) -> None:
     for number in (1, 2, 3):
         await tag(inner, number, f"tag {number}")
     records = await queries_of(inner).those("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])

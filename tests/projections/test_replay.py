@@ -35,7 +35,7 @@ async def traffic(inner: Core) -> UUID:
     return key
 
 
-async def test_what_the_product_wrote_is_what_the_events_give(inner: Core, replay: Replay) -> None:
+async def test_a_replay_of_the_events_gives_the_stored_state(inner: Core, replay: Replay) -> None:
     key = await traffic(inner)
     shown = await inner.database.row("SELECT version FROM event_view WHERE id = %s", (key,))
     assert replay.of_stream(f"event:{key}") == Replayed(f"event:{key}", shown[0] if shown else 0, ())

@@ -107,7 +107,7 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
     assert (details.state, details.actual_live_start, details.published_start) == (EventState.LIVE_PUBLISHED, LATER, LATER)
 
 
-async def test_an_event_of_which_nothing_is_known_has_a_row_too(inner: Core) -> None:
+async def test_an_event_without_facts_has_a_row_too(inner: Core) -> None:
     key = await event(inner, 1)
     row = await only_row(inner, EVENT_VIEW)
     assert {name for name, value in row.items() if value is not None} == {
@@ -131,7 +131,7 @@ async def test_a_deleted_event_keeps_its_row(inner: Core) -> None:
     assert (row["deleted"], row["title"], row["version"]) == (True, "x", 2)
 
 
-def test_what_is_searched_is_in_lower_case_and_kept_apart() -> None:
+def test_searched_texts_are_lower_case_and_separate() -> None:
     details = EventDetails(title="A", description="B", thumbnail="never")
     assert search_text("KEY", details) == "a\x1fkey\x1fb"
 

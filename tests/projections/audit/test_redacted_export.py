@@ -53,7 +53,7 @@ async def test_the_verifier_accepts_what_a_redaction_names(appender: Appender, d
         assert (code, "no redaction is recorded" in output) == (3, True), output
 
 
-async def test_a_redaction_that_nobody_recorded_is_found(appender: Appender, database_url: str, tmp_path: Path) -> None:
+async def test_an_unrecorded_redaction_is_found(appender: Appender, database_url: str, tmp_path: Path) -> None:
     await written(appender, events=3)
     await appender.append(WriteSet([event("other:1", topic="other.made")]))
     with SealedLog.opened(database_url, tmp_path) as log:

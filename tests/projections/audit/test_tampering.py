@@ -122,7 +122,7 @@ OWNERS: list[tuple[str, list[str], int]] = [
 ]  # fmt: skip
 
 
-async def test_what_the_owner_of_the_database_edits_does_not_fit(inner: Core, log: SealedLog) -> None:
+async def test_edits_by_the_owner_of_the_database_do_not_verify(inner: Core, log: SealedLog) -> None:
     await filled(inner, log)
     key = log.key
     for name, statements, position in OWNERS:
@@ -216,7 +216,7 @@ async def test_two_logs_that_were_spliced_do_not_fit(inner: Core, log: SealedLog
     assert (code, "does not fit at position 24:" in output) == (3, True), output
 
 
-async def test_one_stream_is_shown_whole_or_does_not_fit(inner: Core, log: SealedLog, tmp_path: Path) -> None:
+async def test_a_stream_is_exported_completely_or_does_not_verify(inner: Core, log: SealedLog, tmp_path: Path) -> None:
     await filled(inner, log)
     stream = f"event:{UUID(int=3)}"
     path, key = log.export_stream(stream), log.key

@@ -120,7 +120,7 @@ async def test_a_renewal_keeps_what_is_held_and_takes_nothing(inner: Core, datab
     assert rows(database_url, "SELECT count(*) FROM consumer_members WHERE fault = 'away' AND failing_since < now()") == [(1,)]
 
 
-async def test_what_does_not_read_the_log_gets_no_position(inner: Core, database_url: str) -> None:
+async def test_a_consumer_that_does_not_read_the_log_gets_no_position(inner: Core, database_url: str) -> None:
     """A new epoch of the log, which sets positions back, does not set one either."""
     reader = ShardLeases(inner.database, "reader", shards=1, member=UUID(int=1))
     other = ShardLeases(inner.database, "other", shards=1, member=UUID(int=2), reads_log=False)

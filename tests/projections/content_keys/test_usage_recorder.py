@@ -123,7 +123,7 @@ async def test_a_batch_whose_acknowledgement_was_lost_is_added_once(inner: Core)
 
 
 @pytest.mark.parametrize("appended", [False, True])
-async def test_what_a_killed_process_had_taken_is_told_once(inner: Core, other: Core, clock: HandClock, appended: bool) -> None:
+async def test_the_batch_of_a_killed_process_is_recorded_once(inner: Core, other: Core, clock: HandClock, appended: bool) -> None:
     """The process dies before the event is written, or after it and before this is recorded."""
     key = await issue_one(handlers_on(inner), key_request())
     recorder, killed = (UsageRecorder(wired.executor, UsageCounts(wired.database), clock=clock) for wired in (inner, other))

@@ -85,7 +85,7 @@ def test_queued_jobs_that_may_start(
     st.integers(1, 11),
     st.randoms(use_true_random=False),
 )
-def test_no_slot_is_given_twice_and_none_too_many(
+def test_no_slot_is_given_twice_and_the_limit_is_kept(
     priorities: list[int], slots: set[int], max_jobs: int, priority_slots: int, threshold: int, dice: Random
 ) -> None:
     low = frozenset(dice.sample(sorted(slots), dice.randint(0, len(slots))))
@@ -253,7 +253,7 @@ async def test_a_long_queue_that_is_not_urgent_never_starves_an_urgent_job(inner
     assert [start.queued.job for start in await go(inner, limits)] == [100], "urgent ones may have every slot"
 
 
-async def test_a_limit_that_is_lowered_lets_what_runs_end_and_starts_nothing_until_then(inner: Core) -> None:
+async def test_a_lower_limit_lets_running_jobs_end_and_starts_none_until_then(inner: Core) -> None:
     for number in (1, 2, 3):
         await started(inner, number)
     await accept(inner, 4)

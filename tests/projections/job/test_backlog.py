@@ -24,7 +24,7 @@ async def put(inner: Core, first: int, state: JobState, *, client: str, count: i
     await inner.database.execute(_INSERT, (first, state, failed, client, count))
 
 
-async def test_nothing_is_nothing(backlog: JobBacklogQueries) -> None:
+async def test_an_empty_backlog_is_zero(backlog: JobBacklogQueries) -> None:
     counts = await backlog.all()
     assert (set(counts.jobs.values()), counts.oldest_queued, set(counts.steps.values()), counts.workers) == ({0}, 0, {0}, 0)
     assert list(counts.jobs) == ["queued", "started", "pending", "scheduled", "paused", "failed"]

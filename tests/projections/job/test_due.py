@@ -105,7 +105,7 @@ async def test_how_long_it_is_until_the_next(inner: Core, clock: HandClock) -> N
     assert both <= 60
 
 
-async def test_what_waits_for_next_year_or_behind_a_schedule_that_is_off_is_not_read(inner: Core) -> None:
+async def test_jobs_of_next_year_or_of_a_disabled_schedule_are_not_read(inner: Core) -> None:
     """The index alone finds the due jobs of a client, in their order."""
     await inner.database.execute(
         "INSERT INTO job_view (id, version, client, state, run_at, transaction_id) SELECT n, 1, 'off', 5,"

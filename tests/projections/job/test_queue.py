@@ -135,7 +135,7 @@ class TestLost:
         assert await windows.lost() == [RunUnderWay(Run(1, 1, 1), "studio", "")]
         assert await windows.lost(limit=0) == []
 
-    async def test_not_those_of_a_worker_with_a_lease(self, inner: Core) -> None:
+    async def test_rows_of_a_worker_with_a_lease_are_left_out(self, inner: Core) -> None:
         await alive(inner, seconds=60)
         await alive(inner, "another", seconds=-1)
         await started(inner, 1)

@@ -28,7 +28,7 @@ async def test_a_lease_is_begun_and_renewed(inner: Core) -> None:
     assert 50 < lease.remaining <= 60
 
 
-async def test_a_lease_that_has_run_out_is_not_renewed_but_another_one_begun(inner: Core, database_url: str) -> None:
+async def test_an_expired_lease_is_replaced_and_not_renewed(inner: Core, database_url: str) -> None:
     """A worker that was frozen: its runs may have been given to others, so none of them may become its own again."""
     lease = a_worker(inner)
     await lease.keep()

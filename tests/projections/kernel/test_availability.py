@@ -54,7 +54,7 @@ async def test_nobody_waits_for_a_lost_database(database: Database, link: Link) 
     assert time.monotonic() - begun < 2
 
 
-async def test_those_who_wait_when_it_is_lost_are_told_at_once(database: Database, link: Link) -> None:
+async def test_waiting_callers_fail_at_once_if_the_database_is_lost(database: Database, link: Link) -> None:
     async with database.connection(), database.connection():  # there is no third one
         waiting = [asyncio.create_task(database.row("SELECT 1")) for _ in range(3)]
         await asyncio.sleep(0)

@@ -58,7 +58,7 @@ async def test_a_fault_that_lasts_is_reported_again_and_again(caplog: pytest.Log
     ]
 
 
-async def test_what_an_operator_must_do_is_an_error_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_task_for_the_operator_is_logged_as_an_error_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
     assert await reports([OperatorNeeded("run the command"), None], caplog) == [
         (logging.ERROR, "work: stopped: run the command"),
         (logging.INFO, "work: works again"),
@@ -74,7 +74,7 @@ async def test_a_fault_of_ours_is_an_error_with_its_traceback(caplog: pytest.Log
     assert caplog.records[0].exc_info is not None
 
 
-async def test_by_name_says_nothing_of_the_message(caplog: pytest.LogCaptureFixture) -> None:
+async def test_errors_by_name_do_not_show_the_message(caplog: pytest.LogCaptureFixture) -> None:
     assert await reports([KeyError("a secret"), None], caplog, by_name=True) == [
         (logging.WARNING, "work: KeyError; trying again until it works"),
         (logging.INFO, "work: works again"),
@@ -138,7 +138,7 @@ async def test_a_cancelled_future_of_another_is_a_fault_as_any() -> None:
     assert FAULTS["test"] == before + 1
 
 
-async def test_a_fault_that_is_no_exception_ends_nothing() -> None:
+async def test_a_fault_that_is_no_exception_does_not_end_the_task() -> None:
     class Panic(BaseException):
         """A panic, as raised by libraries written in Rust."""
 

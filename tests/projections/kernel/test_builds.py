@@ -59,7 +59,7 @@ class TestWhileAnOlderBuildLives:
         assert await living(empty_database) == []
 
 
-async def test_when_none_lives_it_is_taken_away_and_the_older_build_starts_no_more(
+async def test_without_a_running_older_build_it_is_dropped_and_that_build_can_no_longer_start(
     empty_database: Database, older: RunningBuild
 ) -> None:
     await migrate(empty_database, STEPS, build=2)

@@ -43,7 +43,7 @@ async def test_concurrent_questions_are_one_query_that_names_each_key_once() -> 
     assert desk.asked == [[1, 2, 200]]
 
 
-async def test_several_keys_at_once_leave_out_what_is_unknown() -> None:
+async def test_a_lookup_of_several_keys_leaves_unknown_ones_out() -> None:
     desk = Desk()
     desk.open.set()
     ask = DataLoader[int, str](desk)
@@ -63,7 +63,7 @@ async def test_no_query_is_larger_than_the_limit_and_no_more_run_than_there_are_
     assert desk.most == 2
 
 
-async def test_a_failing_query_fails_all_who_asked_it_and_later_questions_work() -> None:
+async def test_a_failed_query_fails_for_all_its_callers_and_later_queries_work() -> None:
     desk = Desk()
     desk.open.set()
     ask = DataLoader[int, str](desk)
@@ -74,7 +74,7 @@ async def test_a_failing_query_fails_all_who_asked_it_and_later_questions_work()
         await ask(13)
 
 
-async def test_an_asker_that_goes_away_takes_nothing_from_the_others() -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     desk = Desk()
     ask = DataLoader[int, str](desk)
 

@@ -159,7 +159,7 @@ async def test_the_request_that_makes_room_may_just_have_been_cancelled() -> Non
     assert reads.begun.count("patient") == 1
 
 
-async def test_a_reader_beside_others_rests_after_what_it_has_taken(clock: Clock) -> None:
+async def test_a_client_among_others_pauses_after_it_used_its_budget(clock: Clock) -> None:
     readers = ClientBudgets(ClientBudget(part=0.5, burst=0.1, rest=10.0), pressure=lambda: True, clock=clock)
     reads = Reads(FairQueue(2, each=1, waiting=100, refusal=too_many, clock=clock), readers)
     for name in ("greedy", "patient"):
@@ -182,7 +182,7 @@ async def test_a_reader_beside_others_rests_after_what_it_has_taken(clock: Clock
     await asyncio.gather(*tasks)
 
 
-async def test_places_that_are_held_while_others_send_count_for_nothing(clock: Clock) -> None:
+async def test_occupied_places_do_not_count_while_others_send(clock: Clock) -> None:
     readers = ClientBudgets(ClientBudget(part=0.5, burst=0.0, rest=10.0), pressure=lambda: True, clock=clock)
     reads = Reads(FairQueue(1, each=1, waiting=100, refusal=too_many, counts=False, clock=clock), readers)
     for _ in range(2):

@@ -34,13 +34,13 @@ def test_there_is_pressure_from_half_of_the_time_on(world: World) -> None:
     assert world.passes(0.3, part=0.6)
 
 
-def test_a_short_time_says_nothing(world: World) -> None:
+def test_a_short_time_gives_no_verdict(world: World) -> None:
     assert not world.passes(0.2, part=0.9)
     assert not world.passes(0.2, part=0.0), "0.18 of 0.4 s"
     assert world.passes(10, part=0.9)
 
 
-def test_it_lasts_for_some_seconds(world: World) -> None:
+def test_pressure_lasts_for_some_seconds(world: World) -> None:
     assert world.passes(0.3, part=1.0)
     assert world.passes(4.9, part=0.0)
     assert not world.passes(0.2, part=0.0)

@@ -43,7 +43,7 @@ def test_an_address_with_one_host_stays_as_it_is() -> None:
     assert conninfo_to_dict(primary.conninfo) == {"user": "ana", "host": "one", "dbname": "medialedger"}
 
 
-def test_a_promotion_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_promotion_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     primary = Primary(HOSTS)
     for timeline, host in ((3, "one"), (3, "one"), (4, "two"), (4, "two")):
         primary.met(timeline, host=host, port=5432)

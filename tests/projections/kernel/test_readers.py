@@ -35,7 +35,7 @@ def test_the_first_moments_are_free(world: World) -> None:
     assert world.second.rest == 0
 
 
-def test_what_was_taken_is_worked_off_in_time(world: World) -> None:
+def test_a_used_budget_recovers_with_time(world: World) -> None:
     world.first.took(0.6)
     world.now += 0.2
     assert world.first.rest == pytest.approx(0.2)
@@ -45,7 +45,7 @@ def test_what_was_taken_is_worked_off_in_time(world: World) -> None:
     assert world.first.rest == pytest.approx(0.7), "0.6 less 0.225, and 0.3: 0.175 too much"
 
 
-def test_who_is_alone_does_not_rest(world: World) -> None:
+def test_a_single_client_does_not_pause(world: World) -> None:
     world.first.took(1.0)
     assert world.first.rest
     world.now += 1.0
@@ -82,7 +82,7 @@ def test_the_product_itself_has_no_share() -> None:
     assert itself.rest == 0
 
 
-def test_readers_who_have_worked_off_everything_are_forgotten(world: World) -> None:
+def test_clients_with_a_full_budget_are_dropped(world: World) -> None:
     for number in range(5000):
         world.now += 1
         world.sent(f"address {number}").took(0.001)

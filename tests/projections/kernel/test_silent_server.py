@@ -137,7 +137,7 @@ async def test_a_session_that_hangs_in_a_transaction_is_ended_by_the_server(data
         assert await owner.row("SHOW idle_in_transaction_session_timeout") == ("0",)
 
 
-def test_what_the_address_itself_sets_is_kept() -> None:
+def test_options_of_the_address_are_kept() -> None:
     address = limited("postgresql://ana@db.example/medialedger?tcp_user_timeout=60000")
     assert "tcp_user_timeout=60000" in address
     assert "keepalives_idle=4" in address

@@ -39,7 +39,7 @@ async def test_a_reader_that_is_alone_has_all_of_it_at_once() -> None:
     other_call.cancel()
 
 
-async def test_nothing_gives_nothing() -> None:
+async def test_no_items_give_no_results() -> None:
     assert await in_slices(list, []) == []
 
 

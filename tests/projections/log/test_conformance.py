@@ -126,7 +126,7 @@ def test_an_ordinary_application_of_the_library_saves_and_reads_back(kennels: Ke
     assert whole(database_url) == 4
 
 
-def test_a_stale_save_is_refused_whole(kennels: Kennels, database_url: str) -> None:
+def test_a_stale_save_is_refused_completely(kennels: Kennels, database_url: str) -> None:
     kennel = Kennel("north")
     kennels.save(kennel)
     mine: Kennel = kennels.repository.get(kennel.id)
@@ -139,7 +139,7 @@ def test_a_stale_save_is_refused_whole(kennels: Kennels, database_url: str) -> N
     assert whole(database_url) == 2
 
 
-def test_what_the_library_writes_has_a_cause_too(kennels: Kennels, database_url: str) -> None:
+def test_events_written_by_the_library_have_a_cause(kennels: Kennels, database_url: str) -> None:
     kennels.save(Kennel("north"))
     cause = Cause.by("vet", correlation_id="visit-7")
     kennels.opened.insert_events([StoredEvent("kennel:x", 1, "t", b"{}"), StoredEvent("kennel:x", 2, "t", b"{}")], cause=cause)

@@ -101,12 +101,12 @@ async def test_the_products_login_cannot_change_the_past(ready: Logins, first: l
                 connection.execute(statement.encode())
 
 
-async def test_it_appends_and_reads(product: Core) -> None:
+async def test_the_product_login_appends_and_reads(product: Core) -> None:
     await introduce(product, "desk", "operator")
     assert await product.directory.find("desk") is not None
 
 
-async def test_it_makes_partitions_of_days_ahead_and_drops_old_ones(product: Core, ready: Logins) -> None:
+async def test_the_product_login_makes_partitions_of_days_ahead_and_drops_old_ones(product: Core, ready: Logins) -> None:
     now = datetime(2021, 3, 1, tzinfo=UTC)
     connection = await product.database.connect("retention")
     for table in DAY_TABLES:
@@ -118,7 +118,7 @@ async def test_it_makes_partitions_of_days_ahead_and_drops_old_ones(product: Cor
     assert rows(ready.owner, made, "_20210303_") == [(len(DAY_TABLES),)]
 
 
-async def test_it_makes_partitions_of_the_log_ahead(product: Core) -> None:
+async def test_the_product_login_makes_partitions_of_the_log_ahead(product: Core) -> None:
     before = product.partitions.free
     await product.partitions.make()
     assert product.partitions.free >= before > 0
@@ -136,7 +136,7 @@ async def test_the_functions_of_partitions_accept_tables_of_days_only(ready: Log
                 connection.execute(call.encode(), (table,))
 
 
-async def test_the_functions_of_partitions_leave_today_and_what_is_to_come(ready: Logins) -> None:
+async def test_the_functions_of_partitions_keep_today_and_later_days(ready: Logins) -> None:
     with psycopg.connect(ready.product, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO logbook (recorded_at, level, message, username) VALUES (now() + interval '50 days', 2, 'x', 'a')"

@@ -46,7 +46,7 @@ async def test_partitions_are_made_ahead_of_need(wired: Core, small: str, caplog
     assert whole(small) == 20
 
 
-async def test_they_are_made_by_a_task_as_the_log_grows(wired: Core, small: str) -> None:
+async def test_a_task_makes_partitions_as_the_log_grows(wired: Core, small: str) -> None:
     task = Partitions(wired.database, size=SIZE, every=0.001)
     await task.start()
     await wired.appender.append(WriteSet([row("test:a", version) for version in range(1, 8)]))
@@ -55,7 +55,7 @@ async def test_they_are_made_by_a_task_as_the_log_grows(wired: Core, small: str)
     assert partitions(small) == [(1, 7, 7), (8, 14, 0)]
 
 
-async def test_an_append_makes_the_partition_that_nobody_has_made(small: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_append_makes_a_missing_partition(small: str, caplog: pytest.LogCaptureFixture) -> None:
     """A batch may reach over several partitions; this is logged."""
     appender = core(small, role="medialedger_app").appender
     await appender.start()

@@ -41,7 +41,7 @@ async def written(appender: Appender, *, events: int) -> None:
         await appender.append(WriteSet([named(f"test:{number}")]))
 
 
-async def test_erased_content_is_gone_and_the_log_stays_whole(appender: Appender, database_url: str) -> None:
+async def test_erased_content_is_gone_and_the_log_stays_valid(appender: Appender, database_url: str) -> None:
     await written(appender, events=3)
     await appender.append(redaction((1, 2)))
     [first, second, third, _] = rows(database_url, _SHOWN)
@@ -67,7 +67,7 @@ async def test_a_cause_and_then_the_content_are_erased(appender: Appender, datab
     assert verify(database_url) == Verification(True, 4)
 
 
-async def test_only_what_was_there_before_is_erased_and_never_a_redaction(appender: Appender, database_url: str) -> None:
+async def test_only_earlier_events_are_erased_and_never_a_redaction(appender: Appender, database_url: str) -> None:
     await written(appender, events=1)
     await appender.append(redaction((1, 1)))
     await appender.append(redaction((1, 9)))
@@ -80,7 +80,7 @@ async def written_again(appender: Appender) -> None:
     await appender.append(WriteSet([named("test:again")]))
 
 
-async def test_a_redaction_that_is_not_told_to_redact_erases_nothing(appender: Appender, database_url: str) -> None:
+async def test_a_redaction_without_the_flag_erases_nothing(appender: Appender, database_url: str) -> None:
     await written(appender, events=1)
     plain = redaction((1, 1))
     plain.redacts = False
@@ -119,7 +119,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize(("first_bad", "edit"), TAMPERING.values(), ids=TAMPERING.keys())
-async def test_what_nobody_recorded_is_found(appender: Appender, database_url: str, first_bad: int, edit: str) -> None:
+async def test_unrecorded_edits_are_found(appender: Appender, database_url: str, first_bad: int, edit: str) -> None:
     await written(appender, events=4)
     await appender.append(redaction((3, 3)))
     as_superuser(database_url, edit)

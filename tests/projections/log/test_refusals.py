@@ -52,7 +52,7 @@ async def test_all_others_of_a_batch_are_written_in_one_commit(appender: Appende
     assert whole(writing.url) == 37
 
 
-async def test_what_depends_on_another_command_of_the_batch_is_judged_after_it(appender: Appender, writing: Writing) -> None:
+async def test_a_dependent_command_of_a_batch_is_judged_after_the_other(appender: Appender, writing: Writing) -> None:
     """The claim of the third is free only if the first is refused, and it is; the fourth then finds it taken."""
     await appender.append(write_of("tag:1"))
     batch = [write_of(stream, claims=[name("ski", stream)]) for stream in ("tag:1", "tag:2", "tag:3")]
@@ -192,7 +192,7 @@ async def test_a_claim_freed_while_we_wait_for_the_lock_is_taken(appender: Appen
     assert rows(writing.url, "SELECT owner FROM unique_claims") == [("tag:2",)]
 
 
-async def test_a_link_to_what_is_deleted_while_we_wait_for_the_lock_is_refused(
+async def test_a_link_to_a_record_that_is_deleted_during_the_wait_for_its_lock_is_refused(
     appender: Appender, second: Appender, writing: Writing
 ) -> None:
     await appender.append(WriteSet([event("room:1")], now_linkable=["room:1"]))

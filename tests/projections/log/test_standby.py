@@ -93,7 +93,7 @@ async def test_a_write_that_the_standby_lacks_is_not_acknowledged(servers: Repli
 
 @pytest.mark.parametrize("servers", [False], indirect=True)
 @pytest.mark.long
-async def test_what_a_standby_lacks_is_forgotten_and_said(
+async def test_versions_that_a_standby_lacks_are_dropped_and_logged(
     servers: Replicated, wired: Core, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The process holds versions that the log has lost. A command that was decided on them would leave a hole."""

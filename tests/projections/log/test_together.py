@@ -51,7 +51,7 @@ async def test_all_go_into_one_append_in_the_order_of_the_plan(inner: Core, data
     assert len(set(commands)) == 1
 
 
-async def test_a_refusal_of_one_leaves_nothing_of_the_others(inner: Core, database_url: str) -> None:
+async def test_a_refused_command_rolls_the_others_back(inner: Core, database_url: str) -> None:
     await room(inner, 1, "Hall")
     with pytest.raises(NotFound):
         await inner.executor.execute(fixed(named(1, "a"), named(9, "b")), invocation=Invocation(ME))
@@ -60,7 +60,7 @@ async def test_a_refusal_of_one_leaves_nothing_of_the_others(inner: Core, databa
     assert [(root.version, root.details.name) for root in again] == [(2, "a")]
 
 
-async def test_a_taken_claim_of_one_leaves_nothing_of_the_others(inner: Core, other: Core, database_url: str) -> None:
+async def test_a_taken_claim_rolls_the_other_commands_back(inner: Core, other: Core, database_url: str) -> None:
     await room(inner, 1, "Hall")
     await tag(other, 2, "ski")
     with pytest.raises(ClaimTaken):
@@ -77,7 +77,7 @@ async def test_an_empty_plan_and_commands_without_changes_write_nothing(inner: C
     assert (same.version, whole(database_url)) == (1, 1)
 
 
-async def test_one_that_changes_nothing_has_no_event_among_those_that_do(inner: Core, database_url: str) -> None:
+async def test_a_command_without_a_change_writes_no_event_in_a_batch(inner: Core, database_url: str) -> None:
     for number in (1, 2):
         await room(inner, number, "Hall")
     roots = (await inner.executor.execute(fixed(named(1, "Hall"), named(2, "b")), invocation=Invocation(ME))).aggregates

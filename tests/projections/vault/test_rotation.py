@@ -153,7 +153,7 @@ async def test_killed_in_the_middle_it_goes_on_where_it_was(inner: Core, databas
     assert [values(key) for key in await issue(handlers_on(inner, cipher=AFTER), *QUESTIONS)] == first
 
 
-async def test_what_the_product_seals_meanwhile_is_under_the_new_key_or_found(inner: Core, database: Database) -> None:
+async def test_values_sealed_during_a_rotation_have_the_new_key_or_are_found(inner: Core, database: Database) -> None:
     await issue(handlers_on(inner), *QUESTIONS)
     await begun(database)
     with pytest.raises(CutOff):
@@ -216,7 +216,7 @@ async def test_a_database_that_nobody_has_started_yet_takes_the_new_key(inner: C
         assert await master_key_fits(owner, KeyRing(NEW))
 
 
-async def test_a_damaged_box_is_named_and_stops_nothing_else(inner: Core, database: Database, database_url: str) -> None:
+async def test_a_damaged_box_is_named_and_the_others_go_on(inner: Core, database: Database, database_url: str) -> None:
     await issue(handlers_on(inner), *QUESTIONS)
     damaged = (await boxes(database))[2].reference
     as_superuser(database_url, f"UPDATE vault SET ciphertext = '\\x00' WHERE reference = '{damaged}'")
@@ -231,7 +231,7 @@ async def test_a_damaged_box_is_named_and_stops_nothing_else(inner: Core, databa
     assert await master_key_fits(database, KeyRing(NEW))
 
 
-async def test_a_box_of_a_third_key_is_counted_and_stops_nothing(inner: Core, database: Database, database_url: str) -> None:
+async def test_a_box_of_a_third_key_is_counted_without_a_stop(inner: Core, database: Database, database_url: str) -> None:
     await issue(handlers_on(inner), *QUESTIONS)
     lost = (await boxes(database))[2].reference
     with psycopg.connect(database_url, autocommit=True) as connection:
